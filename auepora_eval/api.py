@@ -23,10 +23,10 @@ from .core.display import terminal_line
 from .core.fields import columns_of_samples
 from .core.matching import BY_ID
 from .core.plan import EvaluationPlan, MetricForms
-from .core.runner import AueporaEvaluator, MemoryRecord, MetricCalls, score_record
+from .core.runner import AueporaEvaluator, MemoryRecord, score_record
 from .core.table import Table, terminal_width
 from .core.types import EvaluationRun, MetricResult, frame_of
-from .errors import DataError, check_type, wrong_type
+from .errors import DataError, check_type, warn_user, wrong_type
 from .io.foreign.outputs import predictions_of
 from .io.foreign.trec import by_query
 from .io.loader import load_dataset
@@ -104,7 +104,8 @@ def evaluate(
     list of samples or dicts, a DataFrame, or the path of a file. `metrics` are names or objects; without it
     the standard metrics for what the samples have are used. `match` says by what retrieved documents are
     compared with the relevant ones: "id", "source" or "text". `executor` makes calls in parallel, `policy`
-    sets timeouts, retries and budgets; a call that fails is recorded and counted. `judge` answers the
+    sets timeouts, retries and budgets; a call that fails is recorded and counted (`run.failures()`), and
+    EvaluationError is raised if none was answered. `judge` answers the
     questions of judged metrics: a name such as "http://127.0.0.1:8000/v1#model", a Judge, or a function of a
     question. It is called by the same executor, with the policy's retries, and budgets of its own.
 
@@ -165,8 +166,10 @@ def score(
     plan.validate_counts(record.survey.counts, record.survey.size, record.survey.unanswerable)
     for sample, output in zip(samples, answers.outputs(ids), strict=True):
         record.keep(sample, output)
-    evaluator = AueporaEvaluator(MetricCalls(), plan)
-    return score_record(record, plan, evaluator, system_name=name, top_k=depth, seed=0, configuration={})
+    run = score_record(record, plan, system_name=name, top_k=depth, seed=0, configuration={})
+    if failed := run.failures_in_words():
+        warn_user(f"{failed}.")
+    return run
 
 
 def score_rankings(

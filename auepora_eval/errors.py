@@ -8,7 +8,9 @@
     ├── UnknownNameError        no metric, format or executor of that name        (ValueError)
     ├── ScoringError            this one sample cannot be scored                  (ValueError)
     ├── RunStoppedError         a run ended early; what is finished is kept       (RuntimeError)
-    │   └── TooManyFailuresError    the system failed more often than was allowed
+    │   ├── TooManyFailuresError    the system failed more often than was allowed
+    │   ├── EvaluationError         no call was answered; the first exception, and where it was raised
+    │   └── AccessRefusedError      an endpoint refuses the API key: 401 or 403
     ├── WorkerLostError         a process died while it worked on a sample        (RuntimeError)
     ├── CallError               an endpoint did not answer, or not as it should   (RuntimeError)
     ├── StorageError            a run cannot be written or read back              (OSError)
@@ -24,7 +26,9 @@ import warnings
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice
+from typing import Any, NamedTuple
 
+_NAME = "auepora-eval"  # of the package
 # Options that are compared with a misspelt name: a hostile document may have a million keys.
 _MAX_OPTIONS = 1000
 # Names are cut to this length before they are compared: the comparison is quadratic in it.
@@ -77,6 +81,24 @@ class TooManyFailuresError(RunStoppedError):
     """The system failed on more samples than the caller allowed."""
 
 
+class EvaluationError(RunStoppedError):
+    """A system that answered no sample: what the first call raised, and the lines of the user's files.
+
+    `run` is the run with all its failures, unless it was stopped before its last sample.
+    """
+
+    def __init__(self, message: str, traceback: str = "", run: Any = None) -> None:
+        self.message, self.traceback, self.run = message, traceback, run
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.traceback}" if self.traceback else self.message
+
+
+class AccessRefusedError(RunStoppedError):
+    """An endpoint that refuses the API key, so that no call can be answered. No sample counts as failed."""
+
+
 class CallError(AueporaError, RuntimeError):
     """A call to an endpoint that failed for good: its kind, the last status, how many attempts.
 
@@ -105,6 +127,50 @@ class StorageError(AueporaError, OSError):
 
 class MissingDependencyError(AueporaError, ImportError):
     """An optional package that this feature needs; the message names the extra to install."""
+
+
+class _Source(NamedTuple):
+    """What pip was given to install this package: a path of this machine, or else a requirement."""
+
+    path: str = ""
+    requirement: str = _NAME
+    editable: bool = False
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra, from where this package was installed."""
+    source = _source()
+    if not source.path:
+        return f"pip install '{_NAME}[{extra}]{source.requirement.removeprefix(_NAME)}'"
+    return f"pip install {'-e ' * source.editable}'{source.path}[{extra}]'"
+
+
+def installed_from() -> str | None:
+    """Return the requirement by which any machine can install this package; None if only this one can."""
+    source = _source()
+    return None if source.path else source.requirement
+
+
+def _source() -> _Source:
+    import json  # with the rest only where a package is missing, or a project is set up
+    from importlib.metadata import PackageNotFoundError, distribution
+    from pathlib import Path
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        stored = distribution(_NAME).read_text("direct_url.json")
+    except PackageNotFoundError:  # it is not installed, but runs from its folder
+        return _Source(str(Path(__file__).resolve().parents[1]))
+    if stored is None:  # from an index of packages
+        return _Source()
+    direct = json.loads(stored)
+    url, vcs = direct["url"], direct.get("vcs_info")
+    if url.startswith("file:"):
+        editable = direct.get("dir_info", {}).get("editable", False)
+        return _Source(unquote(urlsplit(url).path), editable=editable)
+    if vcs is not None:
+        url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
+    return _Source(requirement=f"{_NAME} @ {url}")
 
 
 def did_you_mean(

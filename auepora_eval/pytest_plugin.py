@@ -22,8 +22,8 @@ import pytest
 # Every pytest of the environment loads this module: the library is imported when a fixture is used.
 if TYPE_CHECKING:
     from .core.types import EvaluationRun
-    from .gate.figures import GatedRun
-    from .gate.gate import GateReport
+    from .decide.figures import GatedRun
+    from .decide.gate import GateReport
 
 _MARKER = (
     "auepora(baseline=..., out=..., rules=..., margin=..., ...): what assert_gate and assert_no_regression "
@@ -71,7 +71,7 @@ def assert_gate(request: pytest.FixtureRequest) -> Gate:
             how["baseline"] = baseline
         report = _judged_or_failed(request, run, how)
         if report.exit_code:
-            from .gate.reports import gate_text
+            from .decide.gate_report import gate_text
 
             pytest.fail(gate_text(report), pytrace=False)
         return report
@@ -137,8 +137,8 @@ def _judged_or_failed(
 
 
 def _judged(config: pytest.Config, run: EvaluationRun | str | Path, how: Mapping[str, Any]) -> GateReport:
-    from .gate.gate import gate_run
-    from .gate.rules import GateRules, read_rules, rules_of
+    from .decide.gate import gate_run
+    from .decide.rules import GateRules, read_rules, rules_of
 
     folder = str(how.get("out") or config.getini("auepora_out") or _USUAL_OUT)
     out, flags = config.rootpath / folder, _out_flag(config, folder)
@@ -171,8 +171,8 @@ def _out_flag(config: pytest.Config, folder: str) -> str:
 def _run(run: EvaluationRun | str | Path, out: Path, flags: str) -> EvaluationRun | GatedRun:
     """A run that is there already, or a stored one by its id or path."""
     from .core.types import EvaluationRun
+    from .decide.figures import GatedRun
     from .errors import PlanError
-    from .gate.figures import GatedRun
     from .runs.store.storage import EvaluationResultsStorage
 
     if isinstance(run, str | Path):

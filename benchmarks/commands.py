@@ -8,10 +8,6 @@ that the operating system reports; the contestants take turns, and the best of t
 reads a dataset and predictions, computes five retrieval metrics with intervals, and stores the run. The
 `ir_measures` command reads the same judgements and lists in TREC's format and prints the five means.
 
-Two more rows are about large data. `score --engine duckdb` reads ten million samples from Parquet files,
-which DuckDB writes first (about 4 GB of memory; --millions 0 leaves it out). The last line has the time of
-`score` by the clock on one core and on two, in turns. It means little if other programs run.
-
 The exit code is 0 if every bar holds, 1 if one is missed.
 """
 
@@ -25,8 +21,6 @@ import platform
 import random
 import sys
 import tempfile
-import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +29,6 @@ MEASURES = ("R@5", "P@5", "RR", "nDCG@5", "AP")
 THIRTEEN = f"{METRICS},f1@5,hit@5,recall@3,token_f1,rougeL_answer,exact_match,contains_answer,mean_latency"
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu".split()
 LARGEST, RUNS = 100_000, 12
-SECOND_CORE = 1.7  # times as fast as with one
 AUEPORA = ("-m", "auepora_eval")
 
 
@@ -71,17 +64,6 @@ class Bench:
         """Return the best of the rounds of each command."""
         rounds = [[self.run(*command) for command in commands] for _ in range(self.rounds)]
         return [min(each) for each in zip(*rounds, strict=True)]
-
-    def clock(self, command: tuple[str, ...], cores: set[int]) -> float:
-        """Return the seconds by the clock of a command that may use these cores only."""
-        before = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, cores)
-        try:
-            start = time.perf_counter()
-            self.run(*command)
-            return time.perf_counter() - start
-        finally:
-            os.sched_setaffinity(0, before)
 
     def say(
         self, what: str, measured: Measured, limit: float, peer: float | None = None, most: float = math.inf
@@ -162,7 +144,7 @@ def stored_runs(bench: Bench, sizes: list[int]) -> None:
         [gated] = bench.best(bench.stored("gate", f"s{size}", "--min", "recall@5=0.1"))
         bench.say(f"gate --min, {size:,} samples", gated, 0.3)
     largest = sizes[-1]
-    for words in (("show", "--sample", "q000042"), ("show", "--worst", "map"), ("report",)):
+    for words in (("show", "--sample", "q000042"), ("show", "--worst", "map"), ("show", "--markdown", "-")):
         [read] = bench.best(bench.stored(words[0], f"s{largest}", *words[1:]))
         bench.say(f"{' '.join(words[:2])}, {largest:,} samples", read, 1.5, most=150)
     [listed] = bench.best(bench.stored("list"))
@@ -181,59 +163,12 @@ def comparing(bench: Bench) -> None:
     bench.say(f"compare {RUNS} runs, 1,000 samples x 13 metrics", twelve, 5.0)
 
 
-def second_core(bench: Bench) -> None:
-    """Print the seconds by the clock of `score` on one core and on two."""
-    if not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2:
-        print("\nSecond core: not measured")
-        return
-    two = set(sorted(os.sched_getaffinity(0))[:2])
-    command = bench.score(bench.folder / f"{LARGEST}x5", "whole", METRICS)
-    rounds = [[bench.clock(command, cores) for cores in ({min(two)}, two)] for _ in range(bench.rounds)]
-    slow, fast = map(min, zip(*rounds, strict=True))
-    is_held = slow / fast >= SECOND_CORE
-    bench.held &= is_held
-    print(
-        f"\nSecond core: score {LARGEST:,} x 5 documents {slow:.2f} s by the clock on one core, {fast:.2f} s "
-        f"on two: {slow / fast:.2f}x (bar {SECOND_CORE}x, {'held' if is_held else 'MISSED'})",
-        flush=True,
-    )
-
-
-def millions(bench: Bench, count: int) -> None:
-    """`auepora score --engine duckdb` of this many million samples in Parquet files."""
-    if find_spec("duckdb") is None:
-        print("| score --engine duckdb | not installed | - | - | - | - | - |")
-        return
-    data, run = bench.folder / "data.parquet", bench.folder / "run.parquet"
-    bench.run("-c", WRITE_PARQUET, str(count * 1_000_000), str(data), str(run))
-    files = ("--dataset", str(data), "--outputs", str(run))
-    # Once: it takes minutes, and its start does not count.
-    scored = bench.run(*AUEPORA, "score", *files, "--metrics", METRICS, "--engine", "duckdb")
-    bench.say(f"score --engine duckdb, {count},000,000 x 5 documents", scored, math.inf)
-    data.unlink()
-    run.unlink()
-
-
-# By DuckDB itself: no list of the samples is in memory.
-WRITE_PARQUET = """
-import sys, duckdb
-size, data, run = sys.argv[1:]
-gold = "printf('doc-%04d', n * 7 % 1000), printf('doc-%04d', n * 7 % 1000 + 1003)"
-hits = "printf('doc-%04d', (n * 7 - hash(n) % 3 + place + 1000) % 1000) FOR place IN range(5)"
-samples = f"printf('q%08d', n) AS sample_id, 'What is number ' || n AS query, [{gold}] AS relevant_docs"
-duckdb.execute(f"COPY (SELECT {samples} FROM range({size}) t(n)) TO '{data}'")
-outputs = f"printf('q%08d', n) AS sample_id, [{hits}] AS retrieved"
-duckdb.execute(f"COPY (SELECT {outputs} FROM range({size}) t(n)) TO '{run}'")
-"""
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, LARGEST], metavar="N")
     parser.add_argument("--rounds", type=int, default=3, metavar="N")
-    parser.add_argument("--millions", type=int, default=10, metavar="N", help="samples for DuckDB (10)")
     args = parser.parse_args()
     load = f"load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {load}; best of {args.rounds}\n")
@@ -249,10 +184,6 @@ def main() -> int:
         scoring(bench, sorted(args.sizes))
         stored_runs(bench, sorted(args.sizes))
         comparing(bench)
-        if args.millions:
-            millions(bench, args.millions)
-        if LARGEST in args.sizes:
-            second_core(bench)
     return int(not bench.held)
 
 

@@ -23,9 +23,18 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from auepora_eval.stats.arrays import Array, Counts
-from auepora_eval.stats.classification import class_counts, cohen_kappa, macro_f1, table_interval
+from auepora_eval.comparison.compare import ONE_WAY
+from auepora_eval.comparison.paired_tests import tested_all
+from auepora_eval.comparison.pairing import Pairing
+from auepora_eval.core.metrics_base import SampleMetric
+from auepora_eval.core.scores import Scores
+from auepora_eval.core.types import MetricResult
+from auepora_eval.metrics.labels import LabelMacroF1
+from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.stats.arrays import Array, Counts, Indices, Mask
+from auepora_eval.stats.classification import cohen_kappa, table_interval
 from auepora_eval.stats.intervals import (
+    MANY,
     Interval,
     aggregate_units,
     agreeing_with_test,
@@ -113,6 +122,10 @@ def change_scenes() -> Iterator[Scene]:
     yield Scene("15% change, all gains, exponential", exponential, 0.03 * (1 - np.exp(-5)))
     skewed = _some(0.15, lambda r, s: np.where(r.random(s) < 0.8, 0.05, -0.2))
     yield Scene("15% change, small gains, few large losses", skewed, 0.0)
+    for share, often, gain in ((0.4, 0.8, 0.1), (0.15, 0.9, 0.05), (1.0, 0.95, 0.02)):
+        loss = gain * often / (1 - often)
+        name = f"{share:.0%} change, {often:.0%} +{gain:g}, few large losses -{loss:.2g}"
+        yield Scene(name, _some(share, partial(_two_sizes, often, gain, -loss)), 0.0)
     yield Scene("5% change, uniform", _some(0.05, lambda r, s: r.uniform(-1, 1, s)), 0.0, True)
     yield Scene("30% change, uniform -.5 to 1", _some(0.3, lambda r, s: r.uniform(-0.5, 1, s)), 0.075)
     yield Scene(
@@ -137,6 +150,10 @@ def _some(share: float, changes: Draw) -> Draw:
 
 def _clipped(mean: float, rng: Rng, shape: tuple[int, int]) -> Array:
     return np.clip(rng.normal(mean, 0.25, shape), -1, 1)
+
+
+def _two_sizes(often: float, size: float, else_: float, rng: Rng, shape: tuple[int, int]) -> Array:
+    return np.where(rng.random(shape) < often, size, else_)
 
 
 def _signs(wins: float, rng: Rng, shape: tuple[int, int]) -> Array:
@@ -180,10 +197,11 @@ def test_of(gains: Array, study: Study) -> float:
 
 
 def changes(study: Study) -> None:
-    coverage, significant = [], []
+    coverage, significant, better = [], [], []
     for scene in change_scenes():
         sd = float(scene.draw(study.rng("sd", scene.name), (100_000, 2)).std())
         cells, shares = [scene.name], [f"{scene.name}{' (false alarms)' if scene.is_null else ''}"]
+        called = [scene.name]
         for n in study.sizes:
             gains = scene.draw(study.rng("change", scene.name, n), (n, study.runs))
             units = mean_units(gains)
@@ -196,11 +214,24 @@ def changes(study: Study) -> None:
             ]
             name = f"{scene.name}, n = {n}"
             cells.append(study.cell(name, limits, scene.truth, oracle_width(sd, n)))
-            shares.append(f"{np.mean(np.array(p_values) < 0.05):.3f}")
+            is_significant = np.array(p_values) < 0.05
+            shares.append(f"{np.mean(is_significant):.3f}")
+            is_better = is_significant & (units.value > 0)
+            called.append(f"{np.mean(is_better):.3f} ({np.mean(is_better & has_caution(gains)):.3f})")
         coverage.append(cells)
         significant.append(shares)
+        if "few large losses" in scene.name:
+            better.append(called)
     print_table("Changes, by number of samples", ["changes", *study.sizes], coverage)
     print_table("Share of significant tests", ["changes", *study.sizes], significant)
+    title = "Called better though the mean change is 0 (of these with the caution of compare)"
+    print_table(title, ["changes", *study.sizes], better)
+
+
+def has_caution(gains: Array) -> Mask:
+    """Return in which runs (columns) few samples differ and almost all of these go one way."""
+    up, down = (gains > 0).sum(axis=0), (gains < 0).sum(axis=0)
+    return np.asarray((up + down < MANY) & (np.maximum(up, down) >= ONE_WAY * (up + down)))
 
 
 def clusters(study: Study) -> None:
@@ -257,7 +288,7 @@ def _pairs_of_labels(share: float, right: float, rng: Rng, n: int) -> Array:
 
 def _three_labels(rng: Rng, n: int) -> Array:
     truth = rng.choice(3, p=[0.6, 0.3, 0.1], size=n)
-    return np.eye(9)[3 * truth + np.where(rng.random(n) < 0.75, truth, rng.integers(0, 3, n))]
+    return _label_rows(truth, np.where(rng.random(n) < 0.75, truth, rng.integers(0, 3, n)))
 
 
 def _share_interval(rng: Rng, n: int) -> Interval | None:
@@ -271,10 +302,6 @@ def _share_change(after: float, study: Study, rng: Rng, n: int) -> Interval | No
     interval = change_interval(units, (rows[0] != rows[1]).any(axis=1), 1.0)
     test = paired_swap_test(*rows, ratio, of_sums=True, resamples=study.resamples, levels=(), seed=study.seed)
     return interval and agreeing_with_test(interval, test.statistic, test.p_value)
-
-
-def _macro_f1(tables: Array) -> Array:
-    return macro_f1(class_counts(tables))
 
 
 def aggregates(study: Study) -> None:
@@ -294,9 +321,10 @@ def aggregates(study: Study) -> None:
     for name, draw in (("both labels common", common), ("one label rare", rare)):
         kappa = float(cohen_kappa(draw(rng, many).sum(axis=0).reshape(2, 2)))
         scenes.append((f"Cohen's kappa, {name}", kappa, partial(_kappa_interval, draw)))
-    f1 = float(_macro_f1(_three_labels(rng, many).sum(axis=0).reshape(3, 3)))
+    macro_f1 = LabelMacroF1()
+    f1 = float(macro_f1.aggregate(_three_labels(rng, many)))
     scenes.append(
-        ("macro-F1, labels .6, .3, .1", f1, lambda r, n: table_interval(_three_labels(r, n), _macro_f1))
+        ("macro-F1, labels .6, .3, .1", f1, lambda r, n: macro_f1.interval(_three_labels(r, n), None))
     )
     sizes = [n for n in study.sizes if 5 <= n <= 200]
     rows = []
@@ -319,6 +347,109 @@ def aggregates(study: Study) -> None:
 
 def _kappa_interval(draw: Callable[[Rng, int], Array], rng: Rng, n: int) -> Interval | None:
     return table_interval(draw(rng, n), cohen_kappa, bounds=(-1.0, 1.0))
+
+
+class Detector(NamedTuple):
+    """How often something is there, is detected where it is, and is detected where it is not."""
+
+    share: float
+    sensitivity: float
+    false_alarms: float
+
+    def draw(self, rng: Rng, n: int, seed: Array | None = None) -> tuple[Indices, Indices]:
+        """Return for each sample whether it is there, and whether it was detected, as 0 or 1."""
+        there, luck = rng.random((2, n)) if seed is None else seed
+        truth = there < self.share
+        found = np.where(truth, luck < self.sensitivity, luck < self.false_alarms)
+        return truth.astype(np.intp), found.astype(np.intp)
+
+    def value(self, metric: SampleMetric) -> float:
+        """Return the value of a metric on endlessly many samples: these metrics need no more than sums."""
+        rows = _rows(metric, np.array([1, 1, 0, 0]), np.array([1, 0, 1, 0]))
+        found, rest = np.array([self.sensitivity, self.false_alarms]), 1 - self.share
+        shares = np.outer([self.share, rest], [1, 1]) * np.column_stack([found, 1 - found])
+        return float(metric.aggregate(shares.reshape(1, -1) @ rows))
+
+    def __str__(self) -> str:
+        return f"{self.share:.0%}, {self.sensitivity:g}/{self.false_alarms:g}"
+
+
+DETECTORS = (
+    *(
+        Detector(share, *rates)
+        for share in (0.05, 0.17)
+        for rates in ((0.9, 0), (0.95, 0.005), (0.98, 0.001))
+    ),
+    Detector(0.1, 0.9, 0.01),
+    Detector(0.5, 0.8, 0.05),
+)
+OF_LABELS = ("label_f1", "label_macro_f1[supported=true]", "label_balanced_accuracy", "label_precision")
+OF_REFUSALS = ("abstention_f1", "abstention_balanced_accuracy", "abstention_precision")
+
+
+def _label_rows(truth: Indices, predicted: Indices) -> Array:
+    """Return the rows of metrics of labels: whether it is right, and the cell of the confusion table."""
+    return np.column_stack([truth == predicted, np.eye(9)[3 * truth + predicted]]).astype(np.float64)
+
+
+def _rows(metric: SampleMetric, truth: Indices, found: Indices) -> Array:
+    """Return the rows of a metric of labels or of refusals, of which the second label is to be detected."""
+    if metric.name.startswith("label_precision"):
+        return np.column_stack([truth * found, found]).astype(np.float64)
+    if metric.name.startswith("label_"):
+        return _label_rows(truth, found)
+    return np.column_stack([truth == found, np.eye(4)[2 * (1 - found) + (1 - truth)]]).astype(np.float64)
+
+
+def labels(study: Study) -> None:
+    """Metrics in which few samples take part: F1 of a rare label, classes of unequal size."""
+    metrics = [parse_metric(name) for name in (*OF_LABELS, *OF_REFUSALS)]
+    rows = []
+    for metric in metrics:
+        for n in (50, 100, 300):
+            cells = [f"{metric.name}, {n}"]
+            for detector in DETECTORS:
+                truth = detector.value(metric)
+                rng = study.rng(metric.name, n, detector)
+                drawn = [detector.draw(rng, n) for _ in range(max(100, study.runs // 4))]
+                # Samples without the label have no value of it that an interval could hold.
+                found = [metric.interval(_rows(metric, *one), None) for one in drawn if one[0].any()]
+                limits = [one[:2] for one in found if one is not None]
+                text = study.cell(f"{metric.name}, {detector}, n = {n}", limits, truth, 1.0)
+                cells.append(text.partition(" ")[0])
+            rows.append(cells)
+    headings = ["metric, samples", *map(str, DETECTORS)]
+    print_table(
+        "Values in which few samples take part (share of the label, found/false alarms)", headings, rows
+    )
+
+
+def label_changes(study: Study) -> None:
+    """The same for a change: both detectors see the same samples, and the second one finds less."""
+    rows = []
+    for name in ("abstention_f1", "abstention_balanced_accuracy", "label_macro_f1[supported=true]"):
+        metric = parse_metric(name)
+        cells = [name]
+        for share, n in ((0.05, 300), (0.1, 300), (0.05, 600)):
+            sides = Detector(share, 0.95, 0.005), Detector(share, 0.86, 0.005)
+            truth = sides[1].value(metric) - sides[0].value(metric)
+            rng = study.rng(name, share, n)
+            limits = []
+            for _ in range(max(100, study.runs // 4)):
+                seed = rng.random((2, n))
+                results = [_result(metric, _rows(metric, *side.draw(rng, n, seed))) for side in sides]
+                tested = tested_all([Pairing({}, *results)], seed=study.seed, resamples=study.resamples)[0]
+                if tested.interval is not None:
+                    limits.append(tested.interval[:2])
+            cells.append(study.cell(f"change of {name}, {share}, n = {n}", limits, truth, 1.0))
+        rows.append([cell.partition(" ")[0] for cell in cells])
+    headings = ["change of", "5%, 300", "10%, 300", "5%, 600"]
+    print_table("Changes in which few samples take part (share of the label, samples)", headings, rows)
+
+
+def _result(metric: SampleMetric, rows: Array) -> MetricResult:
+    scores = Scores([f"s{n}" for n in range(len(rows))], rows[:, 0], parts=rows[:, 1:])
+    return MetricResult(metric.name, metric.target, float(metric.aggregate(rows)), {"num_failed": 0}, scores)
 
 
 def margins(study: Study) -> None:
@@ -349,7 +480,7 @@ def margins(study: Study) -> None:
     print_table("A loss of exactly the margin that is called no worse", ["losses", "margin", *sizes], rows)
 
 
-PARTS = (values, changes, clusters, aggregates, margins)
+PARTS = (values, changes, clusters, aggregates, labels, label_changes, margins)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -25,7 +25,7 @@ import numpy as np
 from auepora_eval.core.metrics_base import METRICS, SampleMetric
 from auepora_eval.core.scores import Scores
 from auepora_eval.core.types import EvaluationRun, EvaluationSample, SystemOutputs, TargetCategory
-from auepora_eval.gate.gate import gate_run
+from auepora_eval.decide.gate import gate_run
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.stats.intervals import clusters_worth
 from auepora_eval.stats.power import Spread, units_needed, units_to_rule_out

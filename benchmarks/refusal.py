@@ -2,8 +2,9 @@
 
     python benchmarks/refusal.py [--data ../shared/data] [--errors SOURCE]
 
-The sources on which no phrase was developed come first. Where people labelled refusals, the table has
-precision and recall; where a source has only answers (no refusal among them), the false alarms.
+The rules were chosen on one half of the sources. The other half, which comes first, was measured once they
+were fixed: its total is the figure to report. Where refusals are labelled, the table has precision and
+recall; where a source has only answers (no refusal among them), the false alarms.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ Labelled = tuple[str, bool]  # an answer, and whether people call it a refusal
 
 
 class Source(NamedTuple):
-    """Answers with labels; `developed` says whether phrases were written with a look at them."""
+    """Answers with labels; `chosen_on` says whether the rules were chosen with a look at them."""
 
     name: str
-    developed: bool
+    chosen_on: bool
     answers: list[Labelled]
 
 
@@ -33,14 +34,16 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     parser.add_argument("--errors", help="print the errors of a source by its name")
     args = parser.parse_args()
-    found = sorted(sources(args.data), key=lambda source: source.developed)
+    found = sorted(sources(args.data), key=lambda source: source.chosen_on)
     if not found:
         print(f"There is no data in {args.data}.")
         return 2
-    print("| source | developed on | answers | refusals | precision | recall | false alarms |")
+    print("| source | half | answers | refusals | precision | recall | false alarms |")
     print("|---|---|---:|---:|---:|---:|---:|")
-    for source in found:
-        print(row(source))
+    for chosen_on in (False, True):
+        half = [source for source in found if source.chosen_on == chosen_on]
+        whole = Source("**all of this half**", chosen_on, [one for source in half for one in source.answers])
+        print(*map(row, [*half, whole]), sep="\n")
     for source in found:
         if source.name == args.errors:
             print(*errors(source), sep="\n")
@@ -49,9 +52,9 @@ def main() -> int:
 
 def sources(data: Path) -> Iterator[Source]:
     """Yield every source that is there."""
-    for name, developed in (
+    for name, chosen_on in (
         ("sharedStore", False),
-        ("singleStore", True),
+        ("singleStore", False),
         ("closedBook", True),
         ("oracle", True),
         ("oracle_reverse", True),
@@ -59,9 +62,9 @@ def sources(data: Path) -> Iterator[Source]:
         path = data / "financebench" / "results" / f"gpt-4_{name}.jsonl"
         if path.exists():
             answers = [(str(r["model_answer"]), r["label"] == "Refusal") for r in records(path)]
-            yield Source(f"FinanceBench, GPT-4 {name}", developed, answers)
+            yield Source(f"FinanceBench, GPT-4 {name}", chosen_on, answers)
     yield from mtrag(data / "mtrag" / "reference_subset_with_human_evaluations.json")
-    for name, developed, file, texts in (
+    for name, chosen_on, file, texts in (
         ("CLAP NQ, gold answers", False, "clapnq/clapnq_dev_answerable.jsonl", clapnq),
         ("AttributionBench dev, claims", False, "attributionbench/dev_all_subset_balanced.jsonl", claims),
         ("SQuAD 1.1 dev, gold answers", True, "squad/squad_v1_dev_qa.jsonl", squad),
@@ -69,7 +72,7 @@ def sources(data: Path) -> Iterator[Source]:
     ):
         path = data / file
         if path.exists():
-            yield Source(name, developed, [(text, False) for text in texts(path)])
+            yield Source(name, chosen_on, [(text, False) for text in texts(path)])
 
 
 def mtrag(path: Path) -> Iterator[Source]:
@@ -77,12 +80,21 @@ def mtrag(path: Path) -> Iterator[Source]:
         return
     document = json.loads(path.read_text("utf-8"))
     kinds = {task["task_id"]: task["Answerability"] for task in document["tasks"]}
-    answers = [
-        (e["model_response"], kinds[e["task_id"]] == ["UNANSWERABLE"])
-        for e in document["evaluations"]
-        if e["model_id"] == "reference" and kinds[e["task_id"]] in (["ANSWERABLE"], ["UNANSWERABLE"])
-    ]
-    yield Source("MTRAG, answers written by people", True, answers)
+    people: list[Labelled] = []
+    models: list[Labelled] = []
+    for each in document["evaluations"]:
+        kind = kinds[each["task_id"]]
+        if kind not in (["ANSWERABLE"], ["UNANSWERABLE"]):
+            continue
+        unanswerable = kind == ["UNANSWERABLE"]
+        if each["model_id"] == "reference":
+            people.append((each["model_response"], unanswerable))
+            continue
+        # 1 if a model of the authors found that the answer declines where it should, and only there.
+        is_right = each["annotations"]["conditional_idk"]["composite"]["value"] == 1
+        models.append((each["model_response"], is_right == unanswerable))
+    yield Source("MTRAG, answers written by people", False, people)
+    yield Source("MTRAG, two models, labelled by its authors' model", False, models)
 
 
 def clapnq(path: Path) -> Iterator[str]:
@@ -128,8 +140,8 @@ def row(source: Source) -> str:
     declined_count, refusals = sum(declined for declined, _ in pairs), sum(label for _, label in pairs)
     precision = f"{both / declined_count:.3f}" if refusals and declined_count else "-"
     recall = f"{both / refusals:.3f}" if refusals else "-"
-    developed = "yes" if source.developed else "no"
-    cells = [source.name, developed, f"{len(pairs):,}", refusals, precision, recall, declined_count - both]
+    half = "chosen on" if source.chosen_on else "held out"
+    cells = [source.name, half, f"{len(pairs):,}", refusals, precision, recall, declined_count - both]
     return f"| {' | '.join(map(str, cells))} |"
 
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auepora_eval.core.types import Goal
-from auepora_eval.early_stop.rule import GoalWatch, Known, check_fit
+from auepora_eval.core.verdict import Goal
+from auepora_eval.decide.early_stop import GoalWatch, Known, check_fit
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.stats.power import Spread, units_needed
 from tests.builders import a_sample

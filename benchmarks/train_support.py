@@ -33,8 +33,8 @@ import msgspec
 import numpy as np
 from scipy.optimize import minimize
 
-from auepora_eval.judges.support import Weights, WeightSet, WeightsFile, compare
-from auepora_eval.judges.support_features import FEATURES, SIGNS, VECTORS
+from auepora_eval.judges.support import Weights, WeightsFile, compare
+from auepora_eval.judges.support_features import FEATURES, SIGNS
 from auepora_eval.stats.arrays import Array
 from benchmarks.grounding import EDITS, Answer
 
@@ -54,7 +54,6 @@ SOURCES: dict[str, dict[str, str]] = {
         "labels": "gold answers, and the same with one thing changed",
     },
 }
-WEIGHT_SETS: tuple[WeightSet, ...] = ("vectors", "words")
 
 
 class Example(NamedTuple):
@@ -80,7 +79,7 @@ def main() -> int:
     parser.add_argument("--to", type=Path, default=WEIGHTS)
     args = parser.parse_args()
     examples = training_examples(args.data)
-    weights = train({name: family(listed) for name, listed in examples.items()})
+    weights = train([family(listed) for listed in examples.values()])
     content = WeightsFile(
         weights=weights,
         sources=[
@@ -90,8 +89,7 @@ def main() -> int:
     )
     args.to.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
     print(f"{', '.join(f'{len(listed)} answers of {name}' for name, listed in examples.items())}")
-    for name, each in weights.items():
-        print(f"{name}: intercept {each.intercept:.3f}", *(f"{k} {w:+.3f}" for k, w in each.features.items()))
+    print(f"intercept {weights.intercept:.3f}", *(f"{k} {w:+.3f}" for k, w in weights.features.items()))
     print(f"written: {args.to}")
     return 0
 
@@ -166,21 +164,14 @@ def family(examples: Sequence[Example]) -> Family:
 
 def mean_features(example: Example) -> Array | None:
     """Return the mean features of an answer; None if it has no sentence to compare."""
-    rows, sizes = compare("\n".join(example.documents), example.text, vectors=True)
+    rows, sizes = compare("\n".join(example.documents), example.text)
     return np.average(rows, axis=0, weights=sizes) if len(rows) else None
 
 
-def train(families: dict[str, Family]) -> dict[WeightSet, Weights]:
-    """Return both sets of weights, trained on these families."""
-    return {name: fit(list(families.values()), vectors=name == "vectors") for name in WEIGHT_SETS}
-
-
-def fit(families: Sequence[Family], *, vectors: bool) -> Weights:
+def train(families: Sequence[Family]) -> Weights:
     """Return the sign-constrained logistic regression with the least penalised log loss."""
-    used = [name for name in FEATURES if vectors or name not in VECTORS]
-    columns = [FEATURES.index(name) for name in used]
-    means = [np.average(each.rows[:, columns], axis=0, weights=each.weights) for each in families]
-    centred = [each.rows[:, columns] - mean for each, mean in zip(families, means, strict=True)]
+    means = [np.average(each.rows, axis=0, weights=each.weights) for each in families]
+    centred = [each.rows - mean for each, mean in zip(families, means, strict=True)]
     weights = np.concatenate([each.weights for each in families]) / len(families)
     labels = np.concatenate([each.labels for each in families])
     rows = np.concatenate(centred)
@@ -188,7 +179,7 @@ def fit(families: Sequence[Family], *, vectors: bool) -> Weights:
     spread[spread == 0] = 1.0  # a feature that never varies has the weight 0 whatever its scale
     which = np.repeat(np.arange(len(families)), [len(each.labels) for each in families])
     inputs = np.column_stack([rows / spread, np.eye(len(families))[which]])
-    penalty = np.array([RIDGE] * len(used) + [0.0] * len(families))
+    penalty = np.array([RIDGE] * len(FEATURES) + [0.0] * len(families))
 
     def loss(at: Array) -> tuple[float, Array]:
         odds = inputs @ at
@@ -196,7 +187,7 @@ def fit(families: Sequence[Family], *, vectors: bool) -> Weights:
         value = weights @ (np.logaddexp(0.0, odds) - labels * odds) + penalty @ at**2 / 2
         return float(value), inputs.T @ misses + penalty * at
 
-    bounds = [(0.0, None) if SIGNS[name] > 0 else (None, 0.0) for name in used]
+    bounds = [(0.0, None) if SIGNS[name] > 0 else (None, 0.0) for name in FEATURES]
     best = minimize(
         loss,
         np.zeros(len(penalty)),
@@ -205,10 +196,10 @@ def fit(families: Sequence[Family], *, vectors: bool) -> Weights:
         bounds=bounds + [(None, None)] * len(families),
         options={"maxiter": 10_000, "ftol": 1e-16, "gtol": 1e-10},
     ).x
-    slopes, intercepts = best[: len(used)] / spread, best[len(used) :]
+    slopes, intercepts = best[: len(FEATURES)] / spread, best[len(FEATURES) :]
     return Weights(
         intercept=round(float(intercepts.mean() - np.mean(means, axis=0) @ slopes), DIGITS),
-        features={name: round(float(slope), DIGITS) for name, slope in zip(used, slopes, strict=True)},
+        features={name: round(float(slope), DIGITS) for name, slope in zip(FEATURES, slopes, strict=True)},
     )
 
 

@@ -34,7 +34,6 @@ ADDED_SINCE = {
         "cli/judge.py",
         "comparison/judged.py",
         "demo/judged.py",
-        "people/jury_audit.py",
         "runs/judging.py",
         "runs/verdicts.py",
     ),

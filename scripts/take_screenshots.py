@@ -1,7 +1,7 @@
 """Take the pictures of docs/images from the demo: `python scripts/take_screenshots.py`.
 
-Needs what the browser tests need (scripts/set_up_browser.sh, the extra `browser`) and the extra `plots`:
-its Pillow reduces the colours so that a picture stays below 150 KB.
+Needs what the browser tests need (scripts/set_up_browser.sh, the extra `check`);
+Pillow, which comes with it, reduces the colours so that a picture stays below 150 KB.
 """
 
 from __future__ import annotations

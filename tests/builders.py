@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from auepora_eval.core.dataset import EvaluationDataset, Fingerprint, InMemoryDataset
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator, MemoryRecord, MetricCalls, score_record
+from auepora_eval.core.runner import AueporaEvaluator, MemoryRecord, score_record
 from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.scoring import Tally
 from auepora_eval.core.types import (
@@ -22,6 +24,7 @@ from auepora_eval.core.types import (
     RetrievedDocument,
     SystemOutputs,
 )
+from auepora_eval.errors import EvaluationError
 from auepora_eval.io.json.records import prediction_record
 from auepora_eval.io.jsonl import save_records
 from auepora_eval.io.results.document import query_results, results_head
@@ -63,6 +66,14 @@ def an_output(retrieved: Iterable[str] = (), answer: str = "", **fields: Any) ->
 
 def a_failure(kind: str = "RuntimeError", message: str = "no luck") -> SystemOutputs:
     return SystemOutputs([], Response(""), error=Failure(kind, message))
+
+
+def run_without_answers(evaluator: AueporaEvaluator, dataset: EvaluationDataset, **how: Any) -> EvaluationRun:
+    """Return the run of a system that fails on every sample, which the error has."""
+    with pytest.raises(EvaluationError) as caught:
+        evaluator.run(dataset, **how)
+    assert isinstance(caught.value.run, EvaluationRun)
+    return caught.value.run
 
 
 def quick_scores(
@@ -234,7 +245,4 @@ def scored_run(
     record = MemoryRecord(InMemoryDataset(dataset_name, samples), plan, system_name, evaluation_id)
     for sample, output in zip(samples, outputs, strict=True):
         record.keep(sample, output)
-    evaluator = AueporaEvaluator(MetricCalls(), plan)
-    return score_record(
-        record, plan, evaluator, system_name=system_name, top_k=5, seed=seed, configuration={}
-    )
+    return score_record(record, plan, system_name=system_name, top_k=5, seed=seed, configuration={})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,24 @@ from hypothesis import settings
 from auepora_eval.cli.main import main
 from auepora_eval.core.metrics_base import METRICS
 
-# A busy machine is not a fault of the code: the time of one example says nothing.
-settings.register_profile("any machine", deadline=None)
+# A busy machine is not a fault of the code: the time of one example says nothing. CI tries more examples.
+settings.register_profile("any machine", deadline=None, max_examples=100 if os.environ.get("CI") else 25)
 settings.load_profile("any machine")
+
+# Folders whose tests run in `make check` only. Elsewhere a test says so itself: `pytest.mark.full`.
+_FULL = [Path(__file__).parent / name for name in ("browser", "reliability")]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import them for `make test`: their packages need not be installed."""
+    return True if config.option.markexpr == "not full" and collection_path in _FULL else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.path.is_relative_to(folder) for folder in _FULL):
+            item.add_marker(pytest.mark.full)
+
 
 _LASTING: set[str] = set()  # names of modules seen not to be of a test: looked at once, not after each test
 

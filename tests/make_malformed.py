@@ -98,7 +98,7 @@ def write_files(folder: Path) -> None:
 
 
 def outcome(path: Path) -> dict[str, Any]:
-    """What `auepora dataset validate FILE` says of a file, or of a split its own reader: the first error."""
+    """What `auepora dataset check FILE` says of a file, or of a split its own reader: the first error."""
     if path.parent.name == "splits" or path.name in ("qa_pairs.jsonl", "offline_dataset.jsonl"):
         try:
             load_split(path)
@@ -107,10 +107,10 @@ def outcome(path: Path) -> dict[str, Any]:
         return {"exit": 0, "format": "splits", "message": "", "more": 0}
     shown, noted = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(noted):
-        code = auepora(["dataset", "validate", str(path), "--json"])
+        code = auepora(["dataset", "check", str(path), "--json"])
     if not shown.getvalue():
         return {"exit": code, "format": "", "message": noted.getvalue().strip(), "more": 0}
-    report = json.loads(shown.getvalue())[0]
+    report = json.loads(shown.getvalue())["files"][0]["form"]
     errors = report["errors"] or [""]
     return {"exit": code, "format": report["format"], "message": errors[0], "more": len(errors) - 1}
 
@@ -141,12 +141,6 @@ def _number_as(literal: bytes) -> Spoil:
         return before + found + literal + rest[end:]
 
     return spoil
-
-
-def _first_key_twice(content: bytes, key: bytes) -> bytes:
-    first = content[content.index(b'"') :].split(b",")[0].rstrip(b"} \n")
-    start, _, rest = content.partition(b"{")
-    return start + b"{" + first + b"," + rest
 
 
 def _first_text_as(inside: bytes) -> Spoil:
@@ -181,9 +175,7 @@ FAULTS: dict[str, Spoil] = {
     "nan": _number_as(b"NaN"),
     "infinity": _number_as(b"-Infinity"),
     "beyond_a_float": _number_as(b"1e999"),
-    "a_thousand_digits": _number_as(b"9" * 1000),
     "too_deep": _number_as(b"[" * 120 + b"]" * 120),
-    "a_key_twice": _first_key_twice,
     "latin_1": _first_text_as("é".encode("latin-1")),
     "overlong_utf8": _first_text_as(b"\xc0\xaf"),
     "half_a_pair": _first_text_as(rb"\ud800"),

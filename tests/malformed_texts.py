@@ -114,7 +114,6 @@ DATASETS: Cases = [
     ("queries_misspelt.eval.json", _query('"metadata": {}').replace(b'"queries"', b'"querys"')),
     ("ten_errors.eval.json", (_DATASET % ", ".join(['{"query_id": 1}'] * 4)).encode()),
     ("lines_in_a_document.eval.json", _SAMPLE.encode() * 2),
-    ("a_key_twice_deep_inside.eval.json", _query('"metadata": {"a": {"b": 1, "c": 2, "b": 3}}')),
     (
         "totals_that_do_not_add_up.results.json",
         json.dumps(

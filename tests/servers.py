@@ -171,6 +171,12 @@ class _Handler(BaseHTTPRequestHandler):
         """As unkind servers do: the whole request is in the message."""
         self._error(401, f"wrong key in {dict(self.headers.items())} at {self.path}\x1b[2J")
 
+    def _mode_403(self, body: dict[str, Any]) -> None:
+        self._error(403, "not for you")
+
+    def _mode_404(self, body: dict[str, Any]) -> None:
+        self._error(404, "no such model")
+
     def _mode_400_schema(self, body: dict[str, Any]) -> None:
         self._error(400, "response_format is not supported")
 

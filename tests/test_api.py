@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,27 @@ def test_the_first_example(here: Path) -> None:
     other.save("results")
     assert ae.compare("results/mine", "results/other").metrics == comparison.metrics
     assert ae.compare([run], [other]).metrics == comparison.metrics
+
+
+def test_a_notebook_draws_shares_on_one_scale(here: Path) -> None:
+    def answers(right: int, found: int) -> ae.EvaluationRun:
+        def system(query: str) -> dict[str, object]:
+            number = int(query.removeprefix("Number "))
+            return {"answer": "9" if number < right else "no", "retrieved": ["d" if number < found else "x"]}
+
+        rows = [a_sample(str(n), f"Number {n}", relevant="d", reference="9") for n in range(40)]
+        return ae.evaluate(system, rows, metrics="exact_match,hit@5,mean_latency")
+
+    page = ae.compare(answers(8, 8), answers(18, 28))._repr_html_()
+    assert "Shares are drawn on one scale" in page
+    rows = page.partition("<tbody>")[2].split("<tr>")[1:]
+    # The changes are +0.25 and +0.5; of one run each, times have no interval and are not drawn.
+    assert [row.count("<svg") for row in rows] == [1, 1, 0]
+    moved = [
+        float(re.findall(r'cx="([\d.]+)"', row)[0]) - float(re.findall(r'"zero" x1="([\d.]+)"', row)[0])
+        for row in rows[:2]
+    ]
+    assert moved[1] == pytest.approx(2 * moved[0], abs=0.2)
 
 
 @pytest.mark.parametrize("kind", ["dicts", "samples", "generator", "path", "text path", "dataset", "frame"])
@@ -235,3 +257,80 @@ def test_compare_is_the_function_after_the_package_of_that_name_was_imported() -
 def test_the_reference_page_has_every_name() -> None:
     documented = {module for modules in API_SECTIONS.values() for module in modules}
     assert documented == set(public_names().values())
+
+
+ANSWERS: dict[str, str] = {}
+
+
+def broken_rag(query: str) -> str:
+    return ANSWERS[query]
+
+
+def unlucky_rag(query: str) -> Any:
+    return broken_rag(query) if query in ("q3", "q7") else my_rag(query)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_system_that_answers_nothing_is_an_error_with_its_place(here: Path, stored: bool) -> None:
+    storage = ae.EvaluationResultsStorage() if stored else None
+    evaluator = ae.AueporaEvaluator(broken_rag, METRICS)
+    with pytest.raises(
+        ae.EvaluationError, match=r"every call failed \(3 of 3\).*'0': KeyError: 'q0'"
+    ) as caught:
+        evaluator.run(SAMPLES[:3], evaluation_id="x", storage=storage)
+    assert "test_api.py" in str(caught.value)
+    assert str(caught.value).endswith("in broken_rag\n    return ANSWERS[query]")
+    run: Any = caught.value.run
+    assert [one["message"] for one in run.failures()] == ["'q0'", "'q1'", "'q2'"]
+    if stored:  # before the error: what was called is kept
+        assert [one["type"] for one in ae.load_run("x").failures()] == ["KeyError"] * 3
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ae.evaluate(broken_rag, SAMPLES[:2]),
+        lambda: ae.AueporaEvaluator(broken_rag, METRICS).evaluate(SAMPLES[:2]),
+    ],
+)
+def test_every_way_to_evaluate_raises(call: Any) -> None:
+    with pytest.raises(ae.EvaluationError, match="KeyError: 'q0'"):
+        call()
+
+
+def test_run_ends_after_twenty_equal_failures(here: Path) -> None:
+    samples = [{**SAMPLES[0], "sample_id": str(n)} for n in range(50)]
+    calls: list[str] = []
+
+    def rag(query: str) -> str:
+        calls.append(query)
+        return broken_rag(query)
+
+    with pytest.raises(ae.EvaluationError, match=r"none of the first 20 calls was answered.*KeyError: 'q0'"):
+        ae.evaluate(rag, samples, metrics=METRICS)
+    assert len(calls) == 20
+    with pytest.raises(ae.EvaluationError, match=r"every call failed \(50 of 50\)"):
+        ae.evaluate(rag, samples, metrics=METRICS, policy=ae.CallPolicy(keep_going=True))
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_some_failures_are_a_warning_and_a_note(here: Path, stored: bool) -> None:
+    storage = ae.EvaluationResultsStorage() if stored else None
+    evaluator = ae.AueporaEvaluator(unlucky_rag, METRICS)
+    with pytest.warns(UserWarning, match=r"2 of 20 calls failed .*1 × KeyError: 'q3'") as caught:
+        run = evaluator.run(SAMPLES, evaluation_id="x", storage=storage)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert "2 of 20 calls failed (run.failures() lists them): 1 × KeyError: 'q3'" in str(run)
+    assert [(one["sample_id"], one["type"]) for one in run.failures()] == [
+        ("3", "KeyError"),
+        ("7", "KeyError"),
+    ]
+    assert ae.evaluate(my_rag, SAMPLES, metrics=METRICS).failures() == []
+
+
+def test_predictions_that_are_all_errors_are_a_warning() -> None:
+    answers = [{"sample_id": str(n), "error": {"type": "Timeout", "message": "late"}} for n in range(20)]
+    with pytest.warns(UserWarning, match="20 of 20 calls failed .*20 × Timeout: late"):
+        run = ae.score(SAMPLES, answers, metrics=METRICS)
+    assert len(run.failures()) == 20

@@ -22,7 +22,6 @@ from tests.wording import findings
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "auepora_eval"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-every_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 
 
 class Source(NamedTuple):
@@ -52,10 +51,13 @@ def source_of(path: Path) -> Source:
     return source
 
 
-@every_module
-def test_files_and_functions_are_small(path: Path) -> None:
-    assert source_of(path).lines <= 700, "a file is about one subject"
-    assert {name: count for name, count in source_of(path).statements.items() if count > 40} == {}
+def test_files_are_about_one_subject() -> None:
+    assert {str(path): source_of(path).lines for path in MODULES if source_of(path).lines > 700} == {}
+
+
+def test_functions_are_small() -> None:
+    statements = [(path, *row) for path in MODULES for row in source_of(path).statements.items()]
+    assert [f"{path}: {name}" for path, name, count in statements if count > 40] == []
 
 
 @pytest.mark.parametrize("folder", sorted({path.parent for path in MODULES}), ids=lambda path: path.name)
@@ -88,23 +90,22 @@ def top(module: str) -> str:
     return [*module.split("."), ""][1]
 
 
-@every_module
-def test_every_module_says_what_it_is_for(path: Path) -> None:
-    assert source_of(path).docstring, path
+def test_every_module_says_what_it_is_for() -> None:
+    assert [path for path in MODULES if not source_of(path).docstring] == []
 
 
-@every_module
-def test_no_module_imports_the_public_api(path: Path) -> None:
-    for node in source_of(path).imports:
+def test_no_module_imports_the_public_api() -> None:
+    def imports_it(node: ast.Import | ast.ImportFrom) -> bool:
         if isinstance(node, ast.ImportFrom):
-            assert not (node.module == "auepora_eval" and node.level == 0), path
-        else:
-            assert all(name.name != "auepora_eval" for name in node.names), path
+            return node.module == "auepora_eval" and node.level == 0
+        return any(name.name == "auepora_eval" for name in node.names)
+
+    assert [path for path in MODULES if any(map(imports_it, source_of(path).imports))] == []
 
 
-@every_module
-def test_private_names_stay_in_their_module(path: Path) -> None:
-    assert private_names_of_others(path, path.read_text(encoding="utf-8")) == []
+def test_private_names_stay_in_their_module() -> None:
+    found = {path: private_names_of_others(path, path.read_text(encoding="utf-8")) for path in MODULES}
+    assert {str(path): names for path, names in found.items() if names} == {}
 
 
 @pytest.mark.parametrize(
@@ -161,8 +162,12 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-@every_module
-def test_no_pickle_no_eval_no_sockets(path: Path) -> None:
+def test_no_pickle_no_eval_no_sockets() -> None:
+    assert {str(path): names for path in MODULES if (names := forbidden_names(path))} == {}
+
+
+def forbidden_names(path: Path) -> set[str]:
+    """Return the packages and functions that a module uses and may not."""
     imported = {
         name.split(".")[0]
         for node in source_of(path).imports
@@ -182,12 +187,13 @@ def test_no_pickle_no_eval_no_sockets(path: Path) -> None:
     # The one module that listens, on this machine only, and checks who asks.
     if path == PACKAGE / "web" / "security.py":
         forbidden -= {"socket", "http"}
-    assert not imported & forbidden
-    assert not source_of(path).called & {"eval", "exec", "__import__"}
+    return imported & forbidden | source_of(path).called & {"eval", "exec", "__import__"}
 
 
 def test_every_public_name_is_importable() -> None:
     names = vars(auepora_eval)["__all__"]
+    stub = re.findall(r"^from (\S+) import (\w+) as \2$", (PACKAGE / "__init__.pyi").read_text(), re.M)
+    assert {name: module for module, name in stub} == vars(auepora_eval)["_HOME"]
     for name in names:
         assert getattr(getattr(auepora_eval, name), "__name__", name) == name
     assert re.fullmatch(r"\d+\.\d+\.\d+", auepora_eval.__version__)

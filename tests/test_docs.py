@@ -24,6 +24,8 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.metrics_base import METRICS
 from tests.generate_docs import PAGES
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
     ROOT / "README.md",

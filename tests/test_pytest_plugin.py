@@ -9,7 +9,9 @@ import sys
 import pytest
 
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
-from tests.gate.gated import a_run
+from tests.decide.gated import a_run
+
+pytestmark = pytest.mark.full
 
 TESTS = """
 from pathlib import Path
@@ -141,7 +143,7 @@ def test_the_message_is_the_table_of_the_gate(said: str) -> None:
     assert re.search(r"^margin hit@5 +-0\.3750 +\[-0\.\d+, -0\.\d+\] +loss < 0\.1 +FAIL$", said, re.MULTILINE)
     assert "- no_regression mrr: same has no figure 'mrr'" in said
     assert "pytest_plugin.py" not in said
-    assert "auepora rescore same --metrics mrr --out kept" in said
+    assert "auepora score --run same --metrics mrr --out kept" in said
 
 
 def test_a_mistake_is_said_in_the_words_of_a_test(said: str) -> None:

@@ -47,10 +47,7 @@ PATTERN = re.compile(rf"(?<!\w)(?:{'|'.join(BANNED)})(?!\w)", re.IGNORECASE)
 
 # Words that are data, not prose: (file, word) pairs that are skipped.
 ALLOWED = {
-    *(("auepora_eval/generate/english.py", word) for word in ("begun", "draws", "tell", "tells", "told")),
-    ("auepora_eval/generate/questions.py", "room"),
-    ("auepora_eval/generate/questions.py", "tell"),
-    ("auepora_eval/generate/tasks.py", "tell"),
+    ("auepora_eval/generate/variants.py", "tell"),
     ("auepora_eval/quality/samples.py", "tell"),
     ("benchmarks/generator.py", "rooms"),
     ("auepora_eval/text/refusal.py", "unclear"),

@@ -1,56 +1,65 @@
-"""Label answers, claims, documents or pairs of answers by keyboard.
+"""Label answers or review questions by keyboard; measure how far people agree.
 
-Name a run. A task with 50 of its answers is created, a page opens in your browser, and the keys 1 to 9 label
-one item after the other. Each label is on the disk before the next item is shown. The same command continues
-the task.
+Name a run: a page opens in your browser, and the keys 1 to 9 label 50 of its answers. Each label is on the
+disk before the next item is shown, and the same command continues. Two runs are compared blind, answer by
+answer. When you stop (Ctrl-C), the labels are in the folder of the task, and the next command is printed.
+--lead shows the agreement of a team. --choose takes random items, slice:NAME, run, disagree:A,B (where two
+metrics differ most) or narrow:METRIC (where a label narrows the estimate of the mean most).
 
   auepora annotate demo-hybrid
-
-When you stop (Ctrl-C), the labels are in labels.jsonl in the folder of the task, and the next command is
-printed: auepora judge-audit compares them with a judge.
-
-Two runs are compared blind, answer by answer, left and right swapped at random:
-
-  auepora annotate demo-bm25 demo-hybrid --people ada,ben
   auepora annotate demo-bm25 demo-hybrid --people ada,ben --as ben
-
---choose decides which items are labelled: random; slice:NAME (the same number for each value of a label of
-the samples); run (the same number for each run); disagree:A,B (where two metrics differ most); narrow:METRIC
-(where a label narrows the estimate of the mean most).
-
-The lead of a team sees the agreement, settles disagreements, and exports (.jsonl for judge-audit and judge
---calibrate, .gt.json for agree):
-
   auepora annotate demo-bm25 demo-hybrid --lead
   auepora annotate demo-bm25 demo-hybrid --export labels.jsonl
+
+--questions reviews a dataset: accept, reject or edit each question, or set its gold spans. When you stop, the
+new version is written to --out. The dataset itself is never changed.
+
+  auepora annotate --questions demo --out reviewed.jsonl
+
+--agree measures the agreement of people whose annotations are in ground truth files, and settles them:
+--adjudicated writes one annotation per query, with metadata.needs_adjudication where they differ.
+
+  auepora annotate --agree demo --dataset demo --adjudicated settled.gt.json --merged annotated.jsonl
 """
 
 from __future__ import annotations
 
 import shlex
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.settings import DEFAULT_OUT
 from ..errors import PlanError
 from . import echo
-from .common import add_flag, add_out, out_flag
+from .common import add_flag, add_format, add_json, add_out, open_samples, out_flag
+from .dataset.diff import say_difference
 from .flags import at_least, covered
 from .pages import add_page_flags, check_can_serve, serve_pages
 
 if TYPE_CHECKING:
+    from argparse import _ActionsContainer
+
+    from ..core.dataset import EvaluationDataset
+    from ..people.agreement import HumanComparison
     from ..people.annotation.create import Wanted
     from ..people.annotation.summary import TaskSummary
+    from ..people.annotators import Annotators
+    from ..quality.review import Review
+
+_SHOWN = 10  # disagreements, unless --all is given
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "names", metavar="NAME", nargs="+", help="stored runs, by id or path, or the folder of a task"
+        "names", metavar="NAME", nargs="*", help="stored runs, by id or path, or the folder of a task"
     )
     new = parser.add_argument_group("a new task")
     add_flag(
         new,
-        "--questions",
+        "--items",
         "what is judged: answers, claims, documents or pairs (default: answers; pairs for two runs)",
         choices=("answers", "claims", "documents", "pairs"),
     )
@@ -58,7 +67,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(
         new,
         "--choose",
-        "random, slice:NAME, run, disagree:A,B or narrow:METRIC (default: random)",
+        "which items are labelled (default: random)",
         "HOW",
         default=None,
     )
@@ -80,11 +89,47 @@ def add_arguments(parser: ArgumentParser) -> None:
     results = parser.add_argument_group("results")
     add_flag(results, "--export", "write the labels to a .jsonl or .gt.json and stop", "FILE", default="")
     add_flag(results, "--settled", "export one label per item: the lead's decision, or the majority")
-    add_flag(results, "--force", "overwrite the exported file")
+    add_flag(results, "--force", "overwrite files that exist")
+    review = parser.add_argument_group("the questions of a dataset")
+    about = "dataset of any format, or demo, to review; --out is the new version (.jsonl keeps everything)"
+    add_flag(review, "--questions", about, "FILE")
+    add_format(review, "FILE")
+    add_flag(review, "--only-accepted", "leave out the questions that are not decided")
+    add_flag(review, "--new-version", "version of the new dataset", "TEXT", default=None)
+    _add_agreement(parser.add_argument_group("agreement"))
     add_out(parser)
 
 
+def _add_agreement(group: _ActionsContainer) -> None:
+    about = "measure the agreement of ground truth files, one per person, or demo"
+    add_flag(group, "--agree", about, "FILE", nargs="+")
+    add_flag(group, "--dataset", "dataset that was annotated; the annotations are checked against it", "D")
+    add_flag(group, "--adjudicated", "write one annotation per query to this .gt.json", "F")
+    add_flag(group, "--merged", "write the dataset with all annotations on its samples", "F")
+    about = "order of the ratings of an aspect, if auepora does not recognise it"
+    add_flag(group, "--order", about, "ASPECT=WORST,...,BEST", type=_order, default=[], action="append")
+    add_flag(group, "--run", "stored run whose metrics are correlated with people's scores", "RUN")
+    add_flag(group, "--score", "the human score for --run (default: overall_score)", "NAME")
+    add_flag(group, "--all", f"show every disagreement (default: {_SHOWN})")
+    add_json(group)
+
+
+# The flags of one use only, by their names in the arguments; those of several uses are not here.
+_USES = {
+    "runs and tasks": (
+        "names items count choose ask labels people overlap seed prepare task person lead export settled"
+    ),
+    "--questions": "questions format only_accepted new_version",
+    "--agree": "agree dataset adjudicated merged order run score all json",
+}
+
+
 def run(args: Namespace) -> int:
+    _check_use(args)
+    if args.agree:
+        return _agree(args)
+    if args.questions:
+        return _review(args)
     if not args.export and not args.prepare:
         check_can_serve("annotate")  # before a task is created
     folder = _task_folder(args)
@@ -93,9 +138,21 @@ def run(args: Namespace) -> int:
     return 0 if args.prepare else _serve(args, folder)
 
 
+def _check_use(args: Namespace) -> None:
+    """Raise PlanError unless the command has one use, and only flags of it."""
+    if not (args.names or args.questions or args.agree):
+        raise PlanError("name a run to label its answers, or use --questions FILE or --agree FILES.")
+    mine = "--agree" if args.agree else "--questions" if args.questions else "runs and tasks"
+    for use, names in _USES.items():
+        given = [name for name in names.split() if getattr(args, name) and use != mine]
+        if given:
+            flag = {"names": "NAME", "person": "--as"}.get(given[0], f"--{given[0].replace('_', '-')}")
+            raise PlanError(f"{flag} is for {use}, not for {mine}. Leave out one or the other.")
+
+
 # The flags of a new task, by the names of its settings.
 _FLAGS = {
-    "kind": "--questions",
+    "kind": "--items",
     "count": "--count",
     "choose": "--choose",
     "question": "--ask",
@@ -220,6 +277,140 @@ def _serve(args: Namespace, folder: Path) -> int:
 
 def continue_command(args: Namespace, folder: Path) -> str:
     """Return the command that continues a task: by its runs, or by its folder if they do not lead to it."""
-    if args.task or args.questions:
+    if args.task or args.items:
         return f"auepora annotate {shlex.quote(str(folder))}"
     return f"auepora annotate {shlex.join(args.names)}{out_flag(args.out)}"
+
+
+# --questions: the questions of a dataset, reviewed one by one.
+
+
+def _review(args: Namespace) -> int:
+    check_can_serve("annotate")  # the pages import the packages
+    from ..io.loader import format_of_name
+    from ..quality.review import Review, check_not_overwritten
+    from ..web.pages.annotate import FRAME
+    from ..web.pages.review import review_routes
+    from ..web.server import application
+    from ..web.workspace import Workspace
+
+    if args.out == DEFAULT_OUT:
+        raise PlanError("--questions needs the file of the new version: add --out NEW.jsonl.")
+    target = Path(args.out)
+    folder = target.with_name(f"{target.name}.review")
+    format_of_name(target)  # DataError for a name that is not a format's, before anything is reviewed
+    if args.questions != "demo" and target.exists() and target.samefile(args.questions):
+        raise PlanError("A dataset is never reviewed in place. Name another file: --out NEW.")
+    if not args.force:
+        check_not_overwritten(target, folder)
+    with Review(open_samples(args.questions, args.format), folder) as review:
+        routes = review_routes(review)
+        serve_pages(
+            args,
+            lambda access: application(Workspace(target.parent), access, routes, frame=FRAME),
+            home="/",
+            about=f"{len(review)} questions to review",
+        )
+        if not review.can_undo:
+            echo.note("Nothing was decided, so nothing is written.")
+            return 0
+        return _write_review(args, review, target)
+
+
+def _write_review(args: Namespace, review: Review, target: Path) -> int:
+    from ..io.loader import save_dataset
+    from ..quality.description import dataset_difference
+    from ..quality.review import note_written
+
+    result = review.result(only_accepted=args.only_accepted, version=args.new_version)
+    save_dataset(result, target, force=True)
+    note_written(target, review.folder)
+    counts = Counter(one.decision for one in review.all())
+    edited = sum(one.is_edited for one in review.all())
+    echo.say(
+        f"{counts['accept']} accepted, {counts['reject']} rejected, {counts['']} not decided, {edited} edited"
+    )
+    say_difference(dataset_difference(review.dataset, result), 10)
+    echo.note(f"written: {target}, {len(result)} samples")
+    if not dataset_difference(result, open_samples(str(target), None)).same:
+        echo.note(f"note: the format of {target.name} does not keep everything. End --out in .jsonl instead.")
+    echo.say(f"Next:\n  auepora dataset check {shlex.quote(str(target))}")
+    return 0
+
+
+# --agree: the agreement of annotators.
+
+
+def _agree(args: Namespace) -> int:
+    from ..people.agreement import annotator_agreement
+    from ..people.annotators import check_same_dataset, file_names_of, read_annotators
+
+    if args.merged and not args.dataset:
+        raise PlanError("--merged needs the dataset that was annotated: add --dataset D.")
+    people = read_annotators(_people(args.agree))
+    dataset = open_samples(args.dataset, None) if args.dataset else None
+    file_of: Callable[[str], str] = str
+    if dataset is not None:
+        check_same_dataset(people, dataset)
+        file_of = file_names_of(dataset)
+    report = annotator_agreement(people, orders=dict(args.order), file_of=file_of)
+    compared = _with_run(args, people)
+    _write_annotations(args, people, dataset, file_of)
+    # The files are written before anything is printed: a closed pipe must not lose them.
+    if args.json:
+        with_run = {} if compared is None else {"people_and_metrics": compared.to_dict()}
+        echo.say_json({**report.to_dict(), **with_run})
+        return 0
+    tables = report.tables(None if args.all else _SHOWN)
+    echo.show_all(tables if compared is None else [*tables, compared.table(args.run)])
+    return 0
+
+
+def _order(text: str) -> tuple[str, list[str]]:
+    aspect, sign, ratings = text.partition("=")
+    order = [rating.strip() for rating in ratings.split(",")]
+    if not sign or not aspect.strip() or len(order) < 2 or not all(order) or len(set(order)) < len(order):
+        raise ArgumentTypeError(f"{text!r} is not like clarity=poor,fair,good")
+    return aspect.strip(), order
+
+
+def _people(files: list[str]) -> list[str]:
+    """Return the files; `demo` means the bundled annotations of three invented people."""
+    from ..demo.world import DATA
+
+    bundled = sorted(map(str, DATA.glob("*.gt.json")))
+    paths: list[str] = []
+    for name in files:
+        paths += bundled if name == "demo" else [name]
+    return paths
+
+
+def _with_run(args: Namespace, people: Annotators) -> HumanComparison | None:
+    if not args.run:
+        return None
+    from ..people.agreement import compare_with_people
+    from ..people.annotators import with_own_ids
+    from ..runs.store.storage import EvaluationResultsStorage
+
+    stored = EvaluationResultsStorage(args.out).load_run(args.run)
+    return compare_with_people(stored, with_own_ids(people), score=args.score or "overall_score")
+
+
+def _write_annotations(
+    args: Namespace,
+    people: Annotators,
+    dataset: EvaluationDataset | None,
+    file_of: Callable[[str], str],
+) -> None:
+    from ..io.datasets.ground_truth import save_ground_truth
+    from ..io.loader import save_dataset
+    from ..people.annotators import adjudicated, merge_annotations
+
+    if args.adjudicated:
+        settled = adjudicated(people, file_of=file_of)
+        save_ground_truth(settled, args.adjudicated, force=args.force, **people.about)
+        left = sum(annotation["metadata"]["needs_adjudication"] for annotation in settled)
+        echo.note(f"written: {args.adjudicated}, {len(settled)} annotations, {left} of them need a decision")
+    if args.merged and dataset is not None:
+        save_dataset(merge_annotations(dataset, people), args.merged, force=args.force)
+        echo.note(f"written: {args.merged}, the dataset with {len(list(people.each()))} annotations")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from argparse import ArgumentParser
-from collections import Counter
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,8 +17,10 @@ from ..core.settings import DEFAULT_OUT, MIN_COVERAGE, SETTINGS, RunSettings, co
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
+    Failure,
     MetricResult,
     result_cells,
+    result_notes,
     results_table,
 )
 from ..errors import DataError, PlanError
@@ -28,6 +29,8 @@ from . import echo
 if TYPE_CHECKING:
     from argparse import _ActionsContainer
 
+    from ..comparison.compare import Comparison
+    from ..comparison.ranking import Ranking
     from ..core.dataset import EvaluationDataset
     from ..core.plan import EvaluationPlan
     from ..core.runner import OnOutput
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from ..runs.store.storage import EvaluationResultsStorage
 
 EXIT_INCOMPLETE = 3
+_TRACEBACK_LINES, _LONGEST_LINE = 6, 250  # three frames
 _SECONDS_BETWEEN = 0.05  # two moves of a progress bar
 
 
@@ -65,13 +69,13 @@ def out_flag(out: str) -> str:
     return "" if out == DEFAULT_OUT else f" --out {shlex.quote(str(out))}"
 
 
-def add_format(parser: ArgumentParser, what: str) -> None:
+def add_format(parser: _ActionsContainer, what: str) -> None:
     setting = SETTINGS["format"]
     text = f"format of {what} (default: detected)"
     parser.add_argument(setting.flag_name, setting.alias, metavar=setting.metavar, help=text)
 
 
-def add_json(parser: ArgumentParser) -> None:
+def add_json(parser: _ActionsContainer) -> None:
     add_flag(parser, "--json", SETTINGS["json"].help)
 
 
@@ -154,13 +158,19 @@ def say_run_summary(run: EvaluationRun, tally: Tally) -> None:
     share = answered / tally.total if tally.total else 1.0
     counts = f"{answered:,} of {tally.total:,} samples answered ({share:.1%})"
     echo.say(f"{run.system_name} on {run.dataset_name}: {counts}, top_k {run.top_k}")
-    measured = [result for result in run.results if not result.not_measured]
+    if not tally.total or answered:  # else nothing was measured: why is all there is to say
+        say_main_results(run.results, "--full")
+    _say_what_went_wrong(run, tally)
+
+
+def say_main_results(results: Sequence[MetricResult], more: str) -> None:
+    """Print the main values with their notes, and what shows the others."""
+    measured = [result for result in results if not result.not_measured]
     _say_main_values(measured[:_MAIN_RESULTS])
     if len(measured) > _MAIN_RESULTS:
-        echo.say(f"  ... and {len(measured) - _MAIN_RESULTS} more (--full)")
-    for note in results_table(run.results).notes:
+        echo.say(f"  ... and {len(measured) - _MAIN_RESULTS} more ({more})")
+    for note in result_notes(results, measured[:_MAIN_RESULTS]):
         echo.say(echo.one_line(note, 1000))
-    _say_what_went_wrong(run, tally)
 
 
 def _say_main_values(results: Sequence[MetricResult]) -> None:
@@ -179,10 +189,10 @@ def _say_main_values(results: Sequence[MetricResult]) -> None:
 
 
 def _say_what_went_wrong(run: EvaluationRun, tally: Tally) -> None:
-    say_failures(tally.failures)
+    say_failures(tally)
     say_attempts(tally)
     if run.stopping is not None:
-        from ..early_stop.rule import stopping_in_words
+        from ..core.stopping import stopping_in_words
 
         echo.say_words(stopping_in_words(run.stopping))
 
@@ -203,14 +213,26 @@ def say_results(results: Sequence[MetricResult]) -> None:
     echo.show(results_table(results))
 
 
-def say_failures(counts: Counter[tuple[str, str]]) -> None:
-    """Print what the failures were, grouped."""
+def say_failures(tally: Tally) -> None:
+    """Print where the first call failed, and what the failures were, grouped."""
+    counts, first = tally.failures, tally.first_failure
+    if first is not None and first.traceback:
+        echo.say("The first failed call:")
+        say_traceback(first)
+        echo.say(echo.one_line(first, 300))
     if counts:
         echo.say("Failed calls (left out of the values; the ranges count them as lowest and as highest):")
     for (kind, message), count in counts.most_common(5):
         echo.say(f"  {count} × {echo.one_line(f'{kind}: {message}', 120)}")
     if len(counts) > 5:
         echo.say(f"  ... and {counts.total() - sum(n for _, n in counts.most_common(5))} others")
+
+
+def say_traceback(failure: Failure) -> None:
+    """Print where a call failed: lines of the user's own files."""
+    # A file of predictions may have a text of any length there.
+    for line in failure.traceback.splitlines()[:_TRACEBACK_LINES]:
+        echo.say(line[:_LONGEST_LINE])
 
 
 def say_attempts(tally: Tally) -> None:
@@ -255,6 +277,51 @@ def say_stored(path: Path) -> None:
     echo.note(f"stored: {path}")
 
 
+# --html and --markdown: runs as a page or as a comment.
+
+
+def add_report_flags(parser: ArgumentParser, forms: _ActionsContainer) -> None:
+    """Add --html, and --markdown to the forms that the output of the command may have."""
+    add_flag(parser, "--html", "write a self-contained page instead", "FILE")
+    text = "write a comment for a pull request to this file instead; - prints it"
+    add_flag(forms, "--markdown", text, "FILE")
+
+
+def write_page(
+    args: Namespace,
+    storage: EvaluationResultsStorage,
+    names: Sequence[str],
+    runs: Sequence[EvaluationRun],
+    *,
+    comparison: Comparison | None = None,
+    ranking: Ranking | None = None,
+) -> None:
+    """Write the page of the runs with these names to the file of --html."""
+    from ..comparison.html import claims_of_run, report_html
+    from ..runs.store.storage import run_folder
+
+    folders = [run_folder(storage.find(name)) for name in names]
+    claims = [claims_of_run(folder, run) for folder, run in zip(folders, runs, strict=True)]
+    page = report_html(runs, comparison, ranking=ranking, claims=claims)
+    _write_text(args.html, page, force=args.force)
+
+
+def write_comment(args: Namespace, text: str) -> None:
+    """Write a comment to the file of --markdown, or print it."""
+    if args.markdown == "-":
+        echo.say(text)
+    else:
+        _write_text(args.markdown, f"{text}\n", force=args.force)
+
+
+def _write_text(name: str, text: str, *, force: bool) -> None:
+    from ..io.files.atomic import write_bytes
+
+    # An answer of a model may contain half of a surrogate pair, which UTF-8 cannot write.
+    write_bytes(Path(name), text.encode("utf-8", "replace"), force=force)
+    say_stored(Path(name))
+
+
 @contextmanager
 def progress(total: int, title: str) -> Iterator[OnOutput]:
     """Show the progress of the calls of a run."""
@@ -269,11 +336,8 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress_bar(total: int | None, title: str, *, in_a_thread: bool = True) -> Iterator[Advance]:
-    """Show a progress bar on stderr if it is a terminal: done, failed, rate, time left.
-
-    It is drawn by a thread of its own, or else by the calls that move it.
-    """
+def progress_bar(total: int | None, title: str) -> Iterator[Advance]:
+    """Show a progress bar on stderr if it is a terminal: done, failed, rate, time left."""
     if not echo.is_interactive(sys.stderr):
         yield lambda has_failed, note="", total=None: None
         return
@@ -290,7 +354,7 @@ def progress_bar(total: int | None, title: str, *, in_a_thread: bool = True) -> 
         TextColumn("{task.fields[note]}"),
     )
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, auto_refresh=in_a_thread) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(echo.one_line(title, 40), total=total, rate="", failed="", note="")
         done = failures = 0
         moved_at = 0.0
@@ -310,7 +374,6 @@ def progress_bar(total: int | None, title: str, *, in_a_thread: bool = True) -> 
                 rate=f"{speed:.1f}/s" if speed else "",
                 failed=f"{failures} failed" if failures else "",
                 note=note,
-                refresh=not in_a_thread,
             )
 
         yield advance
@@ -319,9 +382,12 @@ def progress_bar(total: int | None, title: str, *, in_a_thread: bool = True) -> 
 # A system on the command line: the name of a stored run, or of several (its repeats), joined by commas.
 
 
-def load_named_runs(storage: EvaluationResultsStorage, name: str) -> list[EvaluationRun]:
-    """Return the runs of a name, with their scores."""
-    return [storage.load_scores(part) for part in named_ids(name)]
+def load_named_runs(
+    storage: EvaluationResultsStorage, name: str, *, with_samples: bool = False
+) -> list[EvaluationRun]:
+    """Return the runs of a name, with their scores, and with samples and outputs if they are needed."""
+    load = storage.load_run if with_samples else storage.load_scores
+    return [load(part) for part in named_ids(name)]
 
 
 def named_ids(name: str) -> list[str]:

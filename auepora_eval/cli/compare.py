@@ -12,6 +12,7 @@ number of runs. Example:
   auepora demo
   auepora compare demo-bm25 demo-hybrid
   auepora compare demo-bm25 demo-hybrid --margin 0.02 --by scenario
+  auepora compare demo-bm25 demo-hybrid --html report.html
 """
 
 from __future__ import annotations
@@ -25,7 +26,16 @@ from ..core.settings import SETTINGS
 from ..core.types import EvaluationRun
 from ..errors import PlanError, UnknownNameError
 from . import echo
-from .common import add_flag, add_out, check_distinct_runs, load_named_runs, named_ids
+from .common import (
+    add_flag,
+    add_out,
+    add_report_flags,
+    check_distinct_runs,
+    load_named_runs,
+    named_ids,
+    write_comment,
+    write_page,
+)
 from .flags import add_alpha, add_judge_flags, add_resampling, add_settings, at_least, limit, settings_of
 
 if TYPE_CHECKING:
@@ -84,9 +94,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_resampling(parser)
     add_out(parser)
     form = parser.add_mutually_exclusive_group()
-    add_flag(form, "--markdown", "print Markdown instead of a table")
+    add_report_flags(parser, form)
     add_flag(form, "--latex", "print a LaTeX table")
     add_flag(form, "--json", "print one JSON document instead of a table")
+    add_flag(parser, "--force", "overwrite a file that exists")
 
 
 def run(args: Namespace) -> int:
@@ -100,10 +111,14 @@ def run(args: Namespace) -> int:
         "resamples": args.resamples,
         "allow_mismatch": args.allow_mismatch,
     }
-    groups = [load_named_runs(storage, name) for name in (args.baseline, *args.candidates)]
+    names = (args.baseline, *args.candidates)
+    groups = [load_named_runs(storage, name, with_samples=bool(args.html)) for name in names]
     if len(groups) > 2 and any(len(group) > 1 for group in groups):
         raise PlanError("repeats are for two systems. Name a baseline and one candidate.")
-    check_distinct_runs(storage, (args.baseline, *args.candidates))
+    check_distinct_runs(storage, names)
+    if args.html and (args.allow_mismatch or any(len(group) > 1 for group in groups)):
+        what = "--html shows answers side by side: one run of each system, all on the same data."
+        raise PlanError(f"{what} Leave out --allow-mismatch and repeats, or use --markdown FILE.")
     if args.judge is not None:
         groups = [[run] for run in _preferred(storage, groups, args)]
     if len(groups) > 2:
@@ -137,12 +152,20 @@ def _compare(
     how: Mapping[str, Any],
 ) -> int:
     from ..comparison.compare import compare_runs
-    from ..comparison.tables import comparison_report, comparison_to_dict, comparison_to_latex
+    from ..comparison.tables import comparison_to_dict, comparison_to_latex
     from ..runs.store.storage import stored_samples
 
+    runs = [group[0] for group in groups]
+    by = args.by
+    if args.html and not by:
+        from ..comparison.html import slice_fields
+
+        by = slice_fields(runs)
     # Only slices need the samples, whose texts are the larger part of a stored run.
     samples = stored_samples(storage.find(named_ids(args.baseline)[0])) if args.by else None
-    comparison = compare_runs(*groups, by=args.by, samples=samples, **how)
+    comparison = compare_runs(*groups, by=by, samples=samples, **how)
+    if args.html:
+        write_page(args, storage, (args.baseline, *args.candidates), runs, comparison=comparison)
     lost = _lost(storage, comparison, args, args.candidates[0])
     if args.json:
         regressions = [asdict(one) for one in lost]
@@ -150,8 +173,10 @@ def _compare(
     elif args.latex:
         echo.say(comparison_to_latex(comparison))
     elif args.markdown:
-        echo.say(comparison_report(comparison, lost))
-    else:
+        from ..comparison.markdown import report_markdown
+
+        write_comment(args, report_markdown(runs, comparison, lost=lost))
+    elif not args.html:
         say_comparison(comparison)
         say_more(comparison, lost)
         _say_that_none_lost(lost, args)
@@ -162,9 +187,11 @@ def _rank(
     storage: EvaluationResultsStorage, runs: list[EvaluationRun], args: Namespace, how: Mapping[str, Any]
 ) -> int:
     from ..comparison.ranking import rank_runs
-    from ..comparison.tables import ranking_report, ranking_to_dict, ranking_to_latex
+    from ..comparison.tables import ranking_to_dict, ranking_to_latex
 
     ranking = rank_runs(runs, **how)
+    if args.html:
+        write_page(args, storage, (args.baseline, *args.candidates), runs, ranking=ranking)
     if args.latex:
         echo.say(ranking_to_latex(ranking))
         return 0
@@ -186,8 +213,11 @@ def _rank(
         }
         echo.say_json({**ranking_to_dict(ranking), "shown_pair": about})
     elif args.markdown:
-        echo.say(ranking_report(ranking, shown, slices, lost))
-    else:
+        from ..comparison.markdown import report_markdown
+
+        comment = report_markdown(runs, ranking=ranking, lost=lost, slices=slices, shown=shown)
+        write_comment(args, comment)
+    elif not args.html:
         say_ranking(ranking)
         if slices or lost:
             echo.say()
@@ -323,7 +353,7 @@ def say_ranking(ranking: Ranking) -> None:
         echo.say("Pairs that differ significantly (b - a is b less a)")
         echo.show(replace(pairs, rows=pairs.rows[:_PAIRS_SHOWN]))
     if len(pairs.rows) > _PAIRS_SHOWN:
-        echo.say(f"... and {len(pairs.rows) - _PAIRS_SHOWN} more: --markdown and --json have all")
+        echo.say(f"... and {len(pairs.rows) - _PAIRS_SHOWN} more: --json has all")
     _note_all((*ranking.mismatches, *ranking.notes))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..core import settings as known
 from ..core.settings import SETTINGS, Number, RunSettings, Setting, as_names
-from ..core.types import EvaluationSample, Goal, GoalKind
+from ..core.types import EvaluationSample
+from ..core.verdict import Goal, GoalKind
 from ..errors import CallError, PlanError, StorageError, UnknownNameError
 from . import echo
 from .common import add_flag, out_flag
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from ..core.plan import EvaluationPlan
     from ..core.rag_interface import RAGSystemProtocol
     from ..core.runner import AueporaEvaluator
-    from ..early_stop.rule import StopRule
+    from ..decide.early_stop import StopRule
     from ..runs.evaluation import OutputCache
     from ..runs.spans.spans import Moments
-    from ..runs.store.state import RunState
     from ..runs.store.storage import EvaluationResultsStorage
 
 ALPHA = 0.05
@@ -152,11 +151,6 @@ def add_shared_settings(parser: ArgumentParser) -> None:
     add_settings(parser, [one for one in SETTINGS.values() if (one.shared and one.flag) or one.calls])
 
 
-def add_call_settings(parser: ArgumentParser) -> None:
-    """Add the flags about calls, for a command whose metrics may ask a model."""
-    add_settings(parser, [setting for setting in SETTINGS.values() if setting.calls])
-
-
 def settings_of(args: Namespace) -> RunSettings:
     """Return the settings that the flags of a command give, with defaults for the others."""
     return RunSettings.merged(vars(args))
@@ -184,8 +178,9 @@ def add_judge_flags(parser: ArgumentParser) -> None:
 
 def named_system(settings: RunSettings) -> RAGSystemProtocol:
     """Return the system that the settings name."""
+    from ..core.types import CONTEXTS_AS_RETRIEVED
     from ..execution.streams import stdout_for_results
-    from ..execution.systems import CONTEXTS_AS_RETRIEVED, load_system
+    from ..execution.systems import load_system
 
     name = settings.system or ""
     options = settings.in_group(known.ENDPOINT)
@@ -201,15 +196,17 @@ def named_system(settings: RunSettings) -> RAGSystemProtocol:
         return load_system(name, of_any)
 
 
-def as_measured(system: str, examples: Mapping[str, EvaluationSample]) -> list[EvaluationSample]:
+def as_measured(settings: RunSettings, examples: Mapping[str, EvaluationSample]) -> list[EvaluationSample]:
     """Return the example samples of a dataset, without the fields that this system cannot be measured by.
 
-    A chat model retrieves nothing. Unless a sample gives it documents, relevant documents do not apply.
+    A chat model retrieves nothing. Unless a sample gives it documents, relevant documents do not apply. Nor
+    do they if the documents are the dataset's own contexts.
     """
     samples = list(examples.values())
-    if not system.startswith("openai:") or "candidate_docs" in examples:
-        return samples
-    return [replace(sample, relevant_docs=None) for sample in samples]
+    is_chat_model = (settings.system or "").startswith("openai:")
+    if settings.contexts_as_retrieved or (is_chat_model and "candidate_docs" not in examples):
+        return [replace(sample, relevant_docs=None) for sample in samples]
+    return samples
 
 
 def call_executor(settings: RunSettings) -> Executor:
@@ -270,31 +267,6 @@ def output_cache(
     return OutputCache(settings.cache, [*identity, parts], evaluator.top_k)
 
 
-@contextmanager
-def metric_calls(
-    settings: RunSettings, plan: EvaluationPlan, state: RunState
-) -> Iterator[tuple[AueporaEvaluator, OutputCache | None]]:
-    """Yield what calls the metrics that ask a model, and the cache of their scores.
-
-    If the command stops before there are results, print how the calls that were made can be used.
-    """
-    from ..core.runner import MetricCalls
-    from ..runs.evaluation import SCORES, score_cache
-    from ..runs.journal.journal import stored_places
-
-    evaluator = evaluator_of(settings, MetricCalls(), plan)
-    with score_cache(settings.cache) if settings.cache else nullcontext() as cache:
-        try:
-            yield evaluator, cache
-        except BaseException:
-            places = stored_places(state.folder / SCORES)
-            if places and not state.has_results:
-                name = shlex.quote(state.evaluation_id)
-                echo.note(f"kept: {len(places)} scores in {state.folder / SCORES}")
-                echo.note(f"Repeat the command with --id {name} to use them.")
-            raise
-
-
 # Early stopping: the goals that the flags name.
 
 
@@ -306,7 +278,7 @@ def stop_rule(
     is_announced: bool = True,
 ) -> StopRule | None:
     """Return when the run may stop early, or None if it uses all samples."""
-    from ..early_stop.rule import StopRule
+    from ..decide.early_stop import StopRule
 
     if settings.stop_when is None:
         for name in settings.in_group(known.STOPPING):
@@ -396,18 +368,16 @@ def add_span_flags(parser: ArgumentParser) -> None:
 
 
 def check_span_file(settings: RunSettings) -> None:
-    """Raise StorageError before the run if its spans or events could not be written."""
-    for target in (settings.spans, settings.events):
-        if target:
-            from ..runs.spans.spans import check_writable
+    """Raise StorageError before the run if its spans could not be written."""
+    if settings.spans:
+        from ..runs.spans.spans import check_writable
 
-            check_writable(target, force=settings.force)
+        check_writable(settings.spans, force=settings.force)
 
 
 def span_flags(settings: RunSettings) -> str:
     """Return the flags about spans for a command to type: a stored run does not have them."""
-    targets = {"--spans": settings.spans, "--events": settings.events}
-    flags = "".join(f" {flag} {shlex.quote(target)}" for flag, target in targets.items() if target)
+    flags = f" --spans {shlex.quote(settings.spans)}" if settings.spans else ""
     return f"{flags} --spans-content" if settings.spans_content else flags
 
 
@@ -417,32 +387,20 @@ def deliver_spans(
     evaluation_id: str,
     moments: Moments | None = None,
 ) -> None:
-    """Write the spans and the events of a stored run to the files or URLs that the settings name, if they do.
+    """Write the spans of a stored run to the file or URL that the settings name, if they do.
 
     If that fails, print the command that writes them later.
     """
-    if not settings.spans and not settings.events:
+    if not settings.spans:
         return
-    from ..runs.spans.spans import write_events, write_spans
+    from ..runs.spans.spans import write_spans
 
     content = settings.spans_content or None  # None: the environment decides
-    name, force = evaluation_id, settings.force
     try:
-        if settings.spans:
-            with_events = not settings.events  # a backend that gets both would count each score twice
-            count = write_spans(
-                storage,
-                name,
-                settings.spans,
-                force=force,
-                moments=moments,
-                content=content,
-                with_events=with_events,
-            )
-            echo.note(f"spans: {count:,} in {settings.spans}")
-        if settings.events:
-            count = write_events(storage, name, settings.events, force=force, moments=moments)
-            echo.note(f"events: {count:,} in {settings.events}")
+        count = write_spans(
+            storage, evaluation_id, settings.spans, force=settings.force, moments=moments, content=content
+        )
+        echo.note(f"spans: {count:,} in {settings.spans}")
     except (CallError, StorageError):
         out = out_flag(str(storage.results_directory))
         command = f"auepora show {shlex.quote(evaluation_id)}{out}{span_flags(settings)}"

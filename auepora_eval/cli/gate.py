@@ -24,8 +24,8 @@ from .common import add_flag, add_json, add_out, check_distinct_runs, check_no_r
 from .flags import add_alpha, add_resampling, at_least, covered, limit
 
 if TYPE_CHECKING:
-    from ..gate.gate import GateReport
-    from ..gate.rules import GateRules
+    from ..decide.gate import GateReport
+    from ..decide.rules import GateRules
 
 _NAMED = ("min", "max", "margin", "max_loss")
 
@@ -107,9 +107,9 @@ def _add_rules(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..gate.figures import GatedRun
-    from ..gate.gate import gate_run
-    from ..gate.reports import gate_to_junit, is_junit_of_a_gate
+    from ..decide.figures import GatedRun
+    from ..decide.gate import gate_run
+    from ..decide.gate_report import gate_to_junit, is_junit_of_a_gate
     from ..io.files.atomic import write_bytes
     from ..runs.store.storage import EvaluationResultsStorage
 
@@ -139,7 +139,7 @@ def run(args: Namespace) -> int:
 def _rules(args: Namespace) -> GateRules:
     """Those of the file, with those of the flags on top."""
 
-    from ..gate.rules import GateRules, read_rules, rules_of
+    from ..decide.rules import GateRules, read_rules, rules_of
 
     record: dict[str, Any] = {}
     for kind in _NAMED:
@@ -161,7 +161,7 @@ def _rules(args: Namespace) -> GateRules:
 
 
 def _say(report: GateReport, args: Namespace) -> None:
-    from ..gate import reports as tables
+    from ..decide import gate_report as tables
 
     if args.json:
         echo.say_json(tables.gate_to_dict(report))
@@ -182,7 +182,7 @@ def _say(report: GateReport, args: Namespace) -> None:
 
 def _tell_github(report: GateReport) -> None:
     """Annotations to the log, and the table to the summary of the job, where there is one."""
-    from ..gate.reports import annotation_lines, job_summary
+    from ..decide.gate_report import annotation_lines, job_summary
 
     if os.environ.get("GITHUB_ACTIONS"):
         for line in annotation_lines(report):

@@ -12,22 +12,25 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import chdir, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.settings import PLAN_KEYS, STOPPING, RunSettings, as_names, is_endpoint
 from ..core.types import TargetCategory
-from ..errors import AueporaError, StorageError
+from ..errors import AueporaError, StorageError, installed_from
 from . import echo
-from .common import add_flag, say_results
+from .common import add_flag, say_main_results
 from .flags import add_settings
 
 if TYPE_CHECKING:
+    from ..core.dataset import EvaluationDataset
     from ..core.metrics_base import Metric
     from ..core.plan import EvaluationPlan
     from ..runs.pilot import Pilot
+    from ..runs.store.storage import EvaluationResultsStorage
+    from .run import RunCommand
 
 # The run has its own place, and is never stopped early: later runs are compared with it.
 _NOT_HERE = ("id", "out")
@@ -98,10 +101,10 @@ def _written_plan(args: Namespace, folder: Path) -> dict[str, Any]:
 def _set_up(plan: dict[str, Any], *, force: bool) -> int:
     """Run the pilot in the current folder and write the files beside it; return the exit code."""
     from ..core.runner import name_of
-    from ..io.config.new_project import BASELINE, BASELINES, FILES
+    from ..io.config.new_project import BASELINE, BASELINES, FILES, PLAN, REQUIREMENTS, project_files
     from ..io.files.atomic import check_absent
     from ..runs.store.storage import EvaluationResultsStorage
-    from .run import RunCommand, check_present, prepared
+    from .run import check_present
 
     own = {"id": BASELINE, "out": BASELINES, "estimate": True, "force": force}
     settings = RunSettings.merged(plan, own)
@@ -111,24 +114,54 @@ def _set_up(plan: dict[str, Any], *, force: bool) -> int:
     check_absent([*map(Path, FILES), state.path], force=force)
     if state.has_header and not force:
         settings.resume = BASELINE  # a pilot that was interrupted: its calls count
-    judge, record = prepared(settings, storage)
-    command = RunCommand(settings, storage, record, judge)
-    pilot, code = command.pilot(scored=True)
+    command, pilot, code = _piloted(settings, storage)
     if pilot is None:
         return code
+    if settings.match is not None:
+        plan["match"] = settings.match
+    record = command.record
     metrics = _measured(record.evaluator.plan, pilot)
-    judged = settings.judge_metrics or [] if judge is not None else []
-    guarded = [*_guarded(metrics), *judged[:1]]
+    judged = settings.judge_metrics or [] if command.judge is not None else []
+    units = _units(_guarded(metrics), record.dataset, pilot)
+    guarded, too_few = _decidable({**units, **dict.fromkeys(judged[:1], record.survey.size)})
     # Metrics that were named stay as they are: my_metrics.py:brevity@12 has its file in its name.
     names = [*(metric.name for metric in metrics), *judged]
     plan["metrics"] = as_names(plan["metrics"]) if "metrics" in plan else names
     keys = [name for name in (settings.api_key_env, settings.judge_api_key_env) if name]
-    _write(plan, guarded, list(dict.fromkeys(keys)), force=force)
+    _write(project_files(plan, guarded, list(dict.fromkeys(keys)), too_few), force=force)
     echo.say(f"{name_of(record.evaluator.system)} on {record.dataset.name}: {len(pilot.pairs)} samples")
-    say_results(pilot.results)
+    say_main_results(pilot.results, f"see {PLAN}")
     code = command.say_estimate(pilot)
     echo.say_words(f"This finishes the baseline. Then commit {BASELINES}/ and the written files.")
+    if installed_from() is None:
+        echo.say_words(f"CI installs from {REQUIREMENTS}: add auepora-eval and what your system needs to it.")
     return code
+
+
+def _piloted(
+    settings: RunSettings, storage: EvaluationResultsStorage
+) -> tuple[RunCommand, Pilot | None, int]:
+    """Return the run, its pilot (None if that was interrupted) and the exit code.
+
+    Where no id of a document matches but its source or its text does, the run is scored by that.
+    """
+    from ..runs.journal.journal import replace_plan
+    from .run import RunCommand, prepared
+
+    def command() -> RunCommand:
+        judge, record = prepared(settings, storage)
+        return RunCommand(settings, storage, record, judge)
+
+    first = command()
+    pilot, code = first.pilot(scored=True)
+    match = None if pilot is None or settings.match is not None else _needed_match(pilot)
+    if match is None:
+        return first, pilot, code
+    echo.note(f"note: No id of a retrieved document equals a relevant one, so the plan has match: {match}.")
+    settings.match, settings.force, settings.resume = match, False, settings.id
+    again = command()
+    replace_plan(again.record.state.folder, again.record.facts())
+    return again, *again.pilot(scored=True)
 
 
 def _measured(plan: EvaluationPlan, pilot: Pilot) -> Sequence[Metric]:
@@ -143,21 +176,72 @@ def _measured(plan: EvaluationPlan, pilot: Pilot) -> Sequence[Metric]:
     ]
 
 
-def _guarded(metrics: Sequence[Metric]) -> list[str]:
-    """Return the metrics that the gate compares with the baseline."""
-    names = []
+def _needed_match(pilot: Pilot) -> str | None:
+    """Return how documents have to be matched; None if by their ids, or if nothing would match them."""
+    from ..core.scores import Batch
+    from ..metrics.retrieval_basic import RankedLists
+
+    lists = RankedLists()
+    lists.look(Batch([sample for sample, _ in pilot.pairs], [output for _, output in pilot.pairs]))
+    return lists.needed_match
+
+
+def _guarded(metrics: Sequence[Metric]) -> list[Metric]:
+    """Return the metrics that the gate should compare with the baseline."""
+    chosen = []
     for target in _GUARDED:
-        own = [metric.name for metric in metrics if metric.target is target]
-        names += [_PREFERRED] if _PREFERRED in own else own[:1]
-    others = [metric.name for metric in metrics if metric.target is not TargetCategory.LATENCY]
-    return names or others[:1]
+        own = [metric for metric in metrics if metric.target is target]
+        preferred = [metric for metric in own if metric.name == _PREFERRED]
+        chosen += (preferred or own)[:1]
+    others = [metric for metric in metrics if metric.target is not TargetCategory.LATENCY]
+    return chosen or others[:1]
 
 
-def _write(plan: dict[str, Any], guarded: Sequence[str], keys: Sequence[str], *, force: bool) -> None:
-    from ..io.config.new_project import project_files
+def _units(metrics: Sequence[Metric], dataset: EvaluationDataset, pilot: Pilot) -> dict[str, int]:
+    """Return how many samples of the dataset, or clusters of them, each metric scores.
+
+    Which ones a metric skips hardly depends on the answer, so that of the pilot stands for all.
+    """
+    from ..core.metrics_base import SampleMetric
+    from ..core.scores import Batch
+
+    samples = list(dataset)
+    outputs = [output for _, output in pilot.pairs if output.error is None][:1] * len(samples)
+    counts = dict.fromkeys((metric.name for metric in metrics), len(samples))
+    if not outputs:
+        return counts
+    batch = Batch(samples, outputs)
+    for metric in metrics:
+        if isinstance(metric, SampleMetric):
+            scores = metric.score_batch(batch)
+            clusters = scores.clusters_of_scored()
+            counts[metric.name] = scores.coverage().scored if clusters is None else len(set(clusters))
+    return counts
+
+
+def _decidable(units: Mapping[str, int]) -> tuple[list[str], dict[str, str]]:
+    """Return the metrics with enough samples for a rule, and why the others have none.
+
+    The more rules are tested together, the more samples each one needs.
+    """
+    from ..decide.rules import GateRules
+    from ..stats.power import fewest_units
+
+    kept, too_few = dict(units), {}
+    while kept:
+        needed = fewest_units(GateRules().alpha / len(kept))
+        # Of equal ones the last: the first is the one to keep.
+        name = min(reversed(kept), key=lambda each: kept[each])
+        if kept[name] >= needed:
+            break
+        too_few[name] = f"it has {kept.pop(name)} samples, and a loss can be significant from {needed} on"
+    return list(kept), too_few
+
+
+def _write(contents: Mapping[str, str], *, force: bool) -> None:
     from ..io.files.atomic import written_together
 
-    files = {Path(name): text for name, text in project_files(plan, guarded, keys).items()}
+    files = {Path(name): text for name, text in contents.items()}
     with written_together(list(files), force=force) as together:
         for path, text in files.items():
             together[path].write(text.encode())

@@ -28,70 +28,25 @@ class StopNow(KeyboardInterrupt):
     """The second signal came, or the calls under way took too long."""
 
 
-# The handlers from before `handling`, while it is in use. A process that a system forks gets them back: a
-# child that is terminated is to end, not to finish the calls of the run.
-_handlers_before: dict[int, Any] = {}
+def set_handlers(numbers: Iterable[int], handler: Callable[[int, object], None]) -> dict[int, Any]:
+    """Handle signals, and return the handlers from before, which the caller has to set again.
 
-
-class _Fork(threading.local):
-    """Whether this thread is forking, its signal mask from before, and the signals that came meanwhile."""
-
-    is_under_way = False
-    mask: set[int | signal.Signals] | None = None
-    came: tuple[int, ...] = ()
-
-
-_fork = _Fork()
-
-
-def _before_fork() -> None:
-    # Python drops a signal that comes to a child before its hooks have run, so it has to wait for them.
-    # From here to `_after_fork` our handlers raise nothing: Python would drop that as well.
-    _fork.is_under_way = True
-    _fork.mask = signal.pthread_sigmask(signal.SIG_BLOCK, list(_handlers_before))
-
-
-def _after_fork() -> None:
-    if _fork.mask is not None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, _fork.mask)
-    came, _fork.came, _fork.mask, _fork.is_under_way = _fork.came, (), None, False
-    for number in came:
-        threading.Timer(0.01, _send, [number]).start()
-
-
-def _after_fork_in_child() -> None:
-    for number, handler in _handlers_before.items():
-        signal.signal(number, handler)
-    _handlers_before.clear()
-    _fork.came = ()  # they were for the parent
-    _after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
-
-
-@contextmanager
-def handling(numbers: Iterable[int], handler: Callable[[int, object], None]) -> Iterator[dict[int, Any]]:
-    """Handle signals, and yield the handlers from before, which the caller has to set again.
-
-    A process that is forked within the block has those from before the outermost one.
+    In a process that a system forks, a signal goes to the handler from before: a child that is terminated is
+    to end, not to finish the calls of the run.
     """
+    process = os.getpid()
 
     def handle(number: int, frame: object) -> None:
-        if _fork.is_under_way:
-            _fork.came += (number,)
-        else:
+        if os.getpid() == process:
             handler(number, frame)
+        else:
+            signal.signal(number, before[number])
+            signal.raise_signal(number)
 
-    outer = dict(_handlers_before)
-    before = {number: signal.signal(number, handle) for number in numbers}
-    _handlers_before.update({**before, **outer})
-    try:
-        yield before
-    finally:
-        _handlers_before.clear()
-        _handlers_before.update(outer)
+    before: dict[int, Any] = {}
+    for number in numbers:
+        before[number] = signal.signal(number, handle)
+    return before
 
 
 @dataclass
@@ -142,20 +97,20 @@ def finishing_first(stop: Callable[[], None], seconds: float | None = None) -> I
         timer.start()
         over.append(timer)
 
-    with handling((signal.SIGINT, *ending_signals()), handle) as before:
-        try:
-            yield signalled
-        except (Exception, KeyboardInterrupt) as error:
-            if signalled.is_now:  # StopNow was raised in other code, which replaced it by another error
-                raise StopNow(signalled.number) from error
-            raise
-        finally:
-            for number, handler in before.items():
-                # The second SIGHUP may come now, when everything is stored: it is ignored.
-                is_same = number == HANG_UP == signalled.number
-                signal.signal(number, signal.SIG_IGN if is_same else handler)
-            for timer in over:
-                timer.cancel()
+    before = set_handlers((signal.SIGINT, *ending_signals()), handle)
+    try:
+        yield signalled
+    except (Exception, KeyboardInterrupt) as error:
+        if signalled.is_now:  # StopNow was raised in other code, which replaced it by another error
+            raise StopNow(signalled.number) from error
+        raise
+    finally:
+        for number, handler in before.items():
+            # The second SIGHUP may come now, when everything is stored: it is ignored.
+            is_same = number == HANG_UP == signalled.number
+            signal.signal(number, signal.SIG_IGN if is_same else handler)
+        for timer in over:
+            timer.cancel()
 
 
 def _send(number: int) -> None:

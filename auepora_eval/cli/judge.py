@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..core.types import MetricResult
     from ..judges.judge import Asker, Judge
     from ..judges.metric import JudgedMetric
-    from ..judges.question import Question, Verdict
+    from ..judges.question import Judgement, Question
     from ..people.judge_labels import Labelled
     from ..runs.judging import RunJudging
     from ..runs.store.storage import EvaluationResultsStorage
@@ -63,7 +63,7 @@ CALL_SETTINGS = (
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run")
-    about = "URL#model, support:NAME, MODULE:ATTR, jury:[A,B] or cascade:[A,B]"
+    about = "URL#model, support:NAME, MODULE:ATTR or jury:[A,B]"
     judge = parser.add_mutually_exclusive_group()
     judge.add_argument("--judge", metavar="NAME", help=about)
     judge.add_argument("--jury", metavar="A,B", help="judges that all vote, the same as --judge jury:[A,B]")
@@ -113,7 +113,6 @@ def run(args: Namespace) -> int:
     from pathlib import Path
 
     from ..errors import PlanError
-    from ..judges.jury import Jury
     from ..judges.llm import mode_of
     from ..runs.judging import RunJudging
     from ..runs.store.storage import EvaluationResultsStorage
@@ -133,8 +132,6 @@ def run(args: Namespace) -> int:
     judge = named_judge(args.judge, args.mode, settings, offline=is_offline)
     if is_offline:
         _settle_offline(judge, metrics, storage, args)
-    if stored is not None and stored.weights is not None:
-        judge = Jury(judge.members, stored.weights)
     work = RunJudging(
         storage,
         args.run_id,
@@ -155,7 +152,7 @@ def run(args: Namespace) -> int:
     if args.json:
         echo.say_json(storage.load_results(str(work.path)))
     else:
-        _say_judged(work, results, with_members=not args.calibrate)
+        _say_judged(work, results)
     say_stored(work.path)
     return exit_code(replace(work.run, results=results), storage.load_tally(work.path), settings.min_coverage)
 
@@ -177,7 +174,6 @@ def replayed(
 ) -> list[MetricResult]:
     """Return judged metrics of a stored run by its stored verdicts: other thresholds need no call."""
     from ..errors import PlanError
-    from ..judges.jury import Jury
     from ..judges.llm import settle_modes_by
     from ..runs.judging import RunJudging
     from ..runs.store.storage import run_folder
@@ -192,8 +188,6 @@ def replayed(
     if record is None or not (folder / VERDICTS).exists():
         raise PlanError(f"{metrics[0].name} needs a judge, and the run was not judged: {command}")
     judge = named_judge(record.judge, record.mode or "auto", settings, offline=True)
-    if record.weights is not None:
-        judge = Jury(judge.members, record.weights)
     identities = {verdict.identity for verdict in VerdictFile(folder / VERDICTS).book.values()}
     settle_modes_by(judge, [kind for metric in metrics for kind in metric.question_kinds()], identities)
     for metric in metrics:
@@ -230,6 +224,7 @@ def _prepare(work: RunJudging, args: Namespace, ask: Asker) -> None:
     """Measure the judge, if that was asked for: by probes and by labels of people."""
     from ..judges.judge import Judging
     from ..judges.trust.probes import probe, probed_kinds
+    from ..people.judge_audit import judge_calibration
     from ..runs.verdicts import write_audit
 
     if not (args.probe or args.calibrate):
@@ -237,7 +232,8 @@ def _prepare(work: RunJudging, args: Namespace, ask: Asker) -> None:
     if args.calibrate:
         claims, work.labels = read_labels(args.calibrate, {one.sample_id for one in work.run.samples})
         if claims:
-            _calibrate(work, claims, ask, quiet=args.json)
+            judging = Judging(work.judge, work.book)
+            work.audit.calibration = judge_calibration(claims, judging, date=today(), ask=ask)
     if args.probe:
         judging = Judging(work.judge, work.book)
         kinds = probed_kinds(kind.name for metric in work.metrics for kind in metric.question_kinds())
@@ -246,33 +242,6 @@ def _prepare(work: RunJudging, args: Namespace, ask: Asker) -> None:
         if not args.json:
             echo.show_all([report.table() for report in reports])
     write_audit(work.storage.results_directory, work.audit)
-
-
-def _calibrate(work: RunJudging, claims: list[Labelled], ask: Asker, *, quiet: bool) -> None:
-    """Compare the judge with people. A jury also gets weights by the labels, which make it another judge."""
-    from ..judges.judge import Judging
-    from ..judges.jury import Jury
-    from ..judges.question import kind_named
-    from ..people.judge_audit import judge_calibration
-    from ..people.jury_audit import fitted_jury, members_table
-    from ..runs.verdicts import read_audit, write_audit
-
-    judging, runs = Judging(work.judge, work.book), work.storage.results_directory
-    if isinstance(work.judge, Jury):
-        work.judge, calibration = fitted_jury(work.judge, judging, claims, date=today(), ask=ask)
-        support = kind_named("support")
-        plain = read_audit(runs, Jury(work.judge.members).identity(support))
-        plain.weights = work.judge.weights
-        write_audit(runs, plain)
-        work.audit = read_audit(runs, work.judge.identity(support))
-    else:
-        calibration = judge_calibration(claims, judging, date=today(), ask=ask)
-    work.audit.calibration = calibration
-    members = members_table(Judging(work.judge, work.book), claims, ask)
-    if members is not None:
-        work.audit.members = list(members.notes)
-        if not quiet:
-            echo.show(members)
 
 
 def read_labels(path: str, sample_ids: set[str]) -> tuple[list[Labelled], dict[str, float]]:
@@ -317,7 +286,9 @@ def judged_metrics(names: str) -> list[JudgedMetric]:
     metrics = []
     for metric in parse_metrics(names):
         if not isinstance(metric, JudgedMetric) or not metric.needs_judge:
-            raise PlanError(f"{metric.name} needs no judge. Compute it with auepora rescore RUN --metrics.")
+            raise PlanError(
+                f"{metric.name} needs no judge. Compute it with auepora score --run RUN --metrics."
+            )
         metrics.append(metric)
     return metrics
 
@@ -345,7 +316,7 @@ def named_judge(name: str, mode: str, settings: RunSettings, *, offline: bool = 
 def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
     """Ask what is missing and write the results; show the progress, the cost and what was kept."""
     from ..core.runner import InterruptedRunError
-    from ..errors import RunStoppedError
+    from ..errors import AccessRefusedError, RunStoppedError
     from ..judges.asking import cost_of
     from .interrupts import StopNow, finishing_first
 
@@ -355,7 +326,7 @@ def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
     total = len(work.open_questions())
     with progress_bar(total, "judge") as advance, finishing_first(work.stop) as signalled:
 
-        def on_verdict(verdict: Verdict) -> None:
+        def on_verdict(verdict: Judgement) -> None:
             nonlocal cost
             cost += cost_of(verdict, policy)
             advance(bool(verdict.failed), f"{cost:.4f} USD" if cost else "")
@@ -363,10 +334,11 @@ def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
         work.on_verdict = on_verdict
         try:
             results = work.results()
-        except (InterruptedRunError, StopNow, RunStoppedError):
+        except (InterruptedRunError, StopNow, RunStoppedError) as error:
             signalled.is_heeded = True
             kept = 0 if work.asking is None else len(work.asking.asked)
-            echo.note(f"kept: {kept} new verdicts; the same command asks only what is missing")
+            if kept or not isinstance(error, AccessRefusedError):
+                echo.note(f"kept: {kept} new verdicts; the same command asks only what is missing")
             raise
     _note_failures(work)
     return results
@@ -448,7 +420,7 @@ def _write_qrels(work: RunJudging, path: str) -> None:
     echo.note(f"qrels: {lines.count(chr(10)):,} grades in {path}")
 
 
-def _say_judged(work: RunJudging, results: list[MetricResult], *, with_members: bool) -> None:
+def _say_judged(work: RunJudging, results: list[MetricResult]) -> None:
     from ..judges.asking import cost_of
 
     asked = [] if work.asking is None else work.asking.asked
@@ -456,15 +428,6 @@ def _say_judged(work: RunJudging, results: list[MetricResult], *, with_members: 
     cost = 0.0 if work.policy is None else sum(cost_of(verdict, work.policy) for verdict in asked)
     price = f", {cost:.4f} US dollars" if cost else ""
     echo.say(f"{work.run.evaluation_id}: {len(asked):,} verdicts asked, {tokens:,} tokens{price}")
-    if (saved := work.saved_calls()) is not None:
-        echo.say(f"Cascade: the first judge decided {saved[0]:,} of {saved[1]:,} questions alone.")
-        if not work.audit.members:
-            echo.say_words(
-                "What that loses in agreement with people was not measured: --calibrate labels.jsonl."
-            )
-    if work.audit.members and with_members:  # otherwise they were printed with the table of the members
-        labels = "" if work.audit.calibration is None else f"On {work.audit.calibration.labels} labels: "
-        echo.say_words(f"{labels}{' '.join(work.audit.members)}")
     say_results(results)
     scored = [score for score in results[0].scores if score.value is not None] if results else []
     if scored:

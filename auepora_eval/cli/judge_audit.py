@@ -10,7 +10,7 @@ The evidence is a text or a list of texts. The label is 0 or 1, true or false, o
 Use `--labels demo` for 24 bundled answers.
 
 The judge is a model (URL#model), a support function (support:trained), your own function (my_judge.py:judge),
-or a jury or cascade of judges (jury:[A,B]). The audit of such a judge is stored in the folder of the runs.
+or a jury of judges (jury:[A,B]). The audit of such a judge is stored in the folder of the runs.
 `auepora judge` then prints it with each value of this judge.
 
 You can also audit a metric that needs only an answer and documents (--judge grounding_overlap). If the file
@@ -150,7 +150,6 @@ def run(args: Namespace) -> int:
         labelled_claims,
         unlabelled_claims,
     )
-    from ..people.jury_audit import members_table
 
     columns = Columns(**{column.name: getattr(args, column.name) for column in fields(Columns)})
     if args.cluster and args.budget:
@@ -163,7 +162,6 @@ def run(args: Namespace) -> int:
     judge = _asked(args)
     threshold = args.threshold or (_THRESHOLD if judge is None else _ASKED_THRESHOLD)
     how = Audit(threshold, args.people_threshold, args.bins, args.budget, args.seed, args.unscored_as)
-    members = None
     if judge is None:
         name = args.judge or _JUDGE
         report = audit(labelled, None if args.score else name, how, unlabelled=rest)
@@ -171,15 +169,14 @@ def run(args: Namespace) -> int:
     else:
         with _asking(args, judge, len(labelled) + len(rest)) as ask:
             report = audit(labelled, judge, how, unlabelled=rest, ask=ask)
-            members = members_table(judge, labelled, ask)
             calibration = judge_calibration(labelled, judge, date=today(), ask=ask)
-            _store(args, calibration, [] if members is None else list(members.notes))
+            _store(args, calibration)
     if args.plot:
         _draw(report, args.plot, force=args.force)
     if args.json:
         echo.say_json({"labels": args.labels, "unlabelled": args.unlabelled, **vars(report)})
     else:
-        echo.show_all([*audit_tables(report), *([members] if members else [])])
+        echo.show_all(audit_tables(report))
     failed = report.claims - report.scored
     none = "the judge could score no claim"
     return coverage_code(
@@ -220,13 +217,13 @@ def _asking(args: Namespace, judging: Judging, claims: int) -> Iterator[Asker]:
             judging.judge.close()
 
 
-def _store(args: Namespace, calibration: JudgeCalibration, members: list[str]) -> None:
+def _store(args: Namespace, calibration: JudgeCalibration) -> None:
     """Store what was found beside the runs, so that every value of this judge is printed with it."""
     from ..runs.verdicts import read_audit, write_audit
 
     folder = Path(args.out)
     known = read_audit(folder, calibration.identity)
-    known.calibration, known.members = calibration, members
+    known.calibration = calibration
     write_audit(folder, known)
     echo.note(f"stored: {calibration.identity}: {calibration}")
 

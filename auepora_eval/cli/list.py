@@ -6,7 +6,7 @@ Example:
   auepora list
   auepora list --trend ndcg@5
 
-A trend has one series per system and dataset. Change points are marked. Runs are never joined if their
+A trend has one series per system and dataset, with intervals. Runs are never joined if their
 samples or system settings (top_k, arguments) differ, or if the metric was computed differently. A failed
 call counts as the worst value of a metric, as in a comparison.
 
@@ -23,10 +23,9 @@ from ..core.table import Table
 from ..errors import PlanError, did_you_mean
 from . import echo
 from .common import add_flag, add_json, add_out, say_stored
-from .flags import add_alpha
 
 if TYPE_CHECKING:
-    from ..history.trend import Trend
+    from ..decide.trend import Trend
     from ..runs.store.state import Unfinished
     from ..runs.store.storage import EvaluationResultsStorage
 
@@ -35,9 +34,8 @@ _OTHERS = {"ab_test": "experiment", "benchmark": "benchmark"}  # by their evalua
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_flag(parser, "--trend", "show a metric over time, with its change points", "METRIC")
+    add_flag(parser, "--trend", "show a metric over time, with its intervals", "METRIC")
     add_flag(parser, "--across-systems", "with --trend: ignore the system name and show one series")
-    add_alpha(parser)
     add_flag(parser, "--plot", "with --trend: write a plot, .png or .svg (needs the extra `plots`)", "FILE")
     add_flag(parser, "--force", "overwrite the plot if it exists")
     add_out(parser)
@@ -99,9 +97,9 @@ def _cells(head: Mapping[str, Any], *names: str) -> list[str]:
 
 
 def _trend(storage: EvaluationResultsStorage, args: Namespace) -> int:
-    from ..history.trend import metric_trend, plot_trend, trend_notes, trend_tables, trend_to_dict
+    from ..decide.trend import metric_trend, plot_trend, trend_notes, trend_tables, trend_to_dict
 
-    trend = metric_trend(storage, args.trend, alpha=args.alpha, across_systems=args.across_systems)
+    trend = metric_trend(storage, args.trend, across_systems=args.across_systems)
     if not trend.lines:
         _say_notes(trend_notes(trend))
         raise PlanError(f"no run in {args.out} has {trend.metric!r:.60}. {_available_metrics(trend)}")

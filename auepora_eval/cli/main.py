@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import signal
@@ -11,13 +10,15 @@ import threading
 from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
 from ..errors import (
+    AccessRefusedError,
     AueporaError,
+    EvaluationError,
     RunStoppedError,
     StorageError,
     did_you_mean,
@@ -25,31 +26,46 @@ from ..errors import (
 )
 from ..execution.streams import lasting_streams
 from . import echo
-from .interrupts import HANG_UP, StopNow, ending_signals, handling
+from .interrupts import HANG_UP, StopNow, ending_signals, set_handlers
 
-EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_STORAGE, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
+EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_INCOMPLETE, EXIT_STORAGE, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
+# The first class that an error has decides.
+_CODES: dict[type[AueporaError], int] = {
+    AccessRefusedError: EXIT_CANNOT,
+    RunStoppedError: EXIT_NO,
+    StorageError: EXIT_STORAGE,
+    AueporaError: EXIT_CANNOT,
+}
 
 # Each command is one module of this folder: its docstring is the help, the first line of it the summary.
-# A command of two words (`dataset info`) is a module of a subfolder.
+# A command of two words (`dataset check`) is a module of a subfolder.
 GROUPS = {
-    "Start": ("demo", "init", "run", "score", "judge", "rescore", "show", "view", "metrics"),
-    "Decide": ("compare", "report", "gate", "power", "experiment"),
+    "Start": ("demo", "init", "run", "score", "judge", "show", "view", "metrics"),
+    "Decide": ("compare", "gate", "power", "experiment"),
     "Data": (
         "dataset generate",
         "dataset build",
-        "dataset validate",
         "dataset check",
-        "dataset info",
-        "dataset review",
-        "dataset sample",
         "dataset diff",
         "dataset convert",
         "import-traces",
     ),
-    "People": ("annotate", "agree", "judge-audit", "labels score", "labels sweep"),
-    "History": ("list", "verify", "bench-record"),
+    "People": ("annotate", "judge-audit", "labels score", "labels sweep"),
+    "History": ("list",),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+
+# Commands that are part of another one by now.
+FOLDED = {
+    "report": "show RUN --html FILE, or compare A B --html FILE",
+    "verify": "show RUN --verify",
+    "agree": "annotate --agree FILES",
+    "dataset review": "annotate --questions FILE --out NEW",
+    "dataset info": "dataset check FILE",
+    "dataset sample": "dataset check FILE --sample N",
+    "dataset validate": "dataset check FILE",
+    "rescore": "score --run RUN --metrics NAMES",
+}
 
 FIRST_COMMANDS = (
     "auepora demo",
@@ -67,7 +83,7 @@ _FAMILIES = {
 }
 _HELP = ("-h", "--help", "help")
 # Commands that call no system.
-_OURS_ALONE = ("compare", "gate", "list", "power", "score", "show", "verify", "view")
+_OURS_ALONE = ("compare", "gate", "list", "power", "score", "show", "view")
 
 
 class Command(Protocol):
@@ -97,24 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def process() -> NoReturn:
     """Run the command of this process and end the process."""
-    code = main()
-    is_alone = threading.active_count() == 1 and not _is_watched()
-    if is_alone and sys.argv[1:2] and sys.argv[1] in _OURS_ALONE:
-        atexit._run_exitfuncs()
-        with suppress(AttributeError, OSError, ValueError):  # closed streams: Python reports them as ever
-            sys.stdout.flush()
-            sys.stderr.flush()
-            # Python takes every module apart before it ends: a fifth of the time of a short command. All
-            # files are closed by now.
-            os._exit(code)
-    raise SystemExit(code)
-
-
-def _is_watched() -> bool:
-    """Return whether a profiler, a debugger or a coverage tool is at work: they report at the end."""
-    monitoring = getattr(sys, "monitoring", None)  # Python 3.12 or newer
-    tools = [] if monitoring is None else [monitoring.get_tool(number) for number in range(6)]
-    return any(watcher is not None for watcher in (sys.getprofile(), sys.gettrace(), *tools))
+    raise SystemExit(main())
 
 
 def _call(words: list[str]) -> int:
@@ -168,7 +167,8 @@ def _unknown_command(name: str) -> int:
     word = name.rpartition(" ")[2]
     near = [by_last_word[last] for last in nearest_names(word, tuple(by_last_word))]
     otherwise = f"Did you mean {near[0]}?" if near else "List the commands with: auepora --help"
-    hint = did_you_mean(name, COMMANDS, otherwise)
+    folded = FOLDED.get(name)
+    hint = f"Use: auepora {folded}" if folded else did_you_mean(name, COMMANDS, otherwise)
     echo.note(f"auepora: Unknown command {echo.one_line(name, 60)!r}. {hint}")
     return EXIT_CANNOT
 
@@ -193,12 +193,12 @@ def _guarded(command: Command, args: Namespace) -> int:
         # Here, not at exit: a full disk is then reported, and has its own exit code.
         sys.stdout.flush()
         return code
-    except RunStoppedError as error:
-        return _failed(error, EXIT_NO)
-    except StorageError as error:
-        return _failed(error, EXIT_STORAGE)
+    except EvaluationError as error:
+        if error.traceback:
+            echo.note(_without_secrets(error.traceback))
+        return _failed(error.message, EXIT_INCOMPLETE)
     except AueporaError as error:
-        return _failed(error, EXIT_CANNOT)
+        return _failed(error, next(code for kind, code in _CODES.items() if isinstance(error, kind)))
     except StopNow as stop:
         return 128 + int(stop.args[0])
     except KeyboardInterrupt:
@@ -227,18 +227,18 @@ def _stopped_by_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    with handling(ending_signals(), stop) as before:
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                # A hang-up that is ignored by now has been acted on. The terminal sends a second one, which
-                # may come while the process ends and must not change its exit code.
-                if not (number == HANG_UP and signal.getsignal(number) is signal.SIG_IGN):
-                    signal.signal(number, handler)
+    before = set_handlers(ending_signals(), stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            # A hang-up that is ignored by now has been acted on. The terminal sends a second one, which
+            # may come while the process ends and must not change its exit code.
+            if not (number == HANG_UP and signal.getsignal(number) is signal.SIG_IGN):
+                signal.signal(number, handler)
 
 
-def _failed(error: Exception, code: int) -> int:
+def _failed(error: Exception | str, code: int) -> int:
     echo.note(f"auepora: {echo.one_line(_without_secrets(str(error)), 1000)}")
     return code
 
@@ -283,8 +283,12 @@ class Parser(ArgumentParser):
             return
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
         kind = "flag" if words[0].startswith("-") else "argument"
+        word = echo.one_line(words[0], 60)
         hint = did_you_mean(words[0].partition("=")[0], flags) if kind == "flag" else ""
-        self.error(f"unknown {kind} {echo.one_line(words[0], 60)}. {hint}".rstrip())
+        one_sample = self._option_string_actions.get("--sample")
+        if kind == "argument" and one_sample is not None and one_sample.metavar == "ID":
+            hint = f"For one sample: --sample {word}."
+        self.error(f"unknown {kind} {word}. {hint}".rstrip())
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and where the help is, and exit with code 2."""
@@ -372,8 +376,8 @@ _PER_KIND = 5  # lines per kind of event when no level was given
 def events_on_stderr(level: str | None) -> Iterator[None]:
     """Print events of this level and above on stderr while a command runs.
 
-    Without a level, a thousand failures must not print a thousand lines: each kind of event is printed five
-    times. How the run ended is left to the command, which reports it itself.
+    Without a level, each kind of event is printed five times at most, and samples that failed are left to the
+    command, which reports them grouped, as it reports how the run ended.
     """
     import logging
 
@@ -386,7 +390,8 @@ def events_on_stderr(level: str | None) -> Iterator[None]:
             event = str(getattr(record, "event", record.name))
             if level is None:
                 seen[event] += 1
-                if event.startswith("run.") or seen[event] > _PER_KIND + 1:
+                # The command reports failed samples, and how the run ended.
+                if event.startswith(("run.", "sample.")) or seen[event] > _PER_KIND + 1:
                     return
                 if seen[event] > _PER_KIND:
                     echo.note(f"warning: ... and more {event} (all of them: --log-level warning)")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ..errors import MissingDependencyError, StorageError
+from ..errors import MissingDependencyError, StorageError, install_command
 from . import echo
 from .common import add_flag
 from .flags import port
@@ -34,7 +34,7 @@ def check_can_serve(command: str) -> None:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        what = f"auepora {command} needs starlette and uvicorn: pip install 'auepora-eval[view]'"
+        what = f"auepora {command} needs starlette and uvicorn: {install_command('view')}"
         raise MissingDependencyError(what) from error
 
 

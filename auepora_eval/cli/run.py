@@ -35,7 +35,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.settings import BUDGETS, JUDGE, PILOT, SETTINGS, SPLITS_FOLDER, RunSettings, as_names
 from ..core.types import EvaluationRun
-from ..errors import AueporaError, DataError, NotFoundError, PlanError, RunStoppedError, StorageError
+from ..errors import (
+    AccessRefusedError,
+    AueporaError,
+    DataError,
+    EvaluationError,
+    NotFoundError,
+    PlanError,
+    RunStoppedError,
+    StorageError,
+)
 from ..execution.streams import stdout_for_results
 from . import echo
 from .common import (
@@ -153,7 +162,7 @@ def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[Evaluat
     named = without_judged(named_plan(settings.metrics, settings.match), settings)
     survey = Survey.of(dataset, named)
     check_has_samples(settings.dataset or "", survey.size)
-    examples = as_measured(settings.system or "", survey.examples)
+    examples = as_measured(settings, survey.examples)
     return named or default_plan(examples, settings.top_k, settings.match), survey
 
 
@@ -187,8 +196,7 @@ class RunCommand:
             judged = judge_stored(self.judge, self.settings, self.storage, finished.evaluation_id)
             finished = replace(finished, results=[*finished.results, *judged])
         if cache is not None:
-            scores = f", {cache.scores_used} scores" if cache.scores_used else ""
-            echo.note(f"cache: {cache.used} of {self.size} answers{scores} reused")
+            echo.note(f"cache: {cache.used} of {self.size} answers reused")
         self._say_finished(finished)
         return exit_code(finished, self.record.tally, self.settings.min_coverage)
 
@@ -221,7 +229,7 @@ class RunCommand:
                 echo.say_words(
                     "The calls of the judge are not included: auepora judge RUN --dry-run counts them."
                 )
-            say_failures(Tally().add(output for _, output in pilot.pairs).failures)
+            say_failures(Tally().add(output for _, output in pilot.pairs))
             echo.say(f"Next: {_resume_command(settings)}")
         least, every = settings.min_coverage, "every call failed"
         return coverage_code(pilot.failed, len(pilot.uses), least, "the calls", none=every)
@@ -263,7 +271,7 @@ class RunCommand:
         kept = _say_resuming(places, self.evaluator, self.size, retry_failed=self.settings.retry_failed)
         calls = PILOT if self.settings.estimate else self.size - kept
         bar = self.display.enter_context(progress(calls, name_of(self.evaluator.system)))
-        if not self.settings.spans and not self.settings.events:
+        if not self.settings.spans:
             self.evaluator.on_output = bar
             return
         from ..runs.spans.spans import Moments
@@ -280,13 +288,16 @@ class RunCommand:
         else:
             say_run_summary(finished, record.tally)
         if not settings.json:
-            echo.say(f"Next: auepora show {shlex.quote(record.evaluation_id)}{out_flag(settings.out)}")
+            flags = f"{' --failed' if record.tally.failed else ''}{out_flag(settings.out)}"
+            echo.say(f"Next: auepora show {shlex.quote(record.evaluation_id)}{flags}")
         say_stored(record.path)
         deliver_spans(settings, self.storage, record.evaluation_id, self.moments)
 
     def _say_stopped(self, reason: object) -> None:
-        self._say_how_to_resume()
-        if "budget" in str(reason):
+        if not isinstance(reason, AccessRefusedError) or _answered(self.record.state):
+            # Failures that would happen again are kept: after a fix of the system they are called again.
+            self._say_how_to_resume(" --retry-failed" if isinstance(reason, EvaluationError) else "")
+        if "budget" in str(reason) and not isinstance(reason, EvaluationError):
             flags = [SETTINGS[name].flag_name for name in BUDGETS if getattr(self.settings, name) is not None]
             if flags:
                 echo.note(f"The budget is used up: resume with a larger number for {' or '.join(flags)}.")
@@ -307,7 +318,7 @@ class RunCommand:
             }
         )
 
-    def _say_how_to_resume(self) -> None:
+    def _say_how_to_resume(self, flags: str = "") -> None:
         """Print what is kept of a run that has started and stopped, and the command that resumes it."""
         state = self.record.state
         try:
@@ -319,7 +330,7 @@ class RunCommand:
         echo.note(f"kept: {kept} outputs in {state.folder}")
         if state.has_results:
             echo.note(f"The results of {echo.one_line(state.evaluation_id)} stay until there are new ones.")
-        echo.note(f"resume: {_resume_command(self.settings)}")
+        echo.note(f"resume: {_resume_command(self.settings)}{flags}")
 
 
 def _answered(state: RunState) -> int | None:

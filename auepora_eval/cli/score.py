@@ -1,20 +1,28 @@
-"""Score the predictions in a file; no system is called.
+"""Score the predictions in a file or the outputs of a run; no system is called.
 
 The predictions have one line per sample: {"sample_id": "1", "retrieved": ["d7", "d2"], "answer": "42 days"}.
-A sample without a line counts as failed. Example, on outputs of the bundled data:
+A sample without a line counts as failed.
+
+With --run, the stored outputs of a run are scored with other metrics. The result is a new run, with the
+metrics of the old one and those in --metrics. Judged metrics are computed from the verdicts that the run has;
+nothing is asked. Example, on outputs of the bundled data:
 
   auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --id first
+  auepora score --run first --metrics recall@1,rouge2
   auepora score --dataset demo --outputs data/evaluation/results/first.run/journal.jsonl --metrics recall@3
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.settings import SETTINGS, RunSettings
+from ..core.types import EvaluationRun
+from ..errors import DataError, PlanError
 from . import echo
 from .common import (
     add_flag,
@@ -31,20 +39,26 @@ from .common import (
 from .flags import (
     add_settings,
     add_shared_settings,
+    as_measured,
     check_span_file,
     deliver_spans,
-    metric_calls,
     settings_of,
 )
-from .judge import judge_stored, prepared_judge, without_judged
+from .judge import judge_stored, judged_metrics, prepared_judge, replayed, without_judged
 
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
+    from ..core.scoring import Tally
+    from ..core.types import MetricResult
     from ..runs.evaluation import Predictions
+    from ..runs.store.storage import EvaluationResultsStorage
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_flag(parser, "--dataset", SETTINGS["dataset"].help, "FILE", required=True)
+    scored = parser.add_mutually_exclusive_group(required=True)
+    add_flag(scored, "--dataset", SETTINGS["dataset"].help, "FILE")
+    add_flag(scored, "--run", "stored run, by id or path, to score with the metrics in --metrics", "RUN")
+    add_flag(parser, "--only", "with --run: leave out the metrics of the old run")
     add_flag(
         parser,
         "--outputs",
@@ -54,13 +68,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_flag(parser, "--ignore-identical-ids", "leave out hits with the id of the query, as BEIR does")
     add_flag(parser, "--name", "name of the system (default: the name of the file)", "NAME")
-    add_flag(
-        parser,
-        "--engine",
-        "duckdb: metrics of retrieved ids (recall, precision, f1, hit, mrr, map, ndcg, r_precision, rbp) for "
-        "millions of samples in JSONL or Parquet, printed only: no run is stored (extra duckdb)",
-        choices=("duckdb",),
-    )
     add_settings(parser, [SETTINGS[name] for name in ("format", "columns", "dataset_type", "limit")])
     add_shared_settings(parser)
 
@@ -72,8 +79,10 @@ def run(args: Namespace) -> int:
     from ..runs.store.storage import EvaluationResultsStorage
 
     settings = settings_of(args)
-    if args.engine is not None:
-        return _run_duckdb(args, settings)
+    if args.run is not None:
+        return _score_run(args, settings)
+    if args.only:
+        raise PlanError("--only is for --run RUN. Leave it out.")
     storage = EvaluationResultsStorage(settings.out)
     check_span_file(settings)
     dataset = evaluated_dataset(settings, is_answered_elsewhere=args.outputs is not None)
@@ -82,17 +91,12 @@ def run(args: Namespace) -> int:
     check_has_samples(args.dataset, next(iter(dataset), None) is not None)
     predictions = _predictions(args, dataset)
     depth = min(predictions.longest or 5, 10)
-    plan = named or default_plan(list(Survey.of(dataset).examples.values()), depth, settings.match)
-    if any(getattr(metric, "asked_metric", None) for metric in plan.metrics):
-        # Before the first call, which costs money. Otherwise the one pass over the data finds it.
-        survey = Survey.of(dataset, plan)
-        plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
+    plan = named or default_plan(as_measured(settings, Survey.of(dataset).examples), depth, settings.match)
     name = args.name or Path(args.outputs or args.dataset).name.split(".")[0]
     evaluation_id = settings.id or new_evaluation_id(name, dataset.name, now())
     state = storage.state(evaluation_id)
     size = min(len(predictions), settings.limit or len(predictions))
-    shown = progress_bar(size, name, in_a_thread=False)  # with threads there would be no other processes
-    with shown as advance, metric_calls(settings, plan, state) as (evaluator, cache):
+    with progress_bar(size, name) as advance:
         record = PredictionRecord(
             state,
             dataset,
@@ -102,13 +106,11 @@ def run(args: Namespace) -> int:
             force=settings.force,
             on_scored=advance,
             contexts_as_retrieved=bool(settings.contexts_as_retrieved),
-            score_cache=cache,
         )
         with notes_printed_once(as_json=settings.json):
             finished = score_predictions(
                 record,
                 plan,
-                evaluator=evaluator,
                 top_k=predictions.longest or 5,
                 seed=settings.seed,
                 configuration={
@@ -123,56 +125,109 @@ def run(args: Namespace) -> int:
     if judge is not None:
         judged = judge_stored(judge, settings, storage, evaluation_id)
         finished = replace(finished, results=[*finished.results, *judged])
-    if settings.json:
-        echo.say_json(storage.load_results(evaluation_id))
-    else:
-        say_run(finished, record.tally)
-    say_stored(record.state.path)
+    code = _say(settings, storage, finished, record.tally)
     deliver_spans(settings, storage, evaluation_id)
-    return exit_code(finished, record.tally, settings.min_coverage)
+    return code
 
 
-_FOR_DUCKDB = ("dataset", "outputs", "metrics", "match", "json", "min_coverage")
+def _say(
+    settings: RunSettings, storage: EvaluationResultsStorage, finished: EvaluationRun, tally: Tally
+) -> int:
+    """Print the scored run and where it is stored; return the exit code."""
+    if settings.json:
+        echo.say_json(storage.load_results(finished.evaluation_id))
+    else:
+        say_run(finished, tally)
+    say_stored(storage.state(finished.evaluation_id).path)
+    return exit_code(finished, tally, settings.min_coverage)
 
 
-def _run_duckdb(args: Namespace, settings: RunSettings) -> int:
-    """Print the values of predictions that DuckDB reads."""
+# --run: the outputs of a stored run, scored with other metrics.
+
+_FOR_RUNS = ("metrics", "id", "force", "out", "min_coverage", "json")
+
+
+def _score_run(args: Namespace, settings: RunSettings) -> int:
     from ..core.scoring import Tally
-    from ..core.types import EvaluationRun
-    from ..errors import PlanError
-    from ..io.results.document import metric_entry
-    from ..runs.duckdb_engine import score_with_duckdb
+    from ..runs.store.storage import EvaluationResultsStorage, run_folder
+    from ..runs.verdicts import copy_verdicts
 
-    usual = RunSettings()
-    flags = [
+    _check_flags_of_run(args)
+    storage = EvaluationResultsStorage(settings.out)
+    old = storage.load_run(args.run)
+    state = storage.state(settings.id or storage.free_id(f"{old.evaluation_id}-rescored"))
+    state.check_no_results(force=settings.force)
+    fresh = _fresh_results(args.run, old, storage, settings)
+    kept = [] if args.only else _kept_results(args.run, old, {result.name for result in fresh})
+    finished = replace(
+        old,
+        evaluation_id=state.evaluation_id,
+        results=kept + fresh,
+        configuration={**old.configuration, "rescored_from": old.evaluation_id},
+    )
+    storage.save_run(finished, force=settings.force)
+    if any("judge" in result.signature for result in fresh):
+        copy_verdicts(run_folder(storage.find(args.run)), state.folder)
+    return _say(settings, storage, finished, Tally().add(finished.outputs))
+
+
+def _check_flags_of_run(args: Namespace) -> None:
+    given = [
         setting.flag_name
         for name, setting in SETTINGS.items()
-        if name not in _FOR_DUCKDB and getattr(settings, name) != getattr(usual, name)
+        if not (setting.calls or name in _FOR_RUNS) and getattr(args, name, None) is not None
     ]
-    if args.ignore_identical_ids:
-        flags.append("--ignore-identical-ids")
-    if flags:
-        raise PlanError(f"--engine duckdb does not take {', '.join(flags)}. Leave out one or the other.")
-    plan = named_plan(settings.metrics, settings.match)
-    if plan is None or args.outputs is None:
-        raise PlanError("--engine duckdb needs --outputs FILE and --metrics, such as recall@5,mrr,ndcg@5.")
-    scored = score_with_duckdb(args.dataset, args.outputs, plan.metrics)
-    name, dataset = (Path(path).name.split(".")[0] for path in (args.outputs, args.dataset))
-    run = EvaluationRun("", args.name or name, dataset, "", scored.results, [], [], top_k=scored.longest or 5)
-    tally = Tally(scored.samples, scored.failures)
-    if settings.json:
-        metrics = {result.name: metric_entry(result) for result in run.results}
-        echo.say_json({"samples": tally.total, "failed": tally.failed, "metrics": metrics})
-    else:
-        say_run(run, tally)
-    echo.note("not stored: --engine duckdb keeps no scores of single samples")
-    return exit_code(run, tally, settings.min_coverage)
+    others = {
+        "--ignore-identical-ids": args.ignore_identical_ids,
+        "--name": args.name,
+    }
+    given += [flag for flag, value in others.items() if value]
+    if given:
+        raise PlanError(f"--run does not take {', '.join(given)}: the run has its data. Leave it out.")
+    if args.metrics is None:
+        raise PlanError("--run needs the metrics to compute: add --metrics, such as recall@1,rouge2.")
+
+
+def _fresh_results(
+    name: str,
+    old: EvaluationRun,
+    storage: EvaluationResultsStorage,
+    settings: RunSettings,
+) -> list[MetricResult]:
+    """Compute the named metrics from the outputs of a run, the judged ones from its verdicts."""
+    from ..core.matching import match_of
+    from ..core.plan import EvaluationPlan
+    from ..core.scoring import score_outputs
+    from ..core.stopping import sequence_results
+    from ..metrics.parse import parse_metrics
+
+    match = match_of(old)  # the new values must be comparable with the old ones
+    metrics = EvaluationPlan(parse_metrics(settings.metrics or ""), match=match).metrics
+    judged = [metric.name for metric in metrics if getattr(metric, "needs_judge", False)]
+    replays = replayed(storage, name, judged_metrics(",".join(judged)), settings) if judged else []
+    plan = EvaluationPlan([metric for metric in metrics if metric.name not in judged], match=match)
+    plan.validate_dataset(old.samples)
+    with notes_printed_once(as_json=settings.json):
+        fresh = score_outputs(plan, old.samples, old.outputs)
+    # A run that stopped early needs intervals that are valid although it was watched.
+    return [*sequence_results(plan.metrics, fresh, old.stopping), *replays]
+
+
+def _kept_results(name: str, old: EvaluationRun, computed: Collection[str]) -> list[MetricResult]:
+    """Return the other results of the run, which must have a score for each sample, or none at all."""
+    kept = [result for result in old.results if result.name not in computed]
+    for result in kept:
+        if result.scores and len(result.scores) != len(old.samples):
+            what = f"{result.name} has scores for {len(result.scores)} of {len(old.samples)} samples."
+            raise DataError(
+                name, what, fix="Check it with auepora show --verify, or leave it out with --only."
+            )
+    return kept
 
 
 def _predictions(args: Namespace, dataset: EvaluationDataset) -> Predictions:
     """Return the predictions of a file, or those that the dataset's own file holds."""
     from ..core.settings import column_names
-    from ..errors import DataError
     from ..runs.evaluation import predictions_at
 
     if args.outputs is not None:

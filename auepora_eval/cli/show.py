@@ -1,32 +1,51 @@
-"""Show a stored run: its tables, one sample or the worst samples.
+"""Show a stored run: tables, one sample, the worst, failed calls, or a report.
 
 Example:
 
   auepora demo
   auepora show demo-bm25 --worst ndcg@5
   auepora show demo-bm25 --sample q001
+  auepora show demo-bm25 --failed
+  auepora show demo-bm25 --html report.html
 
-Export the spans and scores of a run at any time with --spans and --events.
+--verify changes no file. The exit code is 1 if a check fails: a value or a row was edited, an output was
+replaced, or a file was cut off. It is 3 if all checks pass, but the rows, samples or outputs of the run are
+missing. Of an experiment, verify the runs of its variants.
+
+Export the spans of a run, with its scores, at any time with --spans.
 """
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..core.display import value_text
+from ..core.matching import gold_found, match_of
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
+    Failure,
     MetricResult,
     SampleScore,
     SystemOutputs,
-    gold_documents,
 )
 from ..errors import DataError, UnknownNameError
 from . import echo
-from .common import add_flag, add_json, add_out, say_run
+from .common import (
+    add_flag,
+    add_json,
+    add_out,
+    add_report_flags,
+    say_run,
+    say_stored,
+    say_traceback,
+    write_comment,
+    write_page,
+)
 from .flags import add_span_flags, at_least, check_span_file, deliver_spans, settings_of
 
 if TYPE_CHECKING:
@@ -39,12 +58,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "run_id",
         metavar="RUN",
-        help="id or path of a stored run, experiment or benchmark recording",
+        help="id or path of a stored run or experiment",
     )
     add_flag(parser, "--sample", "show one sample: gold, retrieved, answer, scores", "ID")
     add_flag(parser, "--worst", "show the samples that scored worst", "METRIC")
+    add_flag(parser, "--failed", "show the calls that failed: why, where, and on which samples")
     add_flag(parser, "--n", "number of samples for --worst", "N", type=at_least(1), default=10)
-    add_flag(parser, "--force", "overwrite an existing --spans or --events file")
+    add_flag(parser, "--verify", "recompute the hashes, counts and values of the run instead")
+    add_report_flags(parser, parser)
+    add_flag(parser, "--benchmark", "write times and resources of the calls, as .benchmark.json", "FILE")
+    add_flag(parser, "--force", "overwrite a file that exists")
     add_span_flags(parser)
     add_out(parser)
     add_json(parser)
@@ -54,13 +77,38 @@ def run(args: Namespace) -> int:
     from ..runs.store.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
+    if args.verify:
+        return _verify(args, storage)
     check_span_file(settings_of(args))
+    if args.html:
+        write_page(args, storage, [args.run_id], [storage.load_run(args.run_id)])
+    if args.markdown:
+        _write_comment(args, storage)
     if args.json:
         echo.say_json(storage.load_results(args.run_id))
-    else:
+    elif not (args.html or args.markdown) or args.sample or args.worst or args.failed:
         _say(args, storage)
+    if args.benchmark:
+        _write_benchmark(args, storage)
     deliver_spans(settings_of(args), storage, args.run_id)
     return 0
+
+
+def _write_benchmark(args: Namespace, storage: EvaluationResultsStorage) -> None:
+    from ..io.benchmarks import benchmark_of_run, save_benchmark
+    from ..runs.store.state import read_results_head
+
+    stored = storage.load_summary(args.run_id)  # this also checks that the document is what it should be
+    head = read_results_head(storage.find(args.run_id))
+    save_benchmark(benchmark_of_run(head, stored.evaluation_id), args.benchmark, force=args.force)
+    say_stored(args.benchmark)
+
+
+def _write_comment(args: Namespace, storage: EvaluationResultsStorage) -> None:
+    from ..comparison.markdown import report_markdown
+
+    stored, tally = storage.load_summary(args.run_id), storage.load_tally(args.run_id)
+    write_comment(args, report_markdown([stored], tally=tally))
 
 
 def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
@@ -79,10 +127,10 @@ def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
         _say_claims(run_folder(path), stored, *pair)
     elif args.worst:
         _say_worst(storage, args)
-    elif (kind := _kind(results := read_results_head(path := storage.find(args.run_id)))) == "ab_test":
+    elif args.failed:
+        _say_failed(storage.load_run(args.run_id))
+    elif _is_experiment(results := read_results_head(path := storage.find(args.run_id))):
         _say_experiment(results)
-    elif kind == "benchmark":
-        _say_recording(results, path.name)
     elif not is_ours(results):
         _say_as_it_is(results, path.name)
     else:
@@ -94,10 +142,39 @@ def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
         say_run(stored, storage.load_tally(args.run_id))
 
 
-def _kind(results: Mapping[str, Any]) -> object:
-    """Return what a document says that it is: "ab_test", "benchmark" or a run."""
+def _verify(args: Namespace, storage: EvaluationResultsStorage) -> int:
+    """Recompute the hashes, counts and values of a run, and print what does not fit."""
+    from ..runs.store.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
+
+    verification = verify_run(storage, args.run_id)
+    code = 0
+    if not verification.ok:
+        code = 1
+    elif not verification.whole:
+        code = 3  # not 0: a run that could not be checked must not pass in a CI job
+    if args.json:
+        checks = [asdict(check) for check in verification.checks]
+        head = {
+            "evaluation_id": verification.evaluation_id,
+            "ok": verification.ok,
+            "whole": verification.whole,
+        }
+        echo.say_json({**head, "checks": checks})
+        return code
+    wrong, unchecked = verification.having(DOES_NOT_FIT), verification.having(UNCHECKED)
+    for check in (*wrong, *unchecked):
+        echo.say(f"{check.status}: {echo.one_line(f'{check.what}: {check.found}', 500)}")
+    passed = len(verification.having(FITS))
+    counts = f"{passed} checks pass, {len(wrong)} fail, {len(unchecked)} cannot be made"
+    verdict = {0: "ok", 1: "NOT OK", 3: "COULD NOT BE CHECKED"}[code]
+    echo.say(f"{echo.one_line(verification.evaluation_id)}: {verdict} ({counts})")
+    return code
+
+
+def _is_experiment(results: Mapping[str, Any]) -> bool:
+    """Return whether a document is that of an experiment, and not of a run."""
     note = results.get("_metadata")
-    return note.get("evaluation_type") if isinstance(note, dict) else None
+    return isinstance(note, dict) and note.get("evaluation_type") == "ab_test"
 
 
 def _say_variant(run: EvaluationRun) -> None:
@@ -149,7 +226,8 @@ def _say_worst(storage: EvaluationResultsStorage, args: Namespace) -> None:
     from ..runs.store.storage import run_folder, stored_pairs
 
     run_folder(storage.find(args.run_id))  # StorageError for a file of another tool, which has no samples
-    result = _result(storage.load_scores(args.run_id), args.worst)
+    stored = storage.load_scores(args.run_id)
+    result, match = _result(stored, args.worst), match_of(stored)
     worst = _worst(result, args.n)
     pairs = stored_pairs(storage.find(args.run_id), [score.sample_id for score in worst])
     for score in worst:
@@ -161,28 +239,54 @@ def _say_worst(storage: EvaluationResultsStorage, args: Namespace) -> None:
         if sample.reference_answer is not None:
             _say_part("  reference:", sample.reference_answer.text)
         _say_part("  answer:   ", score.reason if score.failed else output.response.text)
-        retrieved = {hit.doc.doc_id for hit in output.retrieved}
-        missed = [doc.doc_id for doc in gold_documents(sample) if doc.doc_id not in retrieved]
+        _, missed = gold_found(sample, output, match)
         if missed and not score.failed:
-            _say_part("  missed:   ", ", ".join(missed))
+            _say_part("  missed:   ", ", ".join(doc.doc_id for doc in missed))
     if not worst:
-        echo.say(f"{result.name} scored no sample.")
+        best = f"{result.name} has its best value for every scored sample."
+        echo.say(best if result.coverage.scored else f"{result.name} scored no sample.")
+
+
+_MOST_IDS = 20
+
+
+def _say_failed(run: EvaluationRun) -> None:
+    """Print each reason once: how many calls failed with it, where, and on which samples."""
+    groups: dict[str, list[str]] = {}
+    first: dict[str, Failure] = {}
+    for sample_id, failure in run.failed_calls().items():
+        groups.setdefault(str(failure), []).append(sample_id)
+        first.setdefault(str(failure), failure)
+    count = sum(map(len, groups.values()))
+    echo.say(f"run {run.evaluation_id}: {count:,} of {len(run.samples):,} calls failed")
+    for reason, sample_ids in sorted(groups.items(), key=lambda group: -len(group[1])):
+        echo.say()
+        echo.say_words(f"{len(sample_ids):,} × {echo.one_line(reason, 1000)}")
+        say_traceback(first[reason])
+        more = f" and {len(sample_ids) - _MOST_IDS:,} more" if len(sample_ids) > _MOST_IDS else ""
+        echo.say_words(f"  samples: {echo.one_line(', '.join(sample_ids[:_MOST_IDS]), 1000)}{more}")
 
 
 def _worst(result: MetricResult, count: int) -> list[SampleScore]:
-    """Return the samples that failed, then the worst scores; equal ones in the order of their ids."""
+    """Return the samples that failed, then the worst scores; equal ones in the order of their ids.
+
+    A sample that has the best value that there is, such as a recall of 1, is not among the worst.
+    """
     from heapq import nsmallest
+    from math import isclose
 
     from ..core.scores import as_columns
 
     scores = as_columns(result.scores)
     sign = 1 if result.higher_is_better else -1
+    low, high = result.bounds or (None, None)
+    best = high if result.higher_is_better else low
     keys = (
         (place not in scores.notes, sign * value, sample_id, place)
         for place, (value, sample_id) in enumerate(
             zip(scores.values.tolist(), scores.sample_ids, strict=True)
         )
-        if place not in scores.notes or scores.notes[place].failed
+        if (scores.notes[place].failed if place in scores.notes else best is None or not isclose(value, best))
     )
     return [scores[place] for *_, place in nsmallest(count, keys)]
 
@@ -215,23 +319,27 @@ def _say_sample(run: EvaluationRun, sample: EvaluationSample, output: SystemOutp
     """Print a sample with its output and scores."""
     from ..core.scores import as_columns
 
-    gold = {doc.doc_id for doc in gold_documents(sample)}
+    is_gold, missed = gold_found(sample, output, match_of(run))
     echo.say(f"{sample.sample_id}: {echo.one_line(sample.query, 2000)}")
     echo.say(f"  labels:    {', '.join(f'{k}={v}' for k, v in sample.labels.items()) or '-'}")
     echo.say(f"  reference: {sample.reference_answer.text if sample.reference_answer else '-'}")
     if output.error is not None:
-        echo.say(f"  FAILED:    {output.error.type}: {output.error.message}")
+        echo.say(f"  FAILED:    {output.error}")
+        say_traceback(output.error)
     else:
         echo.say(f"  answer:    {output.response.text}")
     echo.say("  retrieved (* is gold):")
-    for hit in output.retrieved:
-        mark = "*" if hit.doc.doc_id in gold else " "
+    for hit, gold in zip(output.retrieved, is_gold, strict=True):
+        mark = "*" if gold else " "
         start = f"  {mark} {hit.rank:>3}  {hit.doc.doc_id}  "
         room = max(20, echo.screen_width() - len(start))
         echo.say(start + echo.one_line(hit.doc.text, min(room, 80)))
-    for missed in sorted(gold - {hit.doc.doc_id for hit in output.retrieved}):
-        echo.say(f"    not retrieved: {missed}")
+    for doc in missed:
+        echo.say(f"    not retrieved: {doc.doc_id}")
     echo.say("  scores:")
+    if output.error is not None:
+        echo.say("    none, since the call failed")
+        return
     for result in run.results:
         ids = as_columns(result.scores).sample_ids
         if sample.sample_id in ids:
@@ -254,40 +362,15 @@ def _result(run: EvaluationRun, name: str) -> MetricResult:
         raise UnknownNameError(f"the run has no metric {name!r}; it has {names}") from None
 
 
-# What `auepora show` prints of an experiment and of a recording of a benchmark.
-
-
 def _say_experiment(results: Mapping[str, Any]) -> None:
-    """Print the tables of a stored experiment, who won, and why."""
-    from ..experiment.report import experiment_in_words, experiment_tables
+    """Print who won a stored experiment, why, and the command that compares its variants."""
+    from ..decide.experiment_report import experiment_in_words, variant_runs
 
-    _say_head("experiment", results)
-    for table in experiment_tables(results):
-        echo.show(table)
-        echo.say()
-    echo.say_words(echo.one_line(experiment_in_words(results), 1000))
-
-
-def _say_recording(results: Mapping[str, Any], name: str) -> None:
-    """What a recording of a benchmark found, and what had become worse."""
-    from ..history.bench import measurements_of_results
-    from ..history.bench_report import measurement_table
-
-    _say_head("benchmark", results)
-    echo.show(measurement_table(measurements_of_results(results, name)))
-    worse = results.get("regressions")
-    regressions = [one for one in worse if isinstance(one, dict)] if isinstance(worse, list) else []
-    for one in regressions:
-        words = f"{echo.one_line(one.get('severity'), 20)}: {echo.one_line(one.get('message'), 500)}"
-        echo.say_words(words)
-    if not regressions:
-        echo.say("Nothing had become worse.")
-
-
-def _say_head(kind: str, results: Mapping[str, Any]) -> None:
     names = ("evaluation_id", "timestamp", "dataset_id")
     about = ", ".join(echo.one_line(results[name], 80) for name in names if results.get(name) is not None)
-    title = results.get("name")
-    echo.say(f"{kind} {about}")
-    if kind == "experiment" and title:
+    echo.say(f"experiment {about}")
+    if title := results.get("name"):
         echo.say(echo.one_line(title, 300))
+    echo.say_words(echo.one_line(experiment_in_words(results), 1000))
+    runs = " ".join(shlex.quote(echo.one_line(run, 80)) for run in variant_runs(results).values())
+    echo.say(f"Next: auepora compare {runs}")

@@ -48,7 +48,7 @@ def run(args: Namespace) -> int:
 
 
 def _workspace(args: Namespace) -> Workspace:
-    from ..gate.rules import read_rules
+    from ..decide.rules import read_rules
     from ..runs.store.state import SUFFIX
     from ..runs.store.storage import EvaluationResultsStorage
     from ..web.workspace import Workspace

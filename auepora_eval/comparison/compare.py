@@ -9,24 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
 
 from ..core.display import number_or_null
+from ..core.matching import gold_found
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
     SystemOutputs,
     Target,
     TargetCategory,
-    gold_documents,
     retrieved_ids,
 )
 from ..core.verdict import Verdict
 from ..errors import PlanError, UnknownNameError, did_you_mean
-from ..runs.store.storage import stored_pairs
-from ..stats.arrays import np
-from ..stats.power import POWER
+from ..runs.store.storage import stored_match, stored_pairs
+from ..stats.intervals import MANY
 from ..stats.significance import cliffs_delta, cohens_dz, odds_ratio
 from .paired_tests import (
     FEW_TO_COMPARE,
@@ -37,6 +39,7 @@ from .paired_tests import (
     judge_notes,
     tested_all,
     times_by_run,
+    whole_change,
 )
 from .pairing import (
     NEEDS_ITS_CLASS,
@@ -52,12 +55,14 @@ from .pairing import (
     single_id,
     snapshot_notes,
     stopping_notes,
+    value_notes,
 )
 from .slices import SliceComparison, slice_comparisons
 
 __all__ = ["Comparison", "MetricComparison", "check_same_data", "compare_runs"]
 
 REGRESSIONS = 1_000  # kept of each metric
+ONE_WAY = 0.85  # of the units that differ: a test takes it that the others could have gone as far
 Runs = EvaluationRun | Sequence[EvaluationRun]
 Margin = float | Mapping[str, float] | None
 Limits = tuple[float, float]
@@ -142,13 +147,29 @@ class Power:
 
 @dataclass(frozen=True)
 class PairCoverage:
-    """How many samples were measured: calls and failures of either run, and scores without a partner."""
+    """How many samples were measured: calls and failures of either run, and scores without a partner.
+
+    Calls on samples that the metric does not apply to are not counted.
+    """
 
     failed_baseline: int = 0
     failed_candidate: int = 0
     unmatched: int = 0
     calls_baseline: int = 0
     calls_candidate: int = 0
+
+
+class FewUnits(NamedTuple):
+    """What a significant verdict rests on, if few units differ and almost all go one way.
+
+    A change the other way, of size `undone_by` in one of `one_of` units, would undo the difference, and this
+    number of units need not show one. It is None for a metric without bounds.
+    """
+
+    differ: int
+    units: int
+    undone_by: float | None = None
+    one_of: int | None = None
 
 
 @dataclass(frozen=True)
@@ -176,11 +197,19 @@ class MetricComparison:
     regressions: tuple[Regression, ...] = ()
     questions_lost: int = 0
     run_to_run: RunToRun | None = None
+    rests_on: FewUnits | None = None
+    is_share: bool = True  # both values are between 0 and 1
 
     @property
     def pairs(self) -> int:
         """How many samples were paired."""
         return self.effect.wins + self.effect.ties + self.effect.losses
+
+    @property
+    def is_same_if_paired(self) -> bool:
+        """Whether no pair differs, but some samples have a score in one run only."""
+        differ = self.effect.wins + self.effect.losses > 0 or self.effect.change != 0
+        return self.coverage.unmatched > 0 and not differ
 
     @property
     def gain(self) -> float:
@@ -261,6 +290,7 @@ def compare_runs(
         )
     notes = [
         *judge_notes(tested),
+        *value_notes((one.name for one in metrics), *listed_runs(baseline), *listed_runs(candidate)),
         *not_tested_notes(metrics),
         *cluster_notes(metrics, alpha, repeats),
         *notes,
@@ -309,12 +339,11 @@ def metric_comparison(
     tests: int,
     margin: MarginTest | None = None,
     spread: Mapping[str, RunToRun] | None = None,
-    power: float = POWER,
 ) -> MetricComparison:
     """Return the comparison of one metric, given how many metrics were tested together with it."""
     pairing, metric = tested.pairing, tested.pairing.known
     margin = margin or MarginTest()
-    verdict = _verdict(tested, p_adjusted, alpha, differs=pairing.differs(), within=bool(margin.within))
+    verdict = _verdict(tested, p_adjusted, alpha, within=bool(margin.within))
     # The level that Holm applies to the smallest p-value, so that power is not overstated.
     level, name = alpha / max(1, tests), pairing.a.name
     moved = (spread or {}).get(name)
@@ -342,20 +371,40 @@ def metric_comparison(
         ),
         effect=_effect(tested),
         margin=margin,
-        power=_power(tested, level, power, repeats if is_open else None),
+        power=_power(tested, level, repeats if is_open else None),
         coverage=PairCoverage(
             pairing.a.coverage.failed,
             pairing.b.coverage.failed,
             pairing.unmatched,
-            len(pairing.a.scores),
-            len(pairing.b.scores),
+            pairing.first.coverage().concerned,
+            pairing.second.coverage().concerned,
         ),
         baseline_interval=_limits(tested.interval_a),
         candidate_interval=_limits(tested.interval_b),
         regressions=tuple(lost[:REGRESSIONS]),
         questions_lost=len(lost),
         run_to_run=moved,
+        rests_on=_few_units(tested) if verdict.is_significant and not margin.within else None,
+        is_share=pairing.a.is_share and pairing.b.is_share,
     )
+
+
+def _few_units(tested: Tested) -> FewUnits | None:
+    """Return the units that a verdict rests on, where a test cannot see how large a rare change would be.
+
+    Scores of 0 and 1 are exempt: no change is larger than those that were seen.
+    """
+    if tested.by_run is not None or tested.pairing.is_binary():
+        return None
+    units, differs = whole_change(tested.pairing)
+    numbers = units.numbers[differs]
+    count, most = len(numbers), max(int((numbers > 0).sum()), int((numbers < 0).sum()))
+    if not 0 < count < MANY or most < ONE_WAY * count:
+        return None
+    low, high = tested.pairing.known.bounds
+    if not math.isfinite(high - low):
+        return FewUnits(count, tested.units)
+    return FewUnits(count, tested.units, high - low, math.floor((high - low) / abs(tested.difference)))
 
 
 def _effect(tested: Tested) -> Effect:
@@ -377,13 +426,13 @@ def _effect(tested: Tested) -> Effect:
     )
 
 
-def _power(tested: Tested, level: float, power: float, repeats: int | None) -> Power:
+def _power(tested: Tested, level: float, repeats: int | None) -> Power:
     """Return what can be detected; with `repeats`, also how many samples the observed change would take."""
     detectable = tested.detectable(level)
     too_few = detectable is None and tested.spread() is not None
     if repeats is None:
         return Power(detectable, too_few)
-    return Power(detectable, too_few, tested.samples_to_show(tested.difference, level, repeats, power))
+    return Power(detectable, too_few, tested.samples_to_show(tested.difference, level, repeats))
 
 
 def listed_runs(runs: Runs) -> list[EvaluationRun]:
@@ -435,10 +484,8 @@ def cluster_notes(metrics: Sequence[MetricComparison], alpha: float, repeats: in
     return notes
 
 
-def _verdict(
-    tested: Tested, p_adjusted: float | None, alpha: float, *, differs: bool, within: bool
-) -> Verdict:
-    if not differs:
+def _verdict(tested: Tested, p_adjusted: float | None, alpha: float, *, within: bool) -> Verdict:
+    if tested.pairing.is_same():
         return Verdict.SAME
     # Before the margin: a significant loss is reported as worse even if it is smaller than the margin.
     if p_adjusted is not None and p_adjusted < alpha and tested.difference != 0:
@@ -527,7 +574,7 @@ One = TypeVar("One", bound=_Targeted)
 
 @dataclass(frozen=True)
 class Text:
-    """What was asked, the answer (None where there was none), the documents found, and the right ones.
+    """What was asked, the answer (None where there was none), the documents found, the right ones of these.
 
     `error` is why there is no answer, where the call failed.
     """
@@ -544,7 +591,7 @@ class LostSample:
     """One sample with both answers and both scores; a text that is not known is None.
 
     `of_documents` marks a metric about the retrieved documents, which are named by id, best first;
-    `right` are those that should have been. An `error` is why there is neither. `lost_in_all` counts the
+    `right` are those of them that are gold. An `error` is why there is neither. `lost_in_all` counts the
     samples that lost on this metric, shown or not.
     """
 
@@ -598,7 +645,7 @@ def lost_samples(
                 metric.target in _FINDING,
                 ours.documents if ours else None,
                 theirs.documents if theirs else None,
-                either.right if either else (),
+                tuple(doc_id for each in (ours, theirs) if each for doc_id in each.right),
                 ours.error if ours else None,
                 theirs.error if theirs else None,
                 metric.questions_lost,
@@ -610,7 +657,8 @@ def lost_samples(
 def stored_texts(results_file: Path, ids: Iterable[str]) -> dict[str, Text]:
     """The texts of some samples of a stored run, by its results file; the others are passed over."""
     pairs = stored_pairs(results_file, ids)
-    return {name: _text(sample, output) for name, (sample, output) in pairs.items()}
+    match = stored_match(results_file)
+    return {name: _text(sample, output, match) for name, (sample, output) in pairs.items()}
 
 
 def stored_texts_of_repeats(results_files: Sequence[Path], ids: Iterable[str]) -> dict[str, Text]:
@@ -623,8 +671,9 @@ def stored_texts_of_repeats(results_files: Sequence[Path], ids: Iterable[str]) -
     return texts
 
 
-def _text(sample: EvaluationSample, output: SystemOutputs) -> Text:
-    right = tuple(doc.doc_id for doc in gold_documents(sample))
+def _text(sample: EvaluationSample, output: SystemOutputs, match: str) -> Text:
     if output.error is not None:
-        return Text(sample.query, None, None, right, f"{output.error.type}: {output.error.message}")
-    return Text(sample.query, output.response.text, tuple(retrieved_ids(output.retrieved)), right)
+        return Text(sample.query, None, error=f"{output.error.type}: {output.error.message}")
+    documents = tuple(retrieved_ids(output.retrieved))
+    is_gold, _ = gold_found(sample, output, match)
+    return Text(sample.query, output.response.text, documents, tuple(compress(documents, is_gold)))

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ..core.display import NOT_MEASURED, listed, p_cell, value_text
+from ..core.stopping import stopping_in_words
 from ..core.types import EvaluationRun, MetricResult
-from ..early_stop.rule import stopping_in_words
 from ..errors import ScoringError
 from ..judges.metrics.faithfulness import CheckedClaims, ClaimCheck
 from ..metrics.parse import meaning
@@ -29,6 +29,7 @@ from ..reporting.html.sample_list import (
 )
 from ..reporting.html.samples import Claim
 from ..reporting.html.tables import (
+    FOREST_NOTE,
     Change,
     Measured,
     Slice,
@@ -40,7 +41,6 @@ from ..reporting.html.tables import (
     scale_of,
     slices_table,
 )
-from ..reporting.plots import is_share
 from ..runs.verdicts import claim_metrics, claims_of
 from .compare import Comparison, MetricComparison
 from .ranking import Ranking
@@ -147,7 +147,7 @@ def _lead(comparison: Comparison | None, ranking: Ranking | None) -> Markup | No
 # Changes and ranks.
 
 
-def change_of(metric: MetricComparison, *, is_share: bool, samples: str, href: str) -> Change:
+def change_of(metric: MetricComparison, *, samples: str, href: str) -> Change:
     """Return the row of a metric in the table of changes."""
     return Change(
         metric.name,
@@ -159,27 +159,21 @@ def change_of(metric: MetricComparison, *, is_share: bool, samples: str, href: s
         metric.unit,
         p_cell(metric.test.p_adjusted),
         metric.higher_is_better,
-        is_share,
+        metric.is_share,
         samples,
         href,
     )
 
 
 def _changes(comparison: Comparison, runs: Sequence[EvaluationRun]) -> Markup:
-    shares = {result.name for run in runs for result in run.results if is_share(result)}
     total = len({sample.sample_id for run in runs for sample in run.samples})
     changes = [
-        change_of(
-            one,
-            is_share=one.name in shares,
-            samples=_samples_text(one, total),
-            href=metric_href(one.name) if runs else "",
-        )
+        change_of(one, samples=_samples_text(one, total), href=metric_href(one.name) if runs else "")
         for one in comparison.metrics
     ]
     about = (
         f"Two-sided paired test, Holm-corrected, α {comparison.alpha:g}; a failed answer counts as the worst."
-        " Shares are drawn on one scale, other metrics each on its own; an arrow goes on beyond the scale."
+        f" {FOREST_NOTE}"
     )
     more = [f"{name}: not compared, {reason}." for name, reason in comparison.not_compared.items()]
     texts = [about, *interval_notes(comparison), *more, *(f"{note}." for note in comparison.notes)]

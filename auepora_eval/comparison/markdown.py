@@ -11,13 +11,14 @@ from dataclasses import replace
 
 from ..core.display import listed, markdown_text
 from ..core.scoring import Tally
+from ..core.stopping import stopping_in_words
 from ..core.table import Table
 from ..core.types import EvaluationRun, results_table
 from ..core.verdict import Verdict
-from ..early_stop.rule import stopping_in_words
 from ..reporting.tables import results_to_markdown
 from .compare import Comparison, LostSample
 from .ranking import Ranking
+from .slices import SliceComparison
 from .tables import (
     comparison_table,
     lost_title,
@@ -26,7 +27,11 @@ from .tables import (
     ranking_legend,
     ranking_table,
     regression_table,
+    repeat_table,
     size_table,
+    slice_notes,
+    slice_table,
+    slices_in_words,
 )
 from .words import compared_names, comparison_in_plain_words, interval_notes, names_of_runs
 
@@ -43,25 +48,36 @@ def report_markdown(
     *,
     ranking: Ranking | None = None,
     lost: Sequence[LostSample] = (),
+    slices: Sequence[SliceComparison] = (),
+    shown: str = "",
     tally: Tally | None = None,
 ) -> str:
     """Return a comment about one run or several. Two runs have a `comparison`, more a `ranking`.
 
-    One run without its outputs has a `tally` of them.
+    Of a ranking, `lost` and `slices` are those of one pair, which `shown` names. One run without its outputs
+    has a `tally` of them.
     """
     names = [name[:_LONGEST_NAME] for name in names_of_runs(runs)]
     if comparison is None and ranking is None:
         return _fitted(_run_parts(runs[0], names[0], tally or Tally().add(runs[0].outputs)), [])
     details: list[tuple[str, str]] = []
     if comparison is not None:
-        parts = _comparison_parts(comparison)
+        parts, slices = _comparison_parts(comparison), comparison.slices
         details.append(("How large the differences are", size_table(comparison).to_markdown()))
-        if lost:
-            table = f"{markdown_text(lost_title(lost))}\n\n{regression_table(lost).to_markdown()}"
-            details.append(("Samples that got worse", table))
+        if comparison.repeats > 1:
+            details.append(("How much repeats differ", repeat_table(comparison).to_markdown()))
     elif ranking is not None:
         parts = _ranking_parts(ranking)
         details.append(("Pairs that differ significantly", pair_table(ranking).to_markdown()))
+    if slices:
+        words = [shown, slices_in_words(slices), *slice_notes(slices, len(slices))]
+        details.append(("Slices, the worst first", _with_words(words, slice_table(slices))))
+    if lost:
+        details.append(
+            ("Samples that got worse", _with_words([shown, lost_title(lost)], regression_table(lost)))
+        )
+    if comparison is not None and comparison.repeats > 1:
+        return _fitted(parts, details)  # the values of one repeat are not those of the system
     roles = _ROLES if comparison is not None else [f"run {number}" for number in range(1, len(runs) + 1)]
     for role, name, run in zip(roles, names, runs, strict=True):
         values = f"{markdown_text(name)}\n\n{results_to_markdown(run.results)}"
@@ -106,6 +122,10 @@ def _run_parts(run: EvaluationRun, name: str, tally: Tally) -> list[str]:
     if run.stopping is not None:
         parts.append(markdown_text(stopping_in_words(run.stopping)))
     return parts
+
+
+def _with_words(words: Sequence[str], table: Table) -> str:
+    return "\n\n".join([*(markdown_text(text) for text in words if text), table.to_markdown()])
 
 
 def _shortened(table: Table) -> str:

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from ..core.metrics_base import SampleMetric
 from ..core.scores import Rows
 from ..core.types import EvaluationRun, TargetCategory
 from ..metrics.additional import SloShare
-from ..stats.arrays import Mask, np
+from ..stats.arrays import Mask
 from ..stats.intervals import (
     Estimate,
     Interval,
+    Share,
     Units,
-    aggregate_units,
     agreeing_with_test,
-    change_interval,
     clusters_worth,
-    left_out_units,
     mean_units,
     plus_two,
+    shares_change_interval,
+    weighted_sum,
 )
-from ..stats.power import POWER, Spread, detectable_change, fewest_units, units_needed, units_to_rule_out
+from ..stats.power import Spread, detectable_change, fewest_units, units_needed, units_to_rule_out
 from ..stats.resamples import numbered
 from ..stats.significance import (
     LEVEL,
@@ -77,9 +79,12 @@ class Tested:
 
     @property
     def units(self) -> int:
-        """The number of pairs, or of clusters of pairs."""
-        _, _, clusters = self.pairing.used()
-        return int(self.pairing.both.sum()) if clusters is None else len(set(clusters))
+        """The number of pairs, or of clusters of pairs, that take part in the value."""
+        rows_a, rows_b, clusters = self.pairing.used()
+        chosen = self.pairing.known.whole_value(rows_a, rows_b).takes_part
+        if clusters is None:
+            return int(chosen.sum())
+        return len({cluster for cluster, is_chosen in zip(clusters, chosen, strict=True) if is_chosen})
 
     @property
     def difference(self) -> float:
@@ -104,14 +109,15 @@ class Tested:
         """Return the gain that a margin is judged by: an unseen loss may be as large as the scale."""
         if self.not_tested:
             return None
+        if self.by_run is not None and not self.by_run.error:
+            return None  # runs that are all alike do not show how much runs differ
         if self.by_run is not None:
             return Estimate(np.asarray(self.gain), np.asarray(self.by_run.error), self.by_run.freedom)
-        units = change_units(self.pairing)
         reach = self.reach(margin)
-        if len(units.numbers) < 2 or not math.isfinite(reach):
+        if self.units < 2 or not math.isfinite(reach):
             return None
-        gains = units._replace(value=self.sign * units.value, numbers=self.sign * units.numbers)
-        estimate = plus_two(gains, -reach, reach)
+        gains = [units.times(self.sign) for units, _ in changes(self.pairing)]
+        estimate = weighted_sum([(one, plus_two(one, -reach, reach)) for one in gains])
         return estimate if self.judge is None else self.judge.estimate(estimate, self.sign)
 
     def margin_p(self, margin: float) -> float:
@@ -157,9 +163,7 @@ class Tested:
         low, high = self.pairing.known.bounds
         return detectable_change(self.units, spread, alpha=level, reach=high - low)
 
-    def samples_to_show(
-        self, effect: float, level: float, repeats: int = 1, power: float = POWER
-    ) -> int | None:
+    def samples_to_show(self, effect: float, level: float, repeats: int = 1) -> int | None:
         """Return how many samples detect an effect of this size, each asked `repeats` times.
 
         None of few clusters: how much these differ is itself hardly known.
@@ -167,7 +171,7 @@ class Tested:
         spread, worth = self.spread(), self.clusters_worth
         if spread is None or (worth is not None and worth < FEW_TO_COMPARE):
             return None
-        return self._samples(units_needed(effect, spread, alpha=level, power=power), repeats)
+        return self._samples(units_needed(effect, spread, alpha=level), repeats)
 
     def samples_to_rule_out(self, margin: float, alpha: float, repeats: int = 1) -> int | None:
         """Return how many samples rule out a loss of the margin four times in five, were there no change."""
@@ -237,39 +241,78 @@ def reach_of(pairing: Pairing, margin: float = 0.0) -> float:
     return max(seen, 2 * margin) if math.isfinite(seen) else math.inf
 
 
-def change_units(pairing: Pairing) -> Units:
-    """Return the units of the difference between the two runs."""
+class ChangeUnits(NamedTuple):
+    """The units of a difference, or of a share of it, and which of them differ."""
+
+    units: Units
+    differs: Mask
+
+
+def changes(pairing: Pairing) -> list[ChangeUnits]:
+    """Return the units of each share of the difference between the two runs."""
     rows_a, rows_b, clusters = pairing.used()
+    shares = _shares(pairing)
     if pairing.is_mean:
-        return mean_units(pairing.differences()[pairing.both], clusters)
-    return side_units(pairing, rows_b).minus(side_units(pairing, rows_a))
+        units = [mean_units(pairing.differences()[pairing.both], clusters)]
+    else:
+        before, now = (pairing.known.value_units(rows, clusters, shares) for rows in (rows_a, rows_b))
+        units = [b.minus(a) for a, b in zip(before, now, strict=True)]
+    differ = _differing_samples(pairing)
+    taking_part = [share.takes_part for share in shares if share.takes_part.any()]
+    return [
+        ChangeUnits(one, _units_with(differ & rows, one, clusters))
+        for one, rows in zip(units, taking_part, strict=True)
+    ]
+
+
+def whole_change(pairing: Pairing) -> ChangeUnits:
+    """Return the units of the whole difference: the samples that take part in any share of it."""
+    shares = changes(pairing)
+    if len(shares) == 1:
+        return shares[0]
+    rows_a, rows_b, clusters = pairing.used()
+    before, now = (side_units(pairing, rows) for rows in (rows_a, rows_b))
+    return ChangeUnits(units := now.minus(before), _units_with(_differing_samples(pairing), units, clusters))
 
 
 def side_units(pairing: Pairing, rows: Rows) -> Units:
-    """Return the units of the value of one run."""
-    clusters, metric = pairing.used()[2], pairing.known
-    if pairing.is_mean:
-        return mean_units(rows[:, 0], clusters)
-    return aggregate_units(rows, metric.aggregate, clusters=clusters, of_sums=metric.of_sums)
-
-
-def differing_units(pairing: Pairing, units: int) -> Mask:
-    """Return which of the units differ in any of their samples."""
+    """Return the units of the value of one run: the samples that take part in the value of either."""
     rows_a, rows_b, clusters = pairing.used()
+    return pairing.known.value_units(rows, clusters, [pairing.known.whole_value(rows_a, rows_b)])[0]
+
+
+def _shares(pairing: Pairing) -> list[Share]:
+    """Return the shares of the value, with the samples that take part in either run."""
+    rows_a, rows_b, _ = pairing.used()
+    before, now = (pairing.known.value_shares(rows) for rows in (rows_a, rows_b))
+    return [a._replace(takes_part=a.takes_part | b.takes_part) for a, b in zip(before, now, strict=True)]
+
+
+def _differing_samples(pairing: Pairing) -> Mask:
+    rows_a, rows_b, _ = pairing.used()
     columns = slice(0, 1) if pairing.is_mean else slice(None)
-    samples: Mask = np.any(np.abs(rows_b - rows_a)[:, columns] > LAST_BITS, axis=1)
-    unit_of = np.arange(len(samples)) if clusters is None else numbered(clusters)
-    if units <= int(unit_of.max()):  # groups of units were left out together
-        unit_of = left_out_units(len(samples), clusters)
-    differs: Mask = np.zeros(units, dtype=bool)
-    differs[unit_of[samples]] = True
+    differs: Mask = np.any(np.abs(rows_b - rows_a)[:, columns] > LAST_BITS, axis=1)
     return differs
+
+
+def _units_with(samples: Mask, units: Units, clusters: Sequence[Hashable] | None) -> Mask:
+    """Return which of the units have any of these samples."""
+    count = len(units.numbers)
+    unit_of = np.arange(len(samples)) if clusters is None else numbered(clusters)
+    if units.of_whole is not None:
+        place = np.full(int(unit_of.max()) + 1, -1)
+        place[units.of_whole] = np.arange(len(units.of_whole))
+        unit_of = place[unit_of]
+    if count <= int(unit_of.max()):  # groups of units were left out together
+        unit_of = unit_of % count
+    chosen: Mask = np.zeros(count, dtype=bool)
+    chosen[unit_of[samples]] = True
+    return chosen
 
 
 def spread_of(pairing: Pairing) -> Spread | None:
     """Return how much units change; None if none does, unless scores are 0 or 1."""
-    units = change_units(pairing)
-    differs = differing_units(pairing, len(units.numbers))
+    units, differs = whole_change(pairing)
     is_share = pairing.is_mean and pairing.is_binary()
     if not differs.any():
         return Spread(0.0, 1.0) if is_share else None
@@ -300,11 +343,10 @@ def _tested(pairing: Pairing, seed: int, resamples: int) -> Tested:
     if not math.isfinite(value_b - value_a):  # a ratio whose denominator is 0
         return Tested(pairing, value_a, value_b, side_a, side_b, None, untested, seed, not_tested=NO_VALUE)
     test = _test(pairing, resamples, seed)
-    units = change_units(pairing)
-    interval = change_interval(units, differing_units(pairing, len(units.numbers)), reach_of(pairing))
+    interval = shares_change_interval(changes(pairing), reach_of(pairing))
     tested = Tested(pairing, value_a, value_b, side_a, side_b, interval, test, seed)
     if any("judge" in result.details or "judge" in result.signature for result in (pairing.a, pairing.b)):
-        tested = _corrected_by_judge(tested, units)
+        tested = _corrected_by_judge(tested)
     if tested.interval is not None:
         low, high = metric.bounds
         test = tested.test
@@ -316,12 +358,11 @@ def _tested(pairing: Pairing, seed: int, resamples: int) -> Tested:
     return tested
 
 
-def _corrected_by_judge(tested: Tested, units: Units) -> Tested:
+def _corrected_by_judge(tested: Tested) -> Tested:
     """Return what people would see of a difference that a judge sees."""
     from .judged import judge_correction
 
-    differs = differing_units(tested.pairing, len(units.numbers))
-    judge = judge_correction(tested.pairing, units, differs, reach_of(tested.pairing))
+    judge = judge_correction(tested.pairing, *whole_change(tested.pairing), reach_of(tested.pairing))
     if judge is None:
         return tested
     if judge.not_tested:

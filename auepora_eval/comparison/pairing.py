@@ -8,12 +8,14 @@ from copy import copy
 from dataclasses import dataclass, replace
 from statistics import stdev
 
+import numpy as np
+
 from ..core.metrics_base import SampleMetric, StoredMetric
-from ..core.scores import Rows, Scores, alone, as_columns, equally_wide, shared_or_none
+from ..core.scores import Rows, Scores, alone, as_columns, cluster_of, equally_wide, shared_or_none
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore
 from ..errors import PlanError, UnknownNameError
 from ..metrics.parse import parse_metric
-from ..stats.arrays import Mask, np
+from ..stats.arrays import Mask
 
 # Far above the rounding of a sum of scores (about 1e-16), far below any difference of scores.
 LAST_BITS = 1e-12
@@ -45,7 +47,8 @@ class Pairing:
         self.unmatched = alone_in_one + int((self.counted & ~self.both).sum())
         self.scored = bool(self.both.any())
         self.failed = (filled_a.filled, filled_b.filled)
-        self._filled = equally_wide(filled_a.rows, filled_b.rows)
+        rows_a, rows_b = equally_wide(filled_a.rows, filled_b.rows)
+        self._filled = rows_a, rows_b
         self.rows_a, self.rows_b = self._without_gains()
         self.clusters = clusters_of_rows(self.first, samples)
 
@@ -79,6 +82,10 @@ class Pairing:
             return bool(self.differences()[self.both].any())
         apart = np.abs(self.rows_b[self.both] - self.rows_a[self.both])
         return bool((apart > LAST_BITS).any())
+
+    def is_same(self) -> bool:
+        """Whether every sample has a pair and none differs."""
+        return not self.unmatched and not self.differs()
 
     @property
     def gains_by_failing(self) -> bool:
@@ -209,7 +216,8 @@ class FilledRows:
             place: self._worst(metric, scores, place, samples, usual) for place in failed_places(scores)
         }
         self.counts: Mask = self.there.copy()  # measured, or failed in the attempt
-        self.counts[list(failed)] = True
+        # What the metric does not apply to is not counted, whether its call failed or not.
+        self.counts[[place for place, worst in failed.items() if worst.value is not None]] = True
         width = max((len(score.parts) for score in failed.values()), default=0)
         width = max(width, 0 if scores.parts is None else scores.parts.shape[1])
         self.rows = np.zeros((len(scores), 1 + width))
@@ -233,7 +241,7 @@ class FilledRows:
     ) -> SampleScore:
         sample = samples.get(scores.sample_ids[place])
         if sample is None:
-            return SampleScore(None)  # what it could have scored is not known
+            return SampleScore(math.nan)  # what it could have scored is not known
         return metric.counted_if_failed(sample, usual.at(place))
 
 
@@ -332,14 +340,10 @@ def clusters_of_rows(scores: Scores, samples: Mapping[str, EvaluationSample]) ->
     """Return the clusters of the rows, from the scores or else from the samples."""
     names = scores.clusters
     if names is None:
-        cluster_of = {
-            name: sample.metadata["cluster"]
-            for name, sample in samples.items()
-            if "cluster" in sample.metadata
-        }
-        if not cluster_of:
+        named = {name: cluster for name, one in samples.items() if (cluster := cluster_of(one)) is not None}
+        if not named:
             return None
-        names = [str(cluster_of[name]) if name in cluster_of else alone(name) for name in scores.sample_ids]
+        names = [named.get(name, alone(name)) for name in scores.sample_ids]
     return shared_or_none(names)
 
 
@@ -412,6 +416,14 @@ def _judge_text(signature: Mapping[str, object]) -> str:
     return " as ".join(", ".join(map(str, part)) for part in parts if isinstance(part, list) and part)
 
 
+def value_notes(names: Iterable[str], *runs: EvaluationRun) -> list[str]:
+    """What the values of these metrics do not show: ids that never match, values by construction."""
+    wanted = set(names)
+    # What is known of a judge is said beside its metrics.
+    results = [r for run in runs for r in run.results if r.name in wanted and "judge" not in r.details]
+    return list(dict.fromkeys(note.removesuffix(".") for result in results for note in result.notes))
+
+
 def snapshot_notes(a: EvaluationRun, b: EvaluationRun) -> list[str]:
     """The samples are the same; the builds that they come from need not be."""
     if not (a.snapshot and b.snapshot) or a.snapshot == b.snapshot:
@@ -437,7 +449,9 @@ def failed_calls(name: str, counts: Sequence[tuple[int, int, str]]) -> str:
         return ""
     # A call that fails, fails for every metric; a judge fails for its own.
     if all(count for count, _, _ in counts):
-        return f"{most} of {calls} calls of {name} failed"
+        # A metric that does not concern all samples says nothing of the other calls.
+        what = "calls" if len({total for _, total, _ in counts}) == 1 else "scores"
+        return f"{most} of {calls} {what} of {name} failed"
     return f"{most} of {calls} scores of {name} failed ({metric})"
 
 

@@ -28,7 +28,7 @@ from .compare import (
     quality_first,
 )
 from .paired_tests import RESAMPLES, Tested, corrected, judge_notes, tested_all, times_by_run
-from .pairing import Pairing, data_mismatches, failed_calls, snapshot_notes, stopping_notes
+from .pairing import Pairing, data_mismatches, failed_calls, snapshot_notes, stopping_notes, value_notes
 
 _RANK_DRAWS = 2_000
 
@@ -119,6 +119,7 @@ def rank_runs(
         # What holds for several pairs is said once.
         [
             *dict.fromkeys([*stopping_notes(*runs), *(n for one in compared.values() for n in one.notes)]),
+            *value_notes((one.pairing.a.name for _, one in everything), *runs),
             *_left_out_notes(left_out),
             *_failure_notes(runs, pairings),
         ],
@@ -165,7 +166,8 @@ def _failure_notes(
     notes = []
     for run, name in zip(runs, _names(runs), strict=True):
         scored = [result for result in run.results if result.name in shared]
-        failures = failed_calls(name, [(one.coverage.failed, len(one.scores), one.name) for one in scored])
+        counts = [(one.coverage.failed, one.coverage.concerned, one.name) for one in scored]
+        failures = failed_calls(name, counts)
         notes += [f"{failures}; each counts as wrong"] if failures else []
     weighed = {
         one.a.name: None
@@ -275,6 +277,8 @@ def _rank_intervals(
         values = np.stack([pairings[0].rows_a[:, 0], *(one.rows_b[:, 0] for one in pairings)], axis=1)
         columns.append(np.where(in_all[:, np.newaxis], values, math.nan))
         names.append(name)
+    if not columns:  # with --allow-mismatch, runs may be on different samples
+        return {}
     every = np.concatenate(columns, axis=1)
     sums = summed_by_unit(np.nan_to_num(every), clusters)
     sizes = summed_by_unit(np.isfinite(every).astype(np.float64), clusters)

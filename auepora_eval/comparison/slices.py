@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import compress, groupby
 from typing import Any
 
+from ..core.scores import given
 from ..core.types import EvaluationSample
 from ..core.verdict import Verdict
 from ..errors import PlanError
@@ -93,8 +94,7 @@ def field_values(sample: EvaluationSample, name: str) -> list[str]:
     if rest and where in ("labels", "metadata"):
         homes, name = [getattr(sample, where)], rest
     for home in homes:
-        if name in home:
-            value = home[name]
+        if (value := given(home, name)) is not None:
             members = value if isinstance(value, list) else [value]
             return [str(one) for one in members if isinstance(one, str | int | float | bool)]
     return []
@@ -127,7 +127,7 @@ def _slice(
     paired = set(compress(tested.pairing.sample_ids, both))
     questions = len(paired if repeats == 1 else {question_of(sample_id, repeats) for sample_id in paired})
     gain = tested.gain
-    verdict = Verdict.INCONCLUSIVE if tested.pairing.differs() else Verdict.SAME
+    verdict = Verdict.SAME if tested.pairing.is_same() else Verdict.INCONCLUSIVE
     if p_adjusted < alpha and gain:
         verdict = Verdict.of_gain(gain)
     interval = tested.interval

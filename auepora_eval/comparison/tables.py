@@ -11,7 +11,6 @@ from ..core.display import (
     bounds_text,
     interval_text,
     listed,
-    markdown_text,
     p_cell,
     value_text,
 )
@@ -154,37 +153,6 @@ def repeat_table(comparison: Comparison) -> Table:
 
 
 _REPEAT_HEADINGS = ("Metric", "Baseline, run to run", "Candidate, run to run", "Change")
-
-
-def comparison_report(comparison: Comparison, lost: Sequence[LostSample] = ()) -> str:
-    """Everything about a comparison as Markdown."""
-    a, b = compared_names(comparison)
-    parts = [
-        f"### {markdown_text(f'{b} compared with {a}, sample by sample')}",
-        *map(markdown_text, comparison_in_plain_words(comparison)),
-        comparison_table(comparison).to_markdown(),
-        *(f"Note: {markdown_text(note)}" for note in interval_notes(comparison)),
-        replace(size_table(comparison), title="How large").to_markdown(),
-    ]
-    if comparison.repeats > 1:
-        parts.append(replace(repeat_table(comparison), title="Run to run").to_markdown())
-    parts += slices_and_regressions(comparison.slices, lost)
-    notes = [*comparison.mismatches, *comparison.notes]
-    notes += [f"{name} is not compared: {reason}" for name, reason in comparison.not_compared.items()]
-    parts += [f"Note: {markdown_text(note)}." for note in notes]
-    return "\n\n".join(parts)
-
-
-def slices_and_regressions(slices: Sequence[SliceComparison], lost: Sequence[LostSample]) -> list[str]:
-    """Where it is worse, and on which samples, as Markdown."""
-    parts = []
-    if slices:
-        parts.append("### Slices, the worst first\n\n" + markdown_text(slices_in_words(slices)))
-        parts.append(slice_table(slices).to_markdown())
-        parts += map(markdown_text, slice_notes(slices, len(slices)))
-    if lost:
-        parts.append(replace(regression_table(lost), title=lost_title(lost)).to_markdown())
-    return parts
 
 
 def _effect(metric: MetricComparison) -> str:
@@ -346,26 +314,6 @@ def ranking_in_words(ranking: Ranking) -> str:
     return " ".join(sentences) or "The runs have no metric in common."
 
 
-def ranking_report(
-    ranking: Ranking,
-    shown: str = "",
-    slices: Sequence[SliceComparison] = (),
-    lost: Sequence[LostSample] = (),
-) -> str:
-    """A ranking as Markdown, with what the signs mean; the slices and regressions are of the pair `shown`."""
-    parts = [
-        ranking_table(ranking).to_markdown(),
-        markdown_text(ranking_legend(ranking)),
-        markdown_text(ranking_in_words(ranking)),
-        replace(pair_table(ranking), title="Pairs that differ significantly").to_markdown(),
-    ]
-    if slices or lost:
-        parts += [markdown_text(shown), *slices_and_regressions(slices, lost)]
-    return "\n\n".join(
-        [*parts, *(f"Note: {markdown_text(n)}." for n in [*ranking.mismatches, *ranking.notes])]
-    )
-
-
 def letter(number: int) -> str:
     """a, b, c, ... and after z by number."""
     return chr(ord("a") + number) if number < 26 else f"[{number}]"
@@ -428,7 +376,7 @@ def ranking_to_latex(ranking: Ranking) -> str:
 
 def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
     """A comparison as JSON has it, with the verdict in plain words."""
-    metrics = [_metric_to_dict(metric) for metric in comparison.metrics]
+    metrics = [metric_to_dict(metric) for metric in comparison.metrics]
     words = {
         "in_plain_words": comparison_in_plain_words(comparison),
         "on_intervals": interval_notes(comparison),
@@ -439,7 +387,7 @@ def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
     return {**about, "slices": slices, "metrics": metrics, **words, **analysis}
 
 
-def _metric_to_dict(metric: MetricComparison) -> dict[str, object]:
+def metric_to_dict(metric: MetricComparison) -> dict[str, object]:
     """Return one metric as a JSON document has it: every number at one level."""
     test, effect, margin, power = metric.test, metric.effect, metric.margin, metric.power
     run_to_run = None if metric.run_to_run is None else asdict(metric.run_to_run)
@@ -479,6 +427,7 @@ def _metric_to_dict(metric: MetricComparison) -> dict[str, object]:
         "regressions": [asdict(one) for one in metric.regressions[:_REGRESSIONS]],
         "questions_lost": metric.questions_lost,
         "run_to_run": run_to_run,
+        "rests_on": None if metric.rests_on is None else metric.rests_on._asdict(),
     }
 
 
@@ -490,8 +439,8 @@ _ABOUT = (
 
 
 def comparison_table(comparison: Comparison, names: Sequence[str] = ("Baseline", "Candidate")) -> Table:
-    """Return each metric's values, change, interval, p-value and verdict."""
-    headings = ("Metric", *names, "Change", "95% interval", "p (Holm)", "Verdict")
+    """Return each metric's values, change, interval, p-value, pairs and verdict."""
+    headings = ("Metric", *names, "Change", "95% interval", "p (Holm)", "Pairs", "Verdict")
     rows = [
         (
             metric.name,
@@ -502,12 +451,20 @@ def comparison_table(comparison: Comparison, names: Sequence[str] = ("Baseline",
             value_text(metric.effect.change, metric.unit, signed=True, interval=metric.effect.interval),
             interval_text(metric.effect.interval, metric.unit, signed=True),
             p_cell(metric.test.p_adjusted),
+            _pairs(metric),
             verdict_text(metric),
         )
         for metric in comparison.metrics
     ]
-    # p can be left out, since the verdict follows from it; and the change, which both values show.
-    return Table(headings, rows, numeric=range(1, 6), spare=(5, 3))
+    # p can be left out, since the verdict follows from it; and the change, which both values show. The next
+    # table has the pairs too.
+    return Table(headings, rows, numeric=range(1, 7), spare=(5, 3, 6))
+
+
+def _pairs(metric: MetricComparison) -> str:
+    """ "145", or "115/155" if 40 of the samples have a score in one run only."""
+    unmatched = metric.coverage.unmatched
+    return f"{metric.pairs}/{metric.pairs + unmatched}" if unmatched else f"{metric.pairs}"
 
 
 def _failed_note(count: int) -> str:

@@ -126,9 +126,9 @@ def comparison_in_plain_words(comparison: Comparison) -> list[str]:
     ]
     if sure and not comparison.with_verdict(Verdict.WORSE):
         sure.append("Nothing is significantly worse.")
-    sure += failures_in_words(comparison)
+    sure += [*_cautions(comparison), *failures_in_words(comparison)]
     unsure = [*_unclear(comparison, topics), *_margins_left_open(topics), *_untested(comparison)]
-    return [*sure, *_no_worse(comparison), *unsure, *_same(topics)]
+    return [*sure, *_no_worse(comparison), *unsure, *_same_if_paired(topics), *_same(topics)]
 
 
 def _sure(comparison: Comparison, topic: _Topic, members: Sequence[MetricComparison]) -> list[str]:
@@ -150,6 +150,39 @@ def _sure(comparison: Comparison, topic: _Topic, members: Sequence[MetricCompari
     return sentences
 
 
+def _cautions(comparison: Comparison) -> list[str]:
+    """Return which verdicts rest on so few samples that a rare large change would undo them."""
+    few = [(metric, metric.rests_on) for metric in comparison.metrics if metric.rests_on is not None]
+    if not few:
+        return []
+    better = any(metric.verdict is Verdict.BETTER for metric, _ in few)
+    advice = " --margin rules out a loss that matters." if better else ""
+    if len(few) > 1:
+        names = [
+            f"{metric.name} ({rests.differ} of {_units(metric, rests.units, comparison)})"
+            for metric, rests in few
+        ]
+        return [
+            f"Few samples differ on {listed(names)}: rare large changes would undo these verdicts.{advice}"
+        ]
+    metric, rests = few[0]
+    words = (
+        f"The verdict on {metric.name} rests on {rests.differ} of {_units(metric, rests.units, comparison)}"
+    )
+    if rests.undone_by is not None and rests.one_of is not None:
+        kind = "loss" if metric.verdict is Verdict.BETTER else "gain"
+        size = value_text(rests.undone_by, metric.unit)
+        words += f"; a {kind} of {size} in one of {rests.one_of:,} would undo it"
+    return [f"{words}.{advice}"]
+
+
+def _units(metric: MetricComparison, count: int, comparison: Comparison) -> str:
+    kind = (
+        "questions" if comparison.repeats > 1 else "samples" if metric.test.clusters is None else "clusters"
+    )
+    return f"{count:,} {kind}"
+
+
 def _no_worse(comparison: Comparison) -> list[str]:
     names = [
         f"{metric.name} ({value_text(metric.margin.size, metric.unit)})"
@@ -167,7 +200,13 @@ def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
         verdicts = {metric.verdict for metric in members}
         if Verdict.INCONCLUSIVE not in verdicts or verdicts & _SIGNIFICANT:
             continue
-        unclear = [m for m in members if m.verdict is Verdict.INCONCLUSIVE and m.test.p_adjusted is not None]
+        unclear = [
+            metric
+            for metric in members
+            if metric.verdict is Verdict.INCONCLUSIVE
+            and metric.test.p_adjusted is not None
+            and not metric.is_same_if_paired
+        ]
         if not unclear:
             continue
         # The first that needs no explanation, and not the one that looks best: that would be picking.
@@ -274,6 +313,22 @@ def _more_questions(metric: MetricComparison, repeats: int) -> int | None:
     more = max(10, metric.power.samples_needed - metric.pairs // repeats)
     step = int(10 ** max(1, len(str(more)) - 2))
     return math.ceil(more / step) * step
+
+
+def _same_if_paired(topics: Grouped) -> list[str]:
+    """Return where the samples that both answered do not differ, and how many others there are."""
+    sentences = []
+    for topic, members in topics.items():
+        unclear = [one for one in members if one.verdict is Verdict.INCONCLUSIVE]
+        if not unclear or not all(metric.is_same_if_paired for metric in unclear):
+            continue
+        names = listed([metric.name for metric in unclear])
+        fewest = min(unclear, key=lambda metric: metric.pairs)
+        sentences.append(
+            f"Inconclusive on {topic.name}: of the {fewest.pairs:,} samples that both answered none differs "
+            f"({names}), but {fewest.coverage.unmatched:,} others have a score in one run only."
+        )
+    return sentences
 
 
 def _same(topics: Grouped) -> list[str]:

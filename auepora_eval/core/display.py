@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from itertools import groupby
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 # Escape sequences, control characters, bidirectional overrides, invisible tags: model output may hold them.
 _UNSAFE = re.compile(
@@ -28,38 +28,31 @@ def terminal_line(text: object, limit: int = 300) -> str:
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
 
 
-# Markdown. GitHub and others turn much into links and mentions that no escape prevents: names after an @,
-# addresses, issue numbers, commit hashes, entities that spell one of these. Inside code nothing is linked. So
-# a word that is not certainly plain is shown as code, together with its neighbours that are not plain either.
+def failures_text(reasons: Iterable[str], total: int) -> str:
+    """Return how many calls failed, and the most common reasons; "" if none failed."""
+    counts = Counter(reasons)
+    most = "; ".join(f"{count} × {reason:.200}" for reason, count in counts.most_common(3))
+    more = "; ..." if len(counts) > 3 else ""
+    about = f"{counts.total():,} of {total:,} calls failed (run.failures() lists them)"
+    return f"{about}: {most}{more}" if counts else ""
 
-# Characters without effect in Markdown once stars and underscores are escaped: letters, numbers, punctuation;
-# an @ inside a metric's name, the brackets of an interval, a colon after a word or in a time, "<0.001".
-_PLAIN = re.compile(
-    r"(?:[^\x00-\x7f]|[\w.,;!?()%+=/'\"*>-]"
-    r"|(?<=\w)@(?=\w+(?![\w@-])(?!\.\w))"
-    r"|(?<=[\w)\]'\"%]):(?=$|[)'\",])|(?<=\d):(?=\d)"
-    r"|\[(?=[-+\d])|(?<=\d)\](?=$|[,.;)])"
-    r"|<(?=\d|$))*"
-)
-# Plain characters that become a link nevertheless: addresses, commits, issues (GH-12) and advisories.
-_LINKS = re.compile(
-    r"www\.|ghsa-|(?<![a-z])(?:gh|cve)-\d|(?<!\w)[0-9a-f]{7,64}(?!\w)|(?<!\w)[!%](?=\w)", re.IGNORECASE
-)
+
+# Characters that Markdown acts on. A bracket is only itself unless an address follows; so is an underscore
+# inside a word.
+_MARKUP = re.compile(r"[\\`*~$|]|&(?=[#\w]+;)|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])")
 _LINE_START = re.compile(r"^([#>=]|[-+](?!\d)|\d+(?=[.)](?:\s|$)))")
-_EMPHASIS = re.compile(r"\*|(?<![^\W_])_|_(?![^\W_])")
 _JOINERS = "\u200c\u200d"  # join letters in Persian and Hindi, and emoji: invisible, but needed
 
 
 def markdown_text(text: str) -> str:
-    """Return a sentence for Markdown in which names from files link nowhere and mention nobody."""
+    """Return a sentence for Markdown in which names from files are only text."""
     return _LINE_START.sub(_escape_line_start, markdown_cell(text))
 
 
 def markdown_cell(text: str) -> str:
     """Return the same for anywhere but the start of a line, where a heading or a list could begin."""
     flat = " ".join(visible_text(text).split())
-    # A bar ends a table cell even inside code, so it is escaped and stays outside of code.
-    return "\\|".join(_markdown_words(part) for part in flat.split("|"))
+    return _MARKUP.sub(r"\\\g<0>", flat).replace("<", "&lt;")
 
 
 def visible_text(text: str) -> str:
@@ -74,27 +67,6 @@ def _escape_line_start(match: re.Match[str]) -> str:
     start = match[1]
     # "1." begins a list: the backslash belongs between the number and its dot.
     return f"{start}\\" if start.isdigit() else f"\\{start}"
-
-
-def _markdown_words(text: str) -> str:
-    groups = groupby(text.split(" "), key=_is_plain)
-    return " ".join(_escaped(" ".join(words)) if plain else _code(" ".join(words)) for plain, words in groups)
-
-
-def _is_plain(word: str) -> bool:
-    return _PLAIN.fullmatch(word) is not None and _LINKS.search(word) is None
-
-
-def _escaped(text: str) -> str:
-    return _EMPHASIS.sub(r"\\\g<0>", text.replace("<", "&lt;"))
-
-
-def _code(text: str) -> str:
-    """Return text in more backticks than it has in a row; punctuation after it stays outside."""
-    inner = text.rstrip(",.;:") or text
-    fence = "`" * (1 + max(map(len, re.findall("`+", inner)), default=0))
-    edge = " " if inner.startswith("`") or inner.endswith("`") else ""
-    return f"{fence}{edge}{inner}{edge}{fence}{text.removeprefix(inner)}"
 
 
 _LATEX_SPECIAL = {

@@ -12,12 +12,15 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from hashlib import blake2b
+from operator import itemgetter
 from typing import Any
 
 from ..errors import DataError, did_you_mean, warn_user
 from .shapes import as_answer, as_hits, text_id
 from .types import (
+    ANSWER_MISSING,
     DOCUMENTS_MISSING,
     Document,
     EvaluationSample,
@@ -282,8 +285,10 @@ class FieldReader:
         documents = self._documents(parts, "retrieved", "retrieved_ids", where)
         is_named = "retrieved" in parts or "retrieved_ids" in parts
         extra: dict[str, Any] = {} if is_named else {DOCUMENTS_MISSING: True}
+        if "answer" not in parts:
+            extra[ANSWER_MISSING] = True
         extra |= {name: parts[name] for name in ("tool_calls", "claims") if parts.get(name)}
-        hits = _ranked(documents or [], parts.get("retrieved"))
+        hits = _ranked(documents or [], parts.get("retrieved"), f"{where}: {self.fields.get('retrieved')}")
         answer = parts.get("answer", "")
         response = Response(str(answer)) if isinstance(answer, int | float) else as_answer(answer)
         return SystemOutputs(hits, response, extra=extra)
@@ -493,19 +498,33 @@ def _documents(value: Any, name: str, where: str) -> list[Document]:
     return [_text_document(item, f"{where}: {name}") for item in items]
 
 
-def _ranked(documents: Sequence[Document], items: Any) -> list[RetrievedDocument]:
-    """Return hits with the scores and ranks that the items have, as far as they have them."""
+def _ranked(documents: Sequence[Document], items: Any, where: str) -> list[RetrievedDocument]:
+    """Return hits with the scores and ranks that the items have, in the order of their ranks."""
+    if isinstance(items, str):
+        items = written_list(items, where)
     facts = items if isinstance(items, list) and len(items) == len(documents) else [None] * len(documents)
+    numbers: list[Record] = [item if isinstance(item, Mapping) else {} for item in facts]
+    ranks = [_rank(record.get("rank"), place) for place, record in enumerate(numbers, start=1)]
+    if len(set(ranks)) < len(ranks):
+        what = f"two documents have the same rank: {ranks[:10]}."
+        raise DataError(where, what, fix="Number them 1, 2, 3, ...")
     hits = []
-    for place, (doc, item) in enumerate(zip(documents, facts, strict=True), start=1):
-        numbers: Record = item if isinstance(item, Mapping) else {}
-        score, rank = numbers.get("score"), numbers.get("rank")
-        rank = rank if type(rank) is int and rank > 0 else place
+    ordered = sorted(zip(ranks, documents, numbers, strict=True), key=itemgetter(0))
+    for place, (rank, doc, record) in enumerate(ordered, start=1):
+        score = record.get("score")
         if isinstance(score, int | float) and not isinstance(score, bool):
             hits.append(RetrievedDocument(doc, float(score), rank))
         else:
-            hits.append(unscored(doc, rank))
+            # 1 / place falls along the list; ranks may start at 0.
+            hits.append(replace(unscored(doc, place), rank=rank))
     return hits
+
+
+def _rank(value: Any, place: int) -> int:
+    """Return the rank that an item names, or else its place; a table may write 1 as 1.0."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if type(value) is int else place
 
 
 def _text_document(item: Any, where: str) -> Document:

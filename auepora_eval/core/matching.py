@@ -1,17 +1,27 @@
 """When a retrieved document counts as a relevant one: by its id, by its source, or by its text.
 
+Which documents are relevant, and how much, is in the metadata of the judged documents.
 The ids of an index are often new at each indexing, and a chunk has another id than its document. Both sides
 then get ids that can be compared: the source of each document, or the relevant text that a chunk contains.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ..errors import ArgumentError
-from .scores import Batch
-from .types import Document, EvaluationSample, RetrievedDocument, SystemOutputs
+from ..errors import ArgumentError, ScoringError
+from .scores import Batch, given
+from .types import (
+    DOCUMENTS_MISSING,
+    Document,
+    EvaluationRun,
+    EvaluationSample,
+    RetrievedDocument,
+    SystemOutputs,
+    gold_documents,
+)
 
 BY_ID, BY_SOURCE, BY_TEXT = "id", "source", "text"
 MATCHES = (BY_ID, BY_SOURCE, BY_TEXT)
@@ -26,29 +36,101 @@ def check_match(match: str) -> str:
 
 
 def source_of(doc: Document) -> str:
-    """Return the document that a chunk is from: its metadata["source"], or else its own id."""
-    return str(doc.metadata.get("source") or doc.metadata.get("source_id") or doc.doc_id)
+    """Return the document that a chunk is from: its metadata["source"] or ["source_id"], else its own id."""
+    for name in ("source", "source_id"):
+        if (source := given(doc.metadata, name)) is not None:
+            return str(source)
+    return doc.doc_id
+
+
+def grade_of(doc: Document) -> float:
+    """Return the relevance of a judged document: 1 if none is given."""
+    grade = given(doc.metadata, "relevance")
+    if grade is None:
+        return 1.0
+    try:
+        if isinstance(grade, bool) or not isinstance(grade, int | float) or not math.isfinite(grade):
+            raise ScoringError(f"the relevance of document {doc.doc_id!r} is {grade!r}, not a number")
+    except OverflowError:
+        raise ScoringError(f"relevance of document {doc.doc_id!r} is too large") from None
+    return float(grade)
+
+
+def match_of(run: EvaluationRun) -> str:
+    """Return by what the metrics of a run compare documents: id, source or text."""
+    stored = (result.signature.get("match") for result in run.results)
+    # A run without a metric of documents has only its settings.
+    match = next(filter(None, stored), None) or run.configuration.get("match")
+    return match if match in MATCHES else BY_ID
+
+
+def gold_found(
+    sample: EvaluationSample, output: SystemOutputs, match: str = BY_ID
+) -> tuple[list[bool], list[Document]]:
+    """Return which of the retrieved documents are gold, and the gold documents that were not retrieved.
+
+    The metrics of relevant documents count the same ones. An output without documents does not say.
+    """
+    if output.extra.get(DOCUMENTS_MISSING) is True:
+        return [False] * len(output.retrieved), []
+    name_of, hits = _names(sample, output, match)
+    gold = [(name_of(doc), doc) for doc in gold_documents(sample)]
+    names, known = {name for name, _ in gold}, {None, *hits}
+    return [hit in names for hit in hits], [doc for name, doc in gold if name not in known]
 
 
 def matched(batch: Batch, match: str) -> Batch:
     """Return the batch with ids that are equal where documents match; for batch.once."""
-    pair = _by_source if match == BY_SOURCE else _by_text
-    pairs = [pair(sample, output) for sample, output in zip(batch.samples, batch.outputs, strict=True)]
-    return Batch([sample for sample, _ in pairs], [output for _, output in pairs], batch.asked)
+    pairs = [
+        _renamed(sample, output, match) for sample, output in zip(batch.samples, batch.outputs, strict=True)
+    ]
+    return Batch([sample for sample, _ in pairs], [output for _, output in pairs])
 
 
-def _by_source(sample: EvaluationSample, output: SystemOutputs) -> tuple[EvaluationSample, SystemOutputs]:
-    """Name documents by their source. Relevant chunks of one source become one relevant document."""
-    judged = [*(sample.relevant_docs or ()), *(sample.candidate_docs or ())]
-    sources = {source_of(doc) for doc in judged}
+def _renamed(
+    sample: EvaluationSample, output: SystemOutputs, match: str
+) -> tuple[EvaluationSample, SystemOutputs]:
+    name_of, hits = _names(sample, output, match)
+
+    def renamed(docs: list[Document] | None) -> list[Document] | None:
+        if docs is None:
+            return None
+        named = ((name_of(doc), doc) for doc in docs)
+        return [Document(name, doc.text, doc.metadata) for name, doc in named if name is not None]
+
+    renamed_hits = [
+        RetrievedDocument(Document(name, hit.doc.text, hit.doc.metadata), hit.score, hit.rank)
+        for name, hit in zip(hits, output.retrieved, strict=True)
+    ]
     return (
         replace(
             sample,
-            relevant_docs=_renamed(sample.relevant_docs, source_of),
-            candidate_docs=_renamed(sample.candidate_docs, source_of),
+            relevant_docs=renamed(sample.relevant_docs),
+            candidate_docs=renamed(sample.candidate_docs),
         ),
-        _with_ids(output, [_known_source(hit.doc, sources) for hit in output.retrieved]),
+        replace(output, retrieved=renamed_hits),
     )
+
+
+# The name of a judged document, None if it cannot be compared; and the names of the retrieved documents.
+Names = tuple[Callable[[Document], str | None], list[str]]
+
+
+def _names(sample: EvaluationSample, output: SystemOutputs, match: str) -> Names:
+    """Return names that are equal where documents match."""
+    if match == BY_ID:
+        return (lambda doc: doc.doc_id), [hit.doc.doc_id for hit in output.retrieved]
+    return _by_source(sample, output) if match == BY_SOURCE else _by_text(sample, output)
+
+
+def _judged(sample: EvaluationSample) -> list[Document]:
+    return [*(sample.relevant_docs or ()), *(sample.candidate_docs or ())]
+
+
+def _by_source(sample: EvaluationSample, output: SystemOutputs) -> Names:
+    """Name documents by their source. Relevant chunks of one source become one relevant document."""
+    sources = {source_of(doc) for doc in _judged(sample)}
+    return source_of, [_known_source(hit.doc, sources) for hit in output.retrieved]
 
 
 def _known_source(doc: Document, sources: set[str]) -> str:
@@ -75,55 +157,32 @@ def _without_chunk(source: str) -> Iterator[str]:
         yield source
 
 
-def _by_text(sample: EvaluationSample, output: SystemOutputs) -> tuple[EvaluationSample, SystemOutputs]:
+def _by_text(sample: EvaluationSample, output: SystemOutputs) -> Names:
     """Give a chunk the id of the relevant text in it. Texts that are found in one chunk count as one.
 
     A judged document without a text is left out: whether it was retrieved is not known.
     """
-    judged = (*(sample.relevant_docs or ()), *(sample.candidate_docs or ()))
+    judged = _judged(sample)
     judged_ids = {doc.doc_id for doc in judged}
     texts = {doc.doc_id: text for doc in judged if (text := _words(doc.text))}
     ids: dict[str, str] = {}  # of the judged documents that were found, with the id that they share
-    hit_ids = []
-    for hit in sorted(output.retrieved, key=lambda hit: hit.rank):
+    names = [""] * len(output.retrieved)
+    for place, hit in sorted(enumerate(output.retrieved), key=lambda each: each[1].rank):
         chunk = _words(hit.doc.text)
         contained = [doc_id for doc_id, text in texts.items() if text in chunk]
+        # Overlapping chunks share texts: each chunk counts as a text that no better one has.
         new = [doc_id for doc_id in contained if doc_id not in ids]
         ids |= dict.fromkeys(new, new[0] if new else "")
         # An id that happens to be a judged one must not count: only the text does.
         own = f"unmatched {hit.doc.doc_id}" if hit.doc.doc_id in judged_ids else hit.doc.doc_id
-        hit_ids.append((hit, ids[contained[0]] if contained else own))
-    ordered = replace(output, retrieved=[hit for hit, _ in hit_ids])
+        names[place] = ids[(new or contained)[0]] if contained else own
 
-    def name(doc: Document) -> str:
-        return ids.get(doc.doc_id, doc.doc_id)
+    def name_of(doc: Document) -> str | None:
+        return ids.get(doc.doc_id, doc.doc_id) if _words(doc.text) else None
 
-    return (
-        replace(
-            sample,
-            relevant_docs=_renamed(_with_text(sample.relevant_docs), name),
-            candidate_docs=_renamed(_with_text(sample.candidate_docs), name),
-        ),
-        _with_ids(ordered, [doc_id for _, doc_id in hit_ids]),
-    )
+    return name_of, names
 
 
 def _words(text: str) -> str:
     # Loaders and splitters change white space, which changes nothing about what a text says.
     return " ".join(text.split())
-
-
-def _with_text(docs: list[Document] | None) -> list[Document] | None:
-    return None if docs is None else [doc for doc in docs if _words(doc.text)]
-
-
-def _renamed(docs: list[Document] | None, name: Callable[[Document], str]) -> list[Document] | None:
-    return None if docs is None else [Document(name(doc), doc.text, doc.metadata) for doc in docs]
-
-
-def _with_ids(output: SystemOutputs, ids: Sequence[str]) -> SystemOutputs:
-    hits = [
-        RetrievedDocument(Document(doc_id, hit.doc.text, hit.doc.metadata), hit.score, hit.rank)
-        for hit, doc_id in zip(output.retrieved, ids, strict=True)
-    ]
-    return replace(output, retrieved=hits)

@@ -22,9 +22,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform, overload
 
+import numpy as np
+
 from ..errors import ScoringError, UnknownNameError
-from ..stats.arrays import np
-from ..stats.intervals import Interval, aggregate_units, mean_units, value_interval
+from ..stats.intervals import Interval, Share, Units, mean_units, share_units, shares_interval
 from .matching import BY_ID, matched
 from .redaction import without_secrets
 from .registry import (
@@ -39,7 +40,7 @@ from .registry import (
     split_name,
     split_outside_brackets,
 )
-from .scores import Batch, Note, Rows, Scores, as_columns, equally_wide, shared_or_none
+from .scores import Batch, Note, Rows, Scores, as_columns, equally_wide, not_retrieved, shared_or_none
 from .types import (
     NOT_ESTIMABLE,
     EvaluationSample,
@@ -47,6 +48,7 @@ from .types import (
     SampleScore,
     SystemOutputs,
     Target,
+    TargetCategory,
     as_target,
 )
 
@@ -66,16 +68,22 @@ class Metric(ABC):
 
 
 class Watch(Protocol):
-    """Looks at all samples and outputs of a run, and notes what a metric's value does not show.
-
-    A run has no notes if none of its parts has any: several processes look at a part each (`runs.shards`).
-    """
+    """Looks at all samples and outputs of a run, and notes what a metric's value does not show."""
 
     def look(self, batch: Batch) -> None: ...
 
     def notes(self) -> list[str]: ...
 
 
+_LAST_BITS = 1e-9  # far above the rounding of a score, far below what one is read to
+_OF_RETRIEVAL = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
+_OF_ANSWERS = (
+    TargetCategory.GENERATION_RELEVANCE,
+    TargetCategory.GENERATION_FAITHFULNESS,
+    TargetCategory.GENERATION_CORRECTNESS,
+    TargetCategory.NEGATIVE_REJECTION,
+    TargetCategory.COUNTERFACTUAL_ROBUSTNESS,
+)
 _LARGEST = 1e150  # of a score: the sum of its squares over any number of samples is still a number
 
 
@@ -89,7 +97,6 @@ class SampleMetric(Metric):
     unit: ClassVar[str] = ""  # "s" for seconds; shares, counts and rates have none
     oracle: ClassVar[str] = ""
     whole_batch: ClassVar[bool] = False  # a sample's score depends on other samples: no scoring in chunks
-    asks_a_model: ClassVar[bool] = False  # each score is a call: made by the executor, and journaled
     of_sums: ClassVar[bool] = False  # the aggregate needs no more than the sum of each column of the rows
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
     scored_by_others: ClassVar[bool] = False  # an answer that fails changes the scores of the other answers
@@ -102,9 +109,14 @@ class SampleMetric(Metric):
     ranges: ClassVar[Mapping[str, str]] = {}  # the limits of numeric fields: {"p": "(0, 1)"}
 
     @property
-    def asked_metric(self) -> SampleMetric | None:
-        """The metric whose scores a model is asked for: this one, or its base; None if no model is asked."""
-        return self if self.asks_a_model and not self.whole_batch else None
+    def is_of_retrieval(self) -> bool:
+        """Return whether it is about which documents were retrieved."""
+        return as_target(self.target) in _OF_RETRIEVAL
+
+    @property
+    def reads_answers(self) -> bool:
+        """Return whether it is about the answer: not measured if the system of a run only retrieves."""
+        return as_target(self.target) in _OF_ANSWERS
 
     @property
     def needs_judge(self) -> bool:
@@ -139,11 +151,34 @@ class SampleMetric(Metric):
 
     def interval(self, rows: Rows, clusters: Sequence[Hashable] | None) -> Interval | None:
         """Return the 95% interval of the aggregate, or None where the data cannot give one."""
+        if not math.isfinite(self.aggregate(rows)):
+            return None
+        return shares_interval(self.value_units(rows, clusters), self.bounds)
+
+    def value_shares(self, rows: Rows) -> list[Share]:
+        """Return what the value is the weighted sum of, and the rows that take part in each; here the whole.
+
+        Override it where some rows cannot change the value (the F1 of a label that they neither have nor
+        were given): such rows must not make an interval narrower. The number of shares is always the same.
+        """
+        return [Share(self.aggregate, np.ones(len(rows), dtype=bool))]
+
+    def whole_value(self, *sides: Rows) -> Share:
+        """Return the value as one share, with the rows that take part in it on any side."""
+        chosen = np.any([share.takes_part for rows in sides for share in self.value_shares(rows)], axis=0)
+        return Share(self.aggregate, chosen if chosen.any() else ~chosen)
+
+    def value_units(
+        self, rows: Rows, clusters: Sequence[Hashable] | None, shares: Sequence[Share] | None = None
+    ) -> list[Units]:
+        """Return the independent units of each share of the value; a share without any is left out."""
         if self.is_mean:
-            units = mean_units(rows[:, 0], clusters)
-        else:
-            units = aggregate_units(rows, self.aggregate, clusters=clusters, of_sums=self.of_sums)
-        return value_interval(units, self.bounds)
+            return [mean_units(rows[:, 0], clusters)]
+        return [
+            share_units(rows, share, clusters=clusters, of_sums=self.of_sums)
+            for share in shares or self.value_shares(rows)
+            if share.takes_part.any()
+        ]
 
     def signature(self) -> Mapping[str, object]:
         """Return what besides the name decides whether two values may be compared."""
@@ -176,8 +211,14 @@ class SampleMetric(Metric):
         return list(self.requires)
 
     def unscorable(self, batch: Batch) -> dict[int, Note]:
-        """Return the places that lack a required field (skipped), and those where the system failed."""
-        return batch.unscorable(self.requires, scores_failures=self.scores_failures)
+        """Return the places that lack a required field (skipped), and those where the system failed.
+
+        A metric of retrieval also skips samples whose documents the system was given.
+        """
+        notes = batch.unscorable(self.requires, scores_failures=self.scores_failures)
+        if self.is_of_retrieval and (given := batch.once(not_retrieved)):
+            notes = {**notes, **given}
+        return notes
 
     def score_all(self, batch: Batch) -> Scores:
         """Score a whole batch; override for a faster way to the same scores.
@@ -196,13 +237,7 @@ class SampleMetric(Metric):
     def score_batch(self, batch: Batch) -> Scores:
         """Return a score for each sample, in order: a value, or the reason why there is none."""
         batch = self.seen(batch)
-        asked = batch.asked.get(self.name)
-        if self.not_measured:
-            scores = Scores.of([SampleScore(None)] * len(batch))
-        elif asked is not None:
-            scores = Scores.of(asked.get(name, SampleScore(None)) for name in batch.sample_ids())
-        else:
-            scores = self.score_all(batch)
+        scores = Scores.of([SampleScore(None)] * len(batch)) if self.not_measured else self.score_all(batch)
         scores.sample_ids = batch.sample_ids()
         scores.clusters = batch.clusters()
         if self.not_measured:
@@ -210,13 +245,15 @@ class SampleMetric(Metric):
         scores.notes |= self.unscorable(batch)
         # What cannot be scored is NaN in the columns, never 0.
         scores.values[list(scores.notes)] = math.nan
+        least, most = (
+            bound + sign * _LAST_BITS * (1 + abs(bound))
+            for bound, sign in zip(self.bounds, (-1, 1), strict=True)
+        )
         # Negated, because NaN must be found as well.
-        for place in np.flatnonzero(~(np.abs(scores.values) <= _LARGEST)).tolist():
+        is_usable = (np.abs(scores.values) <= _LARGEST) & (scores.values >= least) & (scores.values <= most)
+        for place in np.flatnonzero(~is_usable).tolist():
             if place not in scores.notes:
-                value = float(scores.values[place])
-                what = "too large" if math.isfinite(value) else "not a number"
-                text = f"the metric returned {value}, which is {what} to average"
-                scores.notes[place] = Note(text, failed=True)
+                scores.notes[place] = Note(self._why_unusable(float(scores.values[place])), failed=True)
                 scores.values[place] = math.nan
         failed = [batch.samples[place] for place, note in scores.notes.items() if note.failed]
         if failed:
@@ -226,6 +263,14 @@ class SampleMetric(Metric):
             )
             scores.if_failed = (low, high)
         return scores
+
+    def _why_unusable(self, value: float) -> str:
+        if not math.isfinite(value):
+            return f"the metric returned {value}, which is not a number to average"
+        if abs(value) > _LARGEST:
+            return f"the metric returned {value}, which is too large to average"
+        scale = scale_text(self.bounds, self.unit)
+        return f"the metric returned {value:g}, outside its bounds ({scale}): declare the bounds that it has"
 
     def seen(self, batch: Batch) -> Batch:
         """Return the batch as the metric compares its documents."""
@@ -247,6 +292,8 @@ class SampleMetric(Metric):
             rows = scores.rows()
             value = float(self.aggregate(rows))
             interval = self.interval(rows, shared_or_none(scores.clusters_of_scored()))
+        elif reason := next((note.reason for note in scores.notes.values() if note.failed), ""):
+            details["notes"] = [f"{self.name} scored no sample. The first one: {reason}."]
         details["confidence_interval"] = None if interval is None else [interval.low, interval.high]
         details["interval_method"] = NOT_ESTIMABLE if interval is None else interval.method
         details["bounds_if_failed"] = self.bounds_if_failed(scores)
@@ -351,15 +398,13 @@ def metric(
     higher_is_better: bool | None = None,
     bounds: tuple[float, float] | None = None,
     unit: str | None = None,
-    asks_a_model: bool | None = None,
     ranges: Mapping[str, str] | None = None,
 ) -> _MetricDecorator:
     """Make a class or a function a metric, named by a template of its fields, and register it.
 
     The class becomes a dataclass that cannot be changed after `__init__`. Its whole numbers must be at
     least 1; `ranges` gives other limits: {"p": "(0, 1)"}. A function gets a sample and an output, and
-    its keyword-only parameters are the fields. With `asks_a_model` the executor makes the calls, as it does
-    those of the system, and the journal keeps the scores:
+    its keyword-only parameters are the fields:
 
     >>> @metric("brevity@{words}", target="generation_relevance")
     ... def brevity(sample, output, *, words: int = 10) -> float:
@@ -373,7 +418,6 @@ def metric(
         "higher_is_better": higher_is_better,
         "bounds": bounds,
         "unit": unit,
-        "asks_a_model": asks_a_model,
     }
     names = NameTemplate.parse(template)
 

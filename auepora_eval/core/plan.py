@@ -167,14 +167,6 @@ class Survey:
                 self.counts[name] += 1
                 self.examples.setdefault(name, sample)
 
-    def merge(self, ids: Sequence[str], counts: Counter[str], unanswerable: int) -> None:
-        """Count samples that another survey has counted, by their ids."""
-        self.size += len(ids)
-        self.ids.update(ids)
-        self.repeated = self.size - len(self.ids)
-        self.unanswerable += unanswerable
-        self.counts.update(counts)
-
     @property
     def sha256(self) -> str:
         """Return the fingerprint of the samples."""

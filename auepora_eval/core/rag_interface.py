@@ -13,12 +13,15 @@ from ..errors import ArgumentError, wrong_type
 from .frameworks import ForeignSystem, Names, foreign_system
 from .shapes import as_answer, as_hits, as_outputs
 from .types import (
+    CONTEXTS_AS_RETRIEVED,
+    DOCUMENTS_GIVEN,
     DOCUMENTS_MISSING,
     Document,
     EvaluationSample,
     Response,
     RetrievedDocument,
     SystemOutputs,
+    names_documents,
     unscored,
 )
 
@@ -64,9 +67,14 @@ class SimpleRAGSystem(RAGSystem):
         self._retriever = retriever
         self._generator = generator
 
-    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+    def run(
+        self, sample: EvaluationSample, *, top_k: int = 5, documents: Sequence[Document] | None = None
+    ) -> SystemOutputs:
+        """Answer from the retrieved documents, or from `documents` if they are given."""
         start = perf_counter()
-        retrieved = self._retriever.retrieve(sample.query, top_k=top_k)
+        if documents is not None:
+            return _timed(hits_of(documents), self._generator.generate(sample.query, list(documents)), start)
+        retrieved = as_hits(self._retriever.retrieve(sample.query, top_k=top_k))
         retrieval_end = perf_counter()
         response = self._generator.generate(sample.query, [hit.doc for hit in retrieved])
         return _timed(retrieved, response, start, retrieval_end)
@@ -87,7 +95,8 @@ def as_system(
     generate) of functions or of objects with those methods; a LangChain runnable, a LlamaIndex engine or
     retriever, a Haystack pipeline, a DSPy module, a client of OpenAI's chat protocol (with `model`).
     `top_k` is passed to functions that take it. A function with a parameter `prompt` or `rag_prompt` gets
-    the prompt of the sample's record.
+    the prompt of the sample's record. A sample with `metadata.closed_context` brings the documents that it
+    must be answered from: a pair's generator gets them, and a function or `run` with a parameter `documents`.
 
     It may return SystemOutputs, a string, a message, a pair (documents, answer), a list of documents, or a
     dict or object with an answer and documents under any of the usual names. Documents may be
@@ -163,13 +172,22 @@ class _Function:
         parameters = inspect.signature(function).parameters
         self._prompt = parameters.get("rag_prompt") or parameters.get("prompt")
         self._first = first = next(iter(parameters.values()), None)
+        self._takes_documents = "documents" in parameters and first is not parameters["documents"]
         # The sample has the reference answer, which must not get into a prompt by accident.
         self._takes_sample = first is not None and (
             first.name == "sample" or "EvaluationSample" in str(first.annotation)
         )
 
-    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
+    def takes_documents(self, sample: EvaluationSample) -> bool:
+        """Return whether the function gets a sample's own documents: as such, or in the prompt."""
+        return self._takes_documents or (self._prompt is not None and bool(rag_prompt_of(sample)))
+
+    def run(
+        self, sample: EvaluationSample, *, top_k: int = 5, documents: Sequence[Document] | None = None
+    ) -> Any:
         options: dict[str, Any] = {"top_k": top_k} if "top_k" in self._options else {}
+        if documents is not None and self._takes_documents:
+            options["documents"] = list(documents)
         prompt = self._prompt_of(sample)
         if prompt and self._prompt is self._first:  # a function of the prompt alone
             return self._function(prompt, **options)
@@ -228,9 +246,33 @@ def with_contexts(sample: EvaluationSample, output: SystemOutputs) -> SystemOutp
     documents = shown_contexts(sample)
     if not documents or output.error is not None:
         return output
+    output = _with_documents(output, documents)
+    return replace(output, extra={**output.extra, CONTEXTS_AS_RETRIEVED: True})
+
+
+def with_given(output: SystemOutputs, documents: Sequence[Document]) -> SystemOutputs:
+    """Return the output of a system that was given documents, marked as such; they count as its documents."""
+    # Those that it names itself are the ones that it used.
+    output = output if names_documents(output) else _with_documents(output, documents)
+    return replace(output, extra={**output.extra, DOCUMENTS_GIVEN: True})
+
+
+def _with_documents(output: SystemOutputs, documents: Sequence[Document]) -> SystemOutputs:
     extra = {name: value for name, value in output.extra.items() if name != DOCUMENTS_MISSING}
-    hits = [unscored(doc, rank) for rank, doc in enumerate(documents, start=1)]
-    return replace(output, retrieved=hits, extra=extra)
+    return replace(output, retrieved=hits_of(documents), extra=extra)
+
+
+def hits_of(documents: Sequence[Document]) -> list[RetrievedDocument]:
+    """Return documents as retrieved ones, in their order."""
+    return [unscored(doc, rank) for rank, doc in enumerate(documents, start=1)]
+
+
+def takes_documents(system: Any, sample: EvaluationSample) -> bool:
+    """Return whether a system can be given the documents of a sample: `run` has a parameter `documents`."""
+    of_sample = getattr(system, "takes_documents", None)
+    if callable(of_sample):
+        return of_sample(sample) is True
+    return "documents" in {one.name for one in _parameters(getattr(system, "run", None)) or ()}
 
 
 class ContextsAsRetrieved:
@@ -245,8 +287,11 @@ class ContextsAsRetrieved:
             raise AttributeError(name)
         return getattr(self._system, name)
 
-    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
-        raw: Any = self._system.run(sample, top_k=top_k)
+    def takes_documents(self, sample: EvaluationSample) -> bool:
+        return takes_documents(self._system, sample)
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5, **documents: Any) -> Any:
+        raw: Any = self._system.run(sample, top_k=top_k, **documents)
         return (
             self._awaited(sample, raw) if inspect.isawaitable(raw) else with_contexts(sample, as_outputs(raw))
         )
@@ -264,10 +309,14 @@ class _Pair:
         self.name = "+".join(getattr(f, "__name__", "part") for f in (retrieve, generate))
         self.is_async = any(inspect.iscoroutinefunction(part) for part in (retrieve, generate))
 
-    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
+    def run(
+        self, sample: EvaluationSample, *, top_k: int = 5, documents: Sequence[Document] | None = None
+    ) -> Any:
         if self.is_async:
-            return self._run_async(sample, top_k)
+            return self._run_async(sample, top_k, documents)
         start = perf_counter()
+        if documents is not None:
+            return _timed(hits_of(documents), self._generate(sample.query, list(documents)), start)
         retrieved = as_hits(self._hits(sample.query, top_k))
         retrieval_end = perf_counter()
         answer = self._generate(sample.query, [hit.doc for hit in retrieved])
@@ -276,8 +325,13 @@ class _Pair:
     def _hits(self, query: str, top_k: int) -> Any:
         return self._retrieve(query, top_k=top_k) if "top_k" in self._options else self._retrieve(query)
 
-    async def _run_async(self, sample: EvaluationSample, top_k: int) -> SystemOutputs:
+    async def _run_async(
+        self, sample: EvaluationSample, top_k: int, documents: Sequence[Document] | None
+    ) -> SystemOutputs:
         start = perf_counter()
+        if documents is not None:
+            answer = await _maybe_awaited(self._generate(sample.query, list(documents)))
+            return _timed(hits_of(documents), answer, start)
         retrieved = as_hits(await _maybe_awaited(self._hits(sample.query, top_k)))
         retrieval_end = perf_counter()
         answer = await _maybe_awaited(self._generate(sample.query, [hit.doc for hit in retrieved]))
@@ -285,15 +339,13 @@ class _Pair:
 
 
 def _timed(
-    retrieved: list[RetrievedDocument], answer: Any, start: float, retrieval_end: float
+    retrieved: list[RetrievedDocument], answer: Any, start: float, retrieval_end: float | None = None
 ) -> SystemOutputs:
     """Return outputs with the seconds of each step; generation ended just now."""
     end = perf_counter()
-    timings = {
-        "retrieval": retrieval_end - start,
-        "generation": end - retrieval_end,
-        "end_to_end": end - start,
-    }
+    timings = {"end_to_end": end - start, "generation": end - (retrieval_end or start)}
+    if retrieval_end is not None:
+        timings["retrieval"] = retrieval_end - start
     return SystemOutputs(retrieved, as_answer(answer), timings)
 
 

@@ -245,7 +245,12 @@ def kind_of(parameter: Field[Any]) -> str:
 
 def arguments_of(name: str, written: WrittenName, parameters: Fields) -> dict[str, object]:
     """Return the arguments that a written name stands for; UnknownNameError where one does not exist."""
-    arguments = dict(_arguments(name, written, parameters))
+    arguments: dict[str, object] = {}
+    for key, value in _arguments(name, written, parameters):
+        if key in arguments:
+            what = f"the metric {name!r} has two values for {key}: {arguments[key]!r} and {value!r}"
+            raise UnknownNameError(f"{what}. Write a metric for each, separated by a comma")
+        arguments[key] = value
     missing = [one.name for one in parameters if one.default is MISSING and one.name not in arguments]
     if missing:
         example = f"{written.base}@5"

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral
 from pathlib import Path
 from time import perf_counter
 from types import NoneType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from ..errors import RunStoppedError, TooManyFailuresError, check_type, warn_user, wrong_type
-from .calls.executor import ATTEMPTS, CACHED, Executor, OnResult, SerialExecutor, SystemCall, failed_output
+from ..errors import (
+    EvaluationError,
+    RunStoppedError,
+    TooManyFailuresError,
+    check_type,
+    warn_user,
+    wrong_type,
+)
+from .calls.executor import Executor, OnResult, SerialExecutor, SystemCall, failed_output
 from .calls.policy import CallPolicy, Limits
 from .calls.resources import ResourceMonitor, checked_prices
-from .dataset import DatasetForms, EvaluationDataset, as_dataset, canonical_json, checked_samples
+from .dataset import DatasetForms, EvaluationDataset, as_dataset, checked_samples
 from .fields import ReadingNote
-from .metrics_base import SampleMetric
 from .plan import EvaluationPlan, MetricForms, Survey
 from .rag_interface import RAGSystemProtocol, as_system
-from .scores import AskedScores, Batch, Scores
-from .scoring import environment, measurable, new_evaluation_id, now, results_of, score_in_chunks, utc_text
+from .scores import Batch, Scores
+from .scoring import environment, measurable, new_evaluation_id, now, score_in_chunks, utc_text
 from .shapes import READ_AS
 from .types import (
     EvaluationRun,
     EvaluationSample,
+    Failure,
     MetricResult,
-    Response,
-    SampleScore,
     SystemOutputs,
 )
 
@@ -67,14 +68,6 @@ class RunStorage(Protocol):
     ) -> EvaluationRun: ...
 
 
-class ScoreJournal(NamedTuple):
-    """The journal of calls that metrics make, by their keys, and a look-up of calls that were made before."""
-
-    journal: OutputJournal | None = None
-    earlier: Callable[[str], SystemOutputs | None] = lambda key: None
-    keep: Callable[[str, SystemOutputs], None] = lambda key, output: None
-
-
 class RunRecord(Protocol):
     """Keeps the samples, outputs and scores of one run: in memory (below) or on the disk (`runs`).
 
@@ -93,7 +86,7 @@ class RunRecord(Protocol):
 
     @property
     def names_documents(self) -> bool:
-        """Return whether some output has documents; if not, `measurable` looks at all outputs."""
+        """Return whether some output is known to have documents."""
         ...
 
     def __enter__(self) -> object: ...
@@ -120,10 +113,6 @@ class RunRecord(Protocol):
         """Return the fingerprint of the samples of the run."""
         ...
 
-    def score_journal(self) -> AbstractContextManager[ScoreJournal]:
-        """Return where the scores of metrics that ask a model are kept, and those of earlier sessions."""
-        ...
-
     def finish(self, run: EvaluationRun) -> None:
         """Complete the run and give it its name."""
         ...
@@ -137,7 +126,8 @@ class AueporaEvaluator:
     """Runs a plan against a system.
 
     `system` is anything that `as_system` accepts. A call that raises, times out or returns an invalid output
-    becomes an output with `error`. The run continues, unless more than `max_failures` calls failed.
+    becomes an output with `error`. The run continues, unless more than `max_failures` calls failed. If none
+    was answered, EvaluationError has the first exception and the lines of your files where it was raised.
     `on_output` is called with each output as it arrives; `configuration` is stored with the run. With prices
     per 1,000 tokens, in US dollars, the run has its cost, if the system reports its tokens. `policy` decides
     about calls that hang or fail, and how many may be made.
@@ -176,6 +166,7 @@ class AueporaEvaluator:
         self.on_output = on_output
         self.configuration = {**(configuration or {}), **checked_prices(price_input, price_output)}
         self.spent_before: Mapping[str, float] = {}  # by earlier sessions of the run; see Limits
+        self.has_answers = False  # of earlier sessions of the run
         self.on_result: OnResult | None = (
             None  # see SystemCall; `on_output` is called in the thread of the run
         )
@@ -207,7 +198,7 @@ class AueporaEvaluator:
 
         With a `storage` every output is on the disk before it counts, and the run is stored. Samples and
         outputs are then not in the returned run (`storage.load_run` reads them). `resume` resumes the run of
-        that `evaluation_id`, if there is one.
+        that `evaluation_id`, if there is one. If all calls failed, the run is stored before the error.
         """
         if resume and storage is None:
             raise ValueError("resume needs the storage that the run was started in, and its evaluation_id")
@@ -215,10 +206,14 @@ class AueporaEvaluator:
         dataset = as_dataset(dataset)
         try:
             if storage is not None:
-                return storage.evaluate(self, dataset, evaluation_id=evaluation_id, resume=resume)
-            return evaluate(self, MemoryRecord(dataset, self.plan, name_of(self.system), evaluation_id))
+                run = storage.evaluate(self, dataset, evaluation_id=evaluation_id, resume=resume)
+            else:
+                run = evaluate(self, MemoryRecord(dataset, self.plan, name_of(self.system), evaluation_id))
         finally:
             self._stopping.clear()  # also a request that came too late for this run
+            self.has_answers = False
+        report_failures(run)
+        return run
 
     def settings(self) -> dict[str, Any]:
         """Return how calls are made, and the rest of the stored configuration."""
@@ -238,24 +233,36 @@ class AueporaEvaluator:
 
         Samples are taken as they are needed: only those under way are in memory.
         """
-        failures = done = 0
+        done = failures = 0
+        first: dict[str, Failure] = {}
         reported: set[str] = set()
-        for sample, output in self.calls(self.system, samples, journal, self.spent_before):
-            done += 1
-            _report_readings(output, reported)
-            if self.on_output is not None:
-                self.on_output(sample, output)
-            yield sample, output
-            if output.error is None:
-                continue
-            # After the yield: the output that exceeds the limit is kept as well.
-            failures += 1
-            if self.max_failures is not None and failures > self.max_failures:
-                raise TooManyFailuresError(
-                    f"stopped: {failures} of {done} calls failed, more than the "
-                    f"{self.max_failures} allowed. The last one, sample {sample.sample_id!r}: "
-                    f"{output.error.type}: {output.error.message}"
-                )
+        try:
+            for sample, output in self.calls(self.system, samples, journal, self.spent_before):
+                done += 1
+                _report_readings(output, reported)
+                if self.on_output is not None:
+                    self.on_output(sample, output)
+                yield sample, output
+                if output.error is None:
+                    continue
+                # After the yield: the output that exceeds the limit is kept as well.
+                failures += 1
+                first = first or {sample.sample_id: output.error}
+                if self.max_failures is not None and failures > self.max_failures:
+                    raise TooManyFailuresError(
+                        f"stopped: {failures} of {done} calls failed, more than the {self.max_failures} "
+                        f"allowed. The last one, sample {sample.sample_id!r}: {output.error}"
+                    )
+        except RunStoppedError:
+            if self._is_hopeless and failures == done:
+                what = f"stopped: none of the first {done} calls was answered."
+                raise no_answers(what, first, _HOPELESS_FIX) from None
+            raise
+
+    @property
+    def _is_hopeless(self) -> bool:
+        limits = self._limits
+        return limits is not None and limits.is_hopeless and not limits.halted
 
     def calls(
         self,
@@ -264,7 +271,7 @@ class AueporaEvaluator:
         journal: OutputJournal | None,
         spent_before: Mapping[str, float],
     ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-        """Call a system, or metrics, by the executor and the policy; yield the outputs as they arrive."""
+        """Call a system by the executor and the policy; yield the outputs as they arrive."""
         done = 0
         under_way: dict[int, EvaluationSample] = {}
         call = self._call(system, spent_before)
@@ -286,13 +293,11 @@ class AueporaEvaluator:
             if not self._stopping.is_set():
                 raise
 
-    def spent(self) -> Mapping[str, float]:
-        """Return what the run has used of its budgets, in all its sessions."""
-        return self.spent_before if self._limits is None else self._limits.used()
-
     def _call(self, system: RAGSystemProtocol, spent_before: Mapping[str, float]) -> SystemCall:
         call = SystemCall(system, self.top_k, self.policy)
         call.limits.before, call.on_result = spent_before, self.on_result
+        # What metrics ask is about answers: these must not be lost because a model fails.
+        call.limits.has_answers = self.has_answers or system is not self.system
         self._limits = call.limits
         # The stop may have been requested before there were limits to halt.
         if self._stopping.is_set():
@@ -316,6 +321,30 @@ class AueporaEvaluator:
                 f"{', '.join(beyond)}: the system is asked for only {self.top_k} documents (top_k), "
                 "so the ranks below count as misses. Raise top_k to measure them."
             )
+
+
+_HOPELESS_FIX = (
+    "Fix the system and call them again (--retry-failed), or call the others anyway (--keep-going, "
+    "CallPolicy(keep_going=True))."
+)
+
+
+def no_answers(
+    what: str, failed: Mapping[str, Failure], fix: str = "", run: EvaluationRun | None = None
+) -> EvaluationError:
+    """Return the error of a system that failed on every sample, by the first of its failures."""
+    sample_id, first = next(iter(failed.items()))
+    text = f"{what} The first one, sample {sample_id!r:.80}: {first}"
+    return EvaluationError(f"{text.rstrip('. ')}. {fix}".rstrip(), first.traceback, run)
+
+
+def report_failures(run: EvaluationRun) -> None:
+    """Raise EvaluationError if every call of a run failed; warn, once, if some did."""
+    failed = run.failed_calls()
+    if failed and len(failed) == (len(run.samples) or run.sample_count):
+        raise no_answers(f"every call failed ({len(failed):,} of {len(failed):,}).", failed, run=run)
+    if failed:
+        warn_user(f"{run.failures_in_words()}.")
 
 
 def _report_readings(output: SystemOutputs, reported: set[str]) -> None:
@@ -394,7 +423,6 @@ def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
         return score_record(
             record,
             evaluator.plan,
-            evaluator,
             system_name=name_of(evaluator.system),
             top_k=evaluator.top_k,
             seed=evaluator.seed,
@@ -410,10 +438,15 @@ def check_before_calls(evaluator: AueporaEvaluator, survey: Survey) -> None:
     evaluator.warn_of_cutoffs_beyond_top_k()
 
 
+def measurable_by(record: RunRecord, plan: EvaluationPlan) -> EvaluationPlan:
+    """Return the plan for the outputs of a record (see `measurable`)."""
+    outputs = (output for _, output in record.pairs())
+    return measurable(plan, outputs, with_documents=record.names_documents)
+
+
 def score_record(
     record: RunRecord,
     plan: EvaluationPlan,
-    evaluator: AueporaEvaluator,
     *,
     system_name: str,
     top_k: int,
@@ -421,21 +454,23 @@ def score_record(
     configuration: Mapping[str, object],
     resource_usage: dict[str, Any] | None = None,
     clock: float | None = None,
-    scored: Iterable[Mapping[str, Scores]] | None = None,
 ) -> EvaluationRun:
-    """Score the outputs of a record and return the run, which is then complete.
-
-    The evaluator makes the calls of metrics that ask a model. `scored` has the scores of batches that other
-    processes have scored and the record has taken.
-    """
+    """Score the outputs of a record and return the run, which is then complete."""
     clock = perf_counter() if clock is None else clock
-    if not record.names_documents:
-        plan = measurable(plan, (output for _, output in record.pairs()))
-    if scored is None:
-        asked = asked_scores(evaluator, plan, record.pairs, record.score_journal)
-        results = score_in_chunks(plan, record.pairs(), record.add, asked=asked)
-    else:
-        results = results_of(plan, scored)
+    plan = measurable_by(record, plan)
+    failed: dict[str, Failure] = {}
+    size = 0
+
+    def add(batch: Batch, scores: Mapping[str, Scores]) -> None:
+        nonlocal size
+        size += len(batch.samples)
+        pairs = zip(batch.samples, batch.outputs, strict=True)
+        failed.update(
+            (sample.sample_id, _shared(out.error)) for sample, out in pairs if out.error is not None
+        )
+        record.add(batch, scores)
+
+    results = score_in_chunks(plan, record.pairs(), add)
     run = EvaluationRun(
         evaluation_id=record.evaluation_id,
         system_name=system_name,
@@ -452,106 +487,17 @@ def score_record(
         configuration=dict(configuration),
         resource_usage=resource_usage,
         snapshot=record.dataset.snapshot,
+        sample_count=size,
+        failed=failed,
     )
     record.finish(run)
     return run
 
 
-# Metrics that ask a model. Their calls are made as those of a system: in parallel, with the timeouts, retries
-# and budgets of the run, journaled, and cached. Each call has a key by what it asks, so that no call is made
-# twice: not by a run that is resumed, and not by another run with the same cache.
-
-_ASKED, _SCORE = "asked", "score"
-Pairs = Callable[[], Iterable[tuple[EvaluationSample, SystemOutputs]]]
-
-
-class MetricCalls:
-    """Metrics as a system: it gets a sample with its output, and its own output holds the score."""
-
-    name = "metrics that ask a model"
-
-    def __init__(self, metrics: Iterable[SampleMetric] = ()) -> None:
-        self.metrics = {metric.name: metric for metric in metrics}
-
-    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
-        name, asked, output = sample.metadata[_ASKED]
-        score = self.metrics[name].guarded_score(asked, output)
-        # Token counts are where those of any answer are: budgets count them alike.
-        extra = {**(score.usage or {}), _SCORE: [score.value, score.reason, list(score.parts), score.failed]}
-        return SystemOutputs([], Response(""), extra=extra)
-
-
-def asked_scores(
-    evaluator: AueporaEvaluator,
-    plan: EvaluationPlan,
-    pairs: Pairs,
-    score_journal: Callable[[], AbstractContextManager[ScoreJournal]],
-) -> AskedScores:
-    """Return the scores of the metrics that ask a model, by metric and sample."""
-    asking = [
-        metric.asked_metric
-        for metric in plan.metrics
-        if isinstance(metric, SampleMetric) and not metric.not_measured
-    ]
-    # By name: several metrics may have the same base, which is asked once.
-    metrics = list({metric.name: metric for metric in asking if metric is not None}.values())
-    scores: AskedScores = {metric.name: {} for metric in metrics}
-    if not metrics:
-        return scores
-    under_way: dict[str, tuple[str, str]] = {}  # metric and sample of each call, by its key
-    with score_journal() as (journal, earlier, keep):
-
-        def missing() -> Iterator[EvaluationSample]:
-            for metric, sample, output in _scorable(metrics, pairs()):
-                key = _call_key(metric, sample, output)
-                stored = earlier(key)
-                if stored is not None:
-                    scores[metric.name][sample.sample_id] = _score_of(stored, sample.sample_id)
-                    continue
-                under_way[key] = metric.name, sample.sample_id
-                yield EvaluationSample(key, "", metadata={_ASKED: (metric.name, sample, output)})
-
-        for call, result in evaluator.calls(MetricCalls(metrics), missing(), journal, evaluator.spent()):
-            name, sample_id = under_way.pop(call.sample_id)
-            score = scores[name][sample_id] = _score_of(result, sample_id)
-            if not score.failed:
-                keep(call.sample_id, result)
-    return scores
-
-
-def _scorable(
-    metrics: Sequence[SampleMetric], pairs: Iterable[tuple[EvaluationSample, SystemOutputs]]
-) -> Iterator[tuple[SampleMetric, EvaluationSample, SystemOutputs]]:
-    """Yield what a metric can score: the output did not fail, and the sample has the fields."""
-    for sample, output in pairs:
-        batch = Batch([sample], [output])
-        for metric in metrics:
-            if not metric.unscorable(batch):
-                yield metric, sample, output
-
-
-def _score_of(result: SystemOutputs, sample_id: str) -> SampleScore:
-    if result.error is not None:
-        reason = f"{result.error.type}: {result.error.message}"
-        return SampleScore(None, reason, sample_id=sample_id, failed=True)
-    value, reason, parts, failed = result.extra[_SCORE]
-    return SampleScore(value, reason, tuple(parts), sample_id, failed)
-
-
-def _call_key(metric: SampleMetric, sample: EvaluationSample, output: SystemOutputs) -> str:
-    """Return the hash of what decides a score: the metric, its program, the sample and the output."""
-    # Times differ whenever a system is called, and whether an answer is from a cache changes nothing.
-    facts = {name: fact for name, fact in output.extra.items() if name not in (ATTEMPTS, CACHED)}
-    judged = replace(output, timings={}, extra=facts)
-    program = _module_sha256(type(metric).__module__)
-    asked = [metric.name, metric.signature(), program, sample, judged]
-    return hashlib.sha256(canonical_json(asked)).hexdigest()
-
-
-@cache
-def _module_sha256(name: str) -> str:
-    file = getattr(sys.modules.get(name), "__file__", None)
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+def _shared(failure: Failure) -> Failure:
+    """Return a failure whose texts are those of equal ones: a hundred thousand of them fit into memory."""
+    kind, message, where = map(sys.intern, (failure.type, failure.message, failure.traceback))
+    return Failure(kind, message, failure.seconds, where)
 
 
 class MemoryRecord:
@@ -597,9 +543,6 @@ class MemoryRecord:
 
     def fingerprint(self) -> str:
         return self.survey.sha256
-
-    def score_journal(self) -> AbstractContextManager[ScoreJournal]:
-        return nullcontext(ScoreJournal())
 
     def finish(self, run: EvaluationRun) -> None:
         run.samples = self.samples

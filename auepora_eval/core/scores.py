@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, overload
 
-from ..stats.arrays import Array, ArrayLike, np
-from .types import Coverage, EvaluationSample, SampleScore, SystemOutputs
+import numpy as np
+
+from ..stats.arrays import Array, ArrayLike
+from .types import DOCUMENTS_GIVEN, Coverage, Document, EvaluationSample, SampleScore, SystemOutputs
 
 # One row per sample: its score first, then what an aggregate needs beside it.
 Rows = Array
@@ -38,11 +40,13 @@ class Scores(Sequence[SampleScore]):
         *,
         parts: ArrayLike | None = None,
         notes: Mapping[int, Note] | None = None,
+        reasons: Mapping[int, str] | None = None,
     ) -> None:
         self.sample_ids = sample_ids
         self.values: Rows = np.asarray(values, dtype=np.float64)
         self.parts: Rows | None = None if parts is None else np.asarray(parts, dtype=np.float64)
         self.notes = dict(notes or {})
+        self.reasons = dict(reasons or {})  # of scores that need one, such as the 0 of a refusal
         self.clusters: list[Hashable] | None = None
         self.if_failed: tuple[Rows, Rows] | None = None  # what the failed ones could have scored: low, high
         if len(self.values) != len(sample_ids):
@@ -61,15 +65,18 @@ class Scores(Sequence[SampleScore]):
             if width
             else None,
             notes={n: Note(s.reason, s.failed) for n, s in enumerate(scores) if s.value is None},
+            reasons={n: s.reason for n, s in enumerate(scores) if s.reason and s.value is not None},
         )
 
     @classmethod
     def joined(cls, pieces: Sequence[Scores]) -> Scores:
         """Return the scores of batches that were scored one after the other."""
         notes: dict[int, Note] = {}
+        reasons: dict[int, str] = {}
         start = 0
         for piece in pieces:
             notes |= {start + place: note for place, note in piece.notes.items()}
+            reasons |= {start + place: reason for place, reason in piece.reasons.items()}
             start += len(piece)
         width = max((piece.parts.shape[1] for piece in pieces if piece.parts is not None), default=0)
         # A batch in which nothing was scored has no parts of its own.
@@ -79,6 +86,7 @@ class Scores(Sequence[SampleScore]):
             np.concatenate([piece.values for piece in pieces]) if pieces else [],
             parts=np.concatenate(parts) if width else None,
             notes=notes,
+            reasons=reasons,
         )
         if any(piece.clusters is not None for piece in pieces):
             whole.clusters = [
@@ -88,7 +96,8 @@ class Scores(Sequence[SampleScore]):
             ]
         failed = [piece.if_failed for piece in pieces if piece.if_failed is not None]
         if failed:
-            whole.if_failed = (np.concatenate([f[0] for f in failed]), np.concatenate([f[1] for f in failed]))
+            low, high = (np.concatenate(equally_wide(*rows)) for rows in zip(*failed, strict=True))
+            whole.if_failed = (low, high)
         return whole
 
     def at(self, places: Sequence[int]) -> Scores:
@@ -100,6 +109,7 @@ class Scores(Sequence[SampleScore]):
             self.values[rows],
             parts=None if self.parts is None else self.parts[rows],
             notes={new: notes[place] for new, place in enumerate(places) if place in notes} if notes else {},
+            reasons={new: self.reasons[place] for new, place in enumerate(places) if place in self.reasons},
         )
         if self.clusters is not None:
             chosen.clusters = [self.clusters[place] for place in places]
@@ -141,7 +151,8 @@ class Scores(Sequence[SampleScore]):
         if note is not None:
             return SampleScore(None, note.reason, (), self.sample_ids[place], note.failed)
         parts = () if self.parts is None else tuple(self.parts[place].tolist())
-        return SampleScore(float(self.values[place]), "", parts, self.sample_ids[place])
+        reason = self.reasons.get(place, "")
+        return SampleScore(float(self.values[place]), reason, parts, self.sample_ids[place])
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -157,37 +168,26 @@ def as_columns(scores: Sequence[SampleScore]) -> Scores:
     return scores if isinstance(scores, Scores) else Scores.of(scores)
 
 
-def equally_wide(a: Rows, b: Rows) -> tuple[Rows, Rows]:
-    """Return two arrays of rows; the narrower gets parts of 0: a failed answer may have parts of its own."""
-    width = max(a.shape[1], b.shape[1])
-    wide_a, wide_b = (
+def equally_wide(*arrays: Rows) -> list[Rows]:
+    """Return arrays of rows; the narrower get parts of 0, as a failed answer may have other parts."""
+    width = max(array.shape[1] for array in arrays)
+    return [
         array if array.shape[1] == width else np.pad(array, ((0, 0), (0, width - array.shape[1])))
-        for array in (a, b)
-    )
-    return wide_a, wide_b
+        for array in arrays
+    ]
 
 
 T = TypeVar("T")
 
 
-# Scores that a model was asked for already, by metric and sample.
-AskedScores = dict[str, dict[str, SampleScore]]
-
-
 class Batch:
     """The samples and outputs that a plan's metrics score."""
 
-    def __init__(
-        self,
-        samples: Sequence[EvaluationSample],
-        outputs: Sequence[SystemOutputs],
-        asked: AskedScores | None = None,
-    ) -> None:
+    def __init__(self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]) -> None:
         if len(samples) != len(outputs):
             raise ValueError(f"{len(samples)} samples but {len(outputs)} outputs; pair them first")
         self.samples = samples
         self.outputs = outputs
-        self.asked = asked or {}
         self._results: dict[Hashable, Any] = {}
 
     def __len__(self) -> int:
@@ -214,19 +214,78 @@ class Batch:
         return self.once(_clusters)
 
 
+def is_given(value: object) -> bool:
+    """Return whether a field says something: null, NaN, "" and empty lists mean "not given"."""
+    if isinstance(value, float):
+        return not math.isnan(value)
+    return value is not None and not (isinstance(value, str | list | dict) and not value)
+
+
+def given(fields: Mapping[str, Any], name: str) -> Any:
+    """Return a field of metadata or labels; None if it is missing or not given."""
+    value = fields.get(name)
+    return value if is_given(value) else None
+
+
 def has_field(sample: EvaluationSample, name: str) -> bool:
     """Return whether a sample has a value under "relevant_docs", "labels.scenario", ...; empty is none."""
     first, dot, rest = name.partition(".")
     thing: Any = getattr(sample, first, None)
     for part in rest.split(".") if dot else ():
         thing = thing.get(part) if isinstance(thing, dict) else getattr(thing, part, None)
-    return bool(thing) or (thing is not None and not isinstance(thing, list | dict | str))
+    return is_given(thing)
 
 
 def is_unanswerable(sample: EvaluationSample) -> bool:
     """Return whether a sample is labelled as a question that the documents do not answer."""
     labels = sample.labels
     return labels.get("answerable") is False or labels.get("scenario") == "unanswerable"
+
+
+# A sample may bring the documents that it must be answered from, such as noise or a false document. A system
+# that searches its own index never sees them, and its answer then says nothing about them.
+
+NOT_GIVEN = "the system was not given this sample's documents"
+
+
+def given_documents(sample: EvaluationSample) -> list[Document]:
+    """Return the documents that a sample must be answered from (`metadata.closed_context`), or none."""
+    return list(sample.candidate_docs or ()) if sample.metadata.get("closed_context") is True else []
+
+
+def saw_documents(sample: EvaluationSample, output: SystemOutputs) -> bool:
+    """Return whether an answer is from the documents that its sample brings, if it brings some.
+
+    The run marks outputs of systems that it has given the documents. Others show it by what they retrieved:
+    a system that searched more, and found none but these, would have found the same among them.
+    """
+    documents = given_documents(sample)
+    if not documents or output.extra.get(DOCUMENTS_GIVEN) is True:
+        return True
+    ids, texts = {doc.doc_id for doc in documents}, {_spaced(doc.text) for doc in documents} - {""}
+    hits = [(hit.doc.doc_id, _spaced(hit.doc.text)) for hit in output.retrieved]
+    # An edited document may have the id of the original: where both have a text, the text decides.
+    return bool(hits) and all(text in texts if text and texts else doc_id in ids for doc_id, text in hits)
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
+
+
+def not_given(batch: Batch) -> dict[int, Note]:
+    """Return the places whose documents the system was not given; for batch.once."""
+    return {
+        place: Note(NOT_GIVEN)
+        for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True))
+        # Whether a failed call would have used them is not known: it stays a failure.
+        if output.error is None and not saw_documents(sample, output)
+    }
+
+
+def not_retrieved(batch: Batch) -> dict[int, Note]:
+    """Return the places whose documents were given to the system, which retrieved none; for batch.once."""
+    note = Note("the system was given this sample's documents, and did not retrieve")
+    return {n: note for n, output in enumerate(batch.outputs) if output.extra.get(DOCUMENTS_GIVEN) is True}
 
 
 def _unscorable(batch: Batch, requires: tuple[str, ...], scores_failures: bool) -> dict[int, Note]:
@@ -252,15 +311,25 @@ def _clusters(batch: Batch) -> list[Hashable] | None:
     return cluster_names(batch.samples)
 
 
+def cluster_of(sample: EvaluationSample) -> str | None:
+    """Return the cluster that a sample names in `metadata["cluster"]`; None if it is in none."""
+    cluster = given(sample.metadata, "cluster")
+    return None if cluster is None else str(cluster)
+
+
 def cluster_names(samples: Sequence[EvaluationSample]) -> list[Hashable] | None:
     """Return the cluster of each sample: its `metadata["cluster"]`, or itself; None where none has one."""
-    # Most datasets have no clusters: None spares a list of a million names.
+    # Most datasets have no clusters: this spares a list of a million names.
     if not any("cluster" in sample.metadata for sample in samples):
         return None
-    return [
-        str(sample.metadata["cluster"]) if "cluster" in sample.metadata else alone(sample.sample_id)
-        for sample in samples
-    ]
+    return clusters_or_none([sample.sample_id for sample in samples], [cluster_of(one) for one in samples])
+
+
+def clusters_or_none(sample_ids: Sequence[str], names: Sequence[str | None]) -> list[Hashable] | None:
+    """Return the cluster of each sample: the one it names, or itself; None where no sample names one."""
+    if not any(name is not None for name in names):
+        return None
+    return [alone(id_) if name is None else name for id_, name in zip(sample_ids, names, strict=True)]
 
 
 def shared_or_none(clusters: list[Hashable] | None) -> list[Hashable] | None:

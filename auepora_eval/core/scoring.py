@@ -7,7 +7,6 @@ import math
 import os
 import platform
 import re
-import sys
 import warnings
 from array import array
 from collections import Counter
@@ -15,22 +14,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache, partial
 from itertools import islice
-from pathlib import Path
+from typing import NamedTuple
 
 from .calls.executor import failed_attempts, is_from_cache
 from .calls.resources import ApiUsage
 from .metrics_base import Metric, SampleMetric, Watch
 from .plan import EvaluationPlan
-from .scores import AskedScores, Batch, Scores, as_columns
+from .scores import Batch, Scores, as_columns
 from .types import (
+    CONTEXTS_AS_RETRIEVED,
     EvaluationSample,
+    Failure,
     MetricResult,
     SystemOutputs,
     TargetCategory,
     as_target,
     is_time,
+    names_answer,
     names_documents,
 )
 
@@ -41,8 +42,8 @@ Chunk = list[Pair]
 SIZE = 500
 
 
-def _batch(chunk: Chunk, asked: AskedScores | None) -> Batch:
-    return Batch([sample for sample, _ in chunk], [output for _, output in chunk], asked)
+def _batch(chunk: Chunk) -> Batch:
+    return Batch([sample for sample, _ in chunk], [output for _, output in chunk])
 
 
 @contextmanager
@@ -66,14 +67,11 @@ OnChunk = Callable[[Batch, Mapping[str, Scores]], None]
 
 
 def score_outputs(
-    plan: EvaluationPlan,
-    samples: list[EvaluationSample],
-    outputs: list[SystemOutputs],
-    asked: AskedScores | None = None,
+    plan: EvaluationPlan, samples: list[EvaluationSample], outputs: list[SystemOutputs]
 ) -> list[MetricResult]:
-    """Compute every metric of a plan on outputs that are in memory; `asked` as `score_in_chunks` has it."""
+    """Compute every metric of a plan on outputs that are in memory."""
     pairs = zip(samples, outputs, strict=True)
-    return score_in_chunks(measurable(plan, outputs), pairs, lambda batch, scores: None, asked=asked)
+    return score_in_chunks(measurable(plan, outputs), pairs, lambda batch, scores: None)
 
 
 class SuspectValueWarning(UserWarning):
@@ -92,25 +90,27 @@ class Watches:
                 key = self._of_metric[metric.name] = (metric.watch, metric.match)
                 self._watches.setdefault(key, (metric.watch(), metric))
         self._answers = _Answers(metrics)
+        self._contexts = _Contexts(metrics)
 
     def look(self, batch: Batch) -> None:
         self._answers.look(batch)
+        self._contexts.look(batch)
         for watch, metric in self._watches.values():
             watch.look(metric.seen(batch))
-
-    @property
-    def has_notes(self) -> bool:
-        return any(watch.notes() for watch, _ in self._watches.values()) or bool(self._answers.notes())
 
     def noted(self, results: list[MetricResult]) -> list[MetricResult]:
         """Warn of what was noted, and add it to the results that it concerns."""
         notes = {kind: watch.notes() for kind, (watch, _) in self._watches.items()}
-        for note in [*(note for several in notes.values() for note in several), *self._answers.notes()]:
+        of_contexts = self._contexts.notes()
+        of_lists = [note for several in notes.values() for note in several]
+        for note in [*of_lists, *self._answers.notes(), *of_contexts]:
             warnings.warn(note, SuspectValueWarning, stacklevel=5)
         for result in results:
             watch = self._of_metric.get(result.name)
-            if watch is not None and notes[watch]:
-                result.details["notes"] = notes[watch]
+            about = list(notes[watch]) if watch is not None else []
+            about += of_contexts if result.name in self._contexts.names else ()
+            if about:
+                result.details["notes"] = [*result.notes, *about]
         return results
 
 
@@ -118,7 +118,11 @@ class _Answers:
     """Watches answers: a system that only retrieves has none, and metrics of answers score empty texts."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
-        self._names = [metric.name for metric in metrics if as_target(metric.target) in _GENERATION]
+        self._names = [
+            metric.name
+            for metric in metrics
+            if as_target(metric.target) in _GENERATION and not getattr(metric, "not_measured", "")
+        ]
         self._is_called = self._is_answered = False
 
     def look(self, batch: Batch) -> None:
@@ -136,33 +140,82 @@ class _Answers:
         return [f"No output has an answer, so these metrics score empty texts: {listed}. {fix}"]
 
 
-def measurable(plan: EvaluationPlan, outputs: Iterable[SystemOutputs]) -> EvaluationPlan:
+class _Contexts:
+    """Watches for documents that are the dataset's own contexts: no merit of the system finds them."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self.names = [
+            metric.name
+            for metric in metrics
+            if as_target(metric.target) in (*_RETRIEVAL, TargetCategory.DIVERSITY)
+            and "relevant_docs" in metric.required_fields()
+        ]
+        self._are_retrieved = False
+
+    def look(self, batch: Batch) -> None:
+        if self.names and not self._are_retrieved:
+            self._are_retrieved = any(output.extra.get(CONTEXTS_AS_RETRIEVED) for output in batch.outputs)
+
+    def notes(self) -> list[str]:
+        if not self._are_retrieved:
+            return []
+        return [
+            "The retrieved documents are the contexts of the dataset (--contexts-as-retrieved), and its "
+            "relevant documents were chosen from these. Any system has these values, by construction: "
+            f"{', '.join(self.names)}."
+        ]
+
+
+def measurable(
+    plan: EvaluationPlan, outputs: Iterable[SystemOutputs], *, with_documents: bool = False
+) -> EvaluationPlan:
     """Return the plan for these outputs: if none of them names documents, what needs these is not measured.
 
-    One is enough: a system must not gain by leaving an empty list out.
+    The same goes for answers. One is enough: a system must not gain by leaving an empty list or an empty
+    answer out. `with_documents` says that some output is known to name documents.
     """
-    if not any(map(_needs_documents, plan.metrics)):
-        return plan
+    lacking = [need for need in _NEEDS if any(need.is_of(metric) for metric in plan.metrics)]
+    if with_documents:
+        lacking = [need for need in lacking if need.is_met is not names_documents]
     is_answered = False
-    for output in outputs:
+    for output in outputs if lacking else ():
         if output.error is None:
-            if names_documents(output):
-                return plan
             is_answered = True
-    if not is_answered:
+            lacking = [need for need in lacking if not need.is_met(output)]
+            if not lacking:
+                break
+    if not lacking or not is_answered:
         return plan
-    return EvaluationPlan(
-        [
-            metric.unmeasured("no output names documents")
-            if isinstance(metric, SampleMetric) and _needs_documents(metric)
-            else metric
-            for metric in plan.metrics
-        ]
-    )
+    return EvaluationPlan([_unless_lacking(metric, lacking) for metric in plan.metrics])
+
+
+def _unless_lacking(metric: Metric, lacking: Sequence[_Need]) -> Metric:
+    reason = next((need.reason for need in lacking if need.is_of(metric)), None)
+    return metric.unmeasured(reason) if reason and isinstance(metric, SampleMetric) else metric
+
+
+class _Need(NamedTuple):
+    """What metrics need of at least one output: whether one meets it, and why else nothing is measured."""
+
+    is_of: Callable[[Metric], bool]
+    is_met: Callable[[SystemOutputs], bool]
+    reason: str
 
 
 def _needs_documents(metric: Metric) -> bool:
+    if getattr(metric, "not_measured", ""):
+        return False
     return as_target(metric.target) in _RETRIEVAL or getattr(metric, "reads_documents", False)
+
+
+def _needs_answers(metric: Metric) -> bool:
+    return isinstance(metric, SampleMetric) and metric.reads_answers and not metric.not_measured
+
+
+_NEEDS = (
+    _Need(_needs_answers, names_answer, "the system returns documents without answers"),
+    _Need(_needs_documents, names_documents, "no output names documents"),
+)
 
 
 def _with_failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> MetricResult:
@@ -177,28 +230,19 @@ def score_in_chunks(
     on_chunk: OnChunk,
     *,
     size: int = SIZE,
-    asked: AskedScores | None = None,
 ) -> list[MetricResult]:
     """Compute every metric chunk by chunk: texts are freed after `on_chunk`, scores are kept.
 
     A metric that scores several samples at once (`whole_batch`), or one that is not a SampleMetric, needs all
-    samples: then there is one chunk. `asked` has the scores that a model was asked for.
+    samples: then there is one chunk.
     """
     scoring = Scoring(plan)
     with rare_collections():
-        for batch in batches(pairs, size if can_be_cut(plan) else None, asked):
+        for batch in batches(pairs, size if can_be_cut(plan) else None):
             scores = scoring.score(batch)
             on_chunk(batch, scores)
             scoring.keep(scores)
             del batch, scores  # before the next chunk is read: texts may be large
-    return scoring.results()
-
-
-def results_of(plan: EvaluationPlan, batches: Iterable[Mapping[str, Scores]]) -> list[MetricResult]:
-    """Aggregate the scores of batches that were scored elsewhere."""
-    scoring = Scoring(plan)
-    for scores in batches:
-        scoring.keep(scores)
     return scoring.results()
 
 
@@ -208,7 +252,7 @@ def can_be_cut(plan: EvaluationPlan) -> bool:
 
 
 class Scoring:
-    """The scores of the metrics of a plan while batches are scored, here or in other processes."""
+    """The scores of the metrics of a plan while batches are scored."""
 
     def __init__(self, plan: EvaluationPlan) -> None:
         self._metrics = plan.metrics
@@ -235,11 +279,6 @@ class Scoring:
         for name, piece in scores.items():
             self._pieces[name].append(piece)
 
-    @property
-    def has_notes(self) -> bool:
-        """Return whether a watch has something to note about the batches that were scored here."""
-        return self._watches.has_notes
-
     def results(self) -> list[MetricResult]:
         """Aggregate the scores that were kept."""
         results = []
@@ -256,13 +295,13 @@ class Scoring:
         return self._watches.noted(results)
 
 
-def batches(pairs: Iterable[Pair], size: int | None, asked: AskedScores | None) -> Iterator[Batch]:
+def batches(pairs: Iterable[Pair], size: int | None) -> Iterator[Batch]:
     """Yield batches of `size` pairs; one batch of all pairs, even if there are none, if `size` is None."""
     rest = iter(pairs)
     if size is None:
-        yield _batch(list(rest), asked)
+        yield _batch(list(rest))
     # No name is kept for a chunk: while the caller works, its texts would stay in memory.
-    yield from map(partial(_batch, asked=asked), iter(lambda: list(islice(rest, size)), []))
+    yield from map(_batch, iter(lambda: list(islice(rest, size)), []))
 
 
 @dataclass
@@ -271,6 +310,7 @@ class Tally:
 
     total: int = 0
     failures: Counter[tuple[str, str]] = field(default_factory=Counter)
+    first_failure: Failure | None = None
     # An array: a list of a million numbers takes four times as much memory.
     seconds: array[float] = field(default_factory=lambda: array("d"))
     usage: ApiUsage = field(default_factory=ApiUsage)
@@ -286,19 +326,10 @@ class Tally:
                 self._add_attempts(output)
             if output.error is not None:
                 self.failures[output.error.type, output.error.message] += 1
+                self.first_failure = self.first_failure or output.error
             elif is_time(seconds := output.timings.get("end_to_end", math.nan)):
                 self.seconds.append(seconds)
         return self
-
-    def merge(self, later: Tally) -> None:
-        """Count what another tally has counted."""
-        self.total += later.total
-        self.seconds.extend(later.seconds)
-        self.recovered += later.recovered
-        self.failures.update(later.failures)
-        self.failed_attempts.update(later.failed_attempts)
-        self.usage.sums.update(later.usage.sums)
-        self.usage.reporting.update(later.usage.reporting)
 
     def _add_attempts(self, output: SystemOutputs) -> None:
         if is_from_cache(output):
@@ -356,26 +387,9 @@ def _memory() -> int:
 
 
 def _version(package: str) -> str:
-    name = package.replace("-", "_")
-    if name in _installed():
-        return _installed()[name]
     from importlib.metadata import PackageNotFoundError, version
 
     try:
         return version(package)
     except PackageNotFoundError:
         return "not installed"
-
-
-@cache
-def _installed() -> dict[str, str]:
-    """Return the versions of the packages that pip installed, by the names of their folders.
-
-    importlib.metadata says the same, but takes 20 ms to import and parses a file for each package.
-    """
-    versions: dict[str, str] = {}
-    for folder in filter(os.path.isdir, sys.path):
-        for path in Path(folder).glob("*.dist-info"):
-            name, _, number = path.stem.partition("-")
-            versions.setdefault(name, number)
-    return versions

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from ..errors import DataError, PlanError
 from .calls.policy import PASSING, CallPolicy
@@ -103,7 +103,7 @@ class Setting(NamedTuple):
     is_path: bool = False  # relative to the plan file that names it
     policy: str = ""  # the field of CallPolicy that it sets
     shared: bool = False  # also a flag of `auepora score`
-    calls: bool = False  # about calls: also a flag of commands whose metrics may ask a model
+    calls: bool = False  # about calls: also a flag of commands that may ask a judge
     experiment: Literal["", "variant", "all"] = ""  # where an experiment file may have it
     value_types: tuple[str, ...] = ("string",)  # JSON types of the values of a mapping
     name: str = ""
@@ -241,7 +241,6 @@ class RunSettings:
         marks="stored",
         default="",
         experiment="variant",
-        calls=True,
     )
     concurrency: int = _setting(
         "concurrent calls (default: 1)",
@@ -269,11 +268,10 @@ class RunSettings:
     )
     retry_failed: bool = _setting("with --resume: retry every failed sample", default=False, in_plan=False)
     cache: str | None = _setting(
-        "folder of cached answers and model scores: reuse those of earlier runs and add the new ones",
+        "folder of cached answers: reuse those of earlier runs and add the new ones",
         "DIR",
         marks="is_path",
         experiment="all",
-        calls=True,
     )
 
     retries: int | None = _call_setting(
@@ -300,7 +298,15 @@ class RunSettings:
     breaker: int | None = _call_setting(
         "stop after N consecutive failed samples", "N", number=COUNT, policy="breaker_after"
     )
-    address: str | None = _call_setting("address of the Ray cluster (auto, ray://host:10001)", "HOST")
+    keep_going: bool | None = _call_setting(
+        "do not stop after the first 20 samples if none was answered and all failed alike",
+        policy="keep_going",
+        calls=False,
+        experiment="",
+    )
+    address: str | None = _call_setting(
+        "address of the Ray cluster (auto, ray://host:10001)", "HOST", calls=False
+    )
 
     # Settings of this group are the options that an endpoint system is loaded with.
     # Stored is the name of the variable, never the key.
@@ -333,7 +339,7 @@ class RunSettings:
     alpha: float | None = _stopping_setting("significance level (default: 0.05)", number=SHARE)
 
     judge: str | None = _judge_setting(
-        "judge of the judged metrics: URL#model, support:NAME, MODULE:ATTR, jury:[A,B] or cascade:[A,B]",
+        "judge of the judged metrics: URL#model, support:NAME, MODULE:ATTR or jury:[A,B]",
         "NAME",
         marks="everyday",
     )
@@ -362,10 +368,6 @@ class RunSettings:
 
     spans: str | None = _telemetry_setting(
         "write the spans of the run to this file (OTLP JSON lines) or send them to this URL (OTLP/HTTP)",
-        "FILE|URL",
-    )
-    events: str | None = _telemetry_setting(
-        "write the scores as events to this file (OTLP JSON lines) or send them to this URL (OTLP/HTTP)",
         "FILE|URL",
     )
     spans_content: bool = _telemetry_setting(
@@ -511,24 +513,26 @@ def column_names(text: str | None) -> dict[str, str] | None:
     return {field_name.strip(): column.strip() for field_name, _, column in pairs}
 
 
-# How a plan file writes a value, by the first of these types that an annotation names.
-_KINDS: dict[str, PlanKind] = {
-    "list": "names",
-    "bool": "switch",
-    "int": "whole number",
-    "float": "number",
-    "dict": "mapping",
-    "str": "text",
+# How a plan file writes a value, by the first of these types that a setting may have.
+_KINDS: dict[type, PlanKind] = {
+    list: "names",
+    bool: "switch",
+    int: "whole number",
+    float: "number",
+    dict: "mapping",
+    str: "text",
 }
 
 
 def _described() -> dict[str, Setting]:
     described = {}
+    hints = get_type_hints(RunSettings)
     for one in fields(RunSettings):
         facts = one.metadata.get("setting")
         if facts is not None:
-            # The text of the annotation: to evaluate all of them takes 3 ms at the start of each command.
-            kind = next(kind for name, kind in _KINDS.items() if name in str(one.type))
+            hint = hints[one.name]
+            types = {get_origin(part) or part for part in get_args(hint) or (hint,)}
+            kind = next(kind for type_, kind in _KINDS.items() if type_ in types)
             described[one.name] = facts._replace(name=one.name, kind=kind)
     return described
 

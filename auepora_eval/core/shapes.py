@@ -8,13 +8,16 @@ another name than ours is listed in `extra["read_as"]`, and a run reports it onc
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any
 
 from ..errors import ArgumentError, wrong_type
 from .types import (
+    ANSWER_MISSING,
     DOCUMENTS_MISSING,
     Document,
     Response,
@@ -56,17 +59,50 @@ _HIT_FORMS = (
 _MAX_DEPTH = 5
 # An id of this length with a space in it may be a title; longer, or with the end of a sentence, it is a text.
 _LONGEST_TITLE, _SHORTEST_SENTENCE = 120, 40
+_MOST_YIELDED = 100_000  # documents of a generator, which may have no end
 
 
 def as_outputs(raw: Any) -> SystemOutputs:
     """Return SystemOutputs from the forms that a system may return (see `as_system`)."""
     if isinstance(raw, SystemOutputs):
-        return raw
+        if isinstance(raw.retrieved, Sequence):
+            return raw
+        return replace(raw, retrieved=as_hits(raw.retrieved))
     readings: list[str] = []
     output = _read(raw, readings)
     if readings:
         output.extra[READ_AS] = list(dict.fromkeys(readings))
     return output
+
+
+async def with_listed_documents(raw: Any) -> Any:
+    """Return what a system returned, with the documents of an asynchronous generator in a list."""
+    if type(raw) is tuple:
+        return tuple([await _listed(part) for part in raw])
+    if type(raw) is dict:
+        return {name: await _listed(part) for name, part in raw.items()}
+    return raw
+
+
+async def _listed(part: Any) -> Any:
+    if not isinstance(part, AsyncIterator):
+        return part
+    items: list[Any] = []
+    async for item in part:
+        items.append(item)
+        if len(items) > _MOST_YIELDED:
+            break
+    return _all_yielded(items)
+
+
+def _all_yielded(documents: Iterable[Any]) -> list[Any]:
+    """Return the documents of a generator; ArgumentError beyond a number that means it has no end."""
+    items = list(islice(documents, _MOST_YIELDED + 1))
+    if len(items) > _MOST_YIELDED:
+        raise ArgumentError(
+            f"retrieved has more than {_MOST_YIELDED:,} documents. Does its generator end? Stop at top_k."
+        )
+    return items
 
 
 def _read(raw: Any, readings: list[str]) -> SystemOutputs:
@@ -81,7 +117,7 @@ def _read(raw: Any, readings: list[str]) -> SystemOutputs:
         return SystemOutputs(as_hits(documents, readings), as_answer(answer))
     if isinstance(raw, list):
         readings.append("a list as the retrieved documents")
-        return SystemOutputs(as_hits(raw, readings), Response(""))
+        return SystemOutputs(as_hits(raw, readings), Response(""), extra={ANSWER_MISSING: True})
     if callable(getattr(raw, "keys", None)) and hasattr(raw, "__getitem__"):  # a dict, a Prediction of DSPy
         return _from_fields(raw, {name: raw[name] for name in raw.keys()}, readings, is_dict=True)  # noqa: SIM118
     names = (*_ANSWER_NAMES, *_MESSAGE_NAMES, *_DOCUMENT_NAMES)
@@ -104,6 +140,8 @@ def _from_fields(raw: Any, fields: Mapping[str, Any], readings: list[str], *, is
         extra |= {str(name): value for name, value in fields.items() if name not in used}
     if documents_name is None:
         extra[DOCUMENTS_MISSING] = True
+    if answer is None:
+        extra[ANSWER_MISSING] = True
     hits = [] if documents_name is None else _hits_of_field(documents_name, fields[documents_name], readings)
     return SystemOutputs(hits, answer or Response(""), dict(fields.get("timings") or {}), extra)
 
@@ -208,7 +246,9 @@ def as_hits(
     """Return retrieved documents from a list of ids, texts, pairs, dicts or documents of other tools."""
     if isinstance(raw, str | bytes | dict) or not hasattr(raw, "__iter__"):
         raise wrong_type("retrieved", "a list of documents", raw)
-    items = list(raw)
+    if isinstance(raw, set | frozenset):
+        raise wrong_type("retrieved", "a list of documents, the best first, as a set has no order", raw)
+    items = list(raw) if hasattr(raw, "__len__") else _all_yielded(raw)
     if items and all(isinstance(item, str) for item in items) and (are_texts or look_like_texts)(items):
         if readings is not None:
             readings.append("a list of strings as texts, with ids made from them")

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import sys
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum, auto
 from importlib import import_module
 from itertools import islice
 from numbers import Integral
 from operator import gt
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from ..errors import MissingDependencyError, ScoringError, StorageError, check_type, wrong_type
-from .display import bounds_text, interval_text, value_text
+from .display import bounds_text, failures_text, interval_text, value_text
 from .table import Table
+from .verdict import Stopping
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,6 +75,17 @@ def known_score(hit: RetrievedDocument) -> float | None:
     return None if hit.doc.metadata and hit.doc.metadata.get("score_missing") is True else hit.score
 
 
+def in_single(scores: Iterable[float]) -> array[float]:
+    """Return scores in 32 bits, as trec_eval holds them: a difference beyond those is a tie."""
+    return array("f", scores)
+
+
+def falls(scores: Iterable[float]) -> bool:
+    """Return whether each score is lower than the one before it, as trec_eval compares them."""
+    singles = in_single(scores)
+    return all(map(gt, singles, islice(singles, 1, None)))
+
+
 class RankedIds(Sequence[RetrievedDocument]):
     """Retrieved documents that are only ids with scores, in the order of their ranks.
 
@@ -90,12 +103,13 @@ class RankedIds(Sequence[RetrievedDocument]):
     @classmethod
     def by_score(cls, doc_ids: list[str], scores: list[float]) -> RankedIds:
         """Order documents as trec_eval: by score, and by id in descending order where scores are equal."""
-        is_ordered = all(map(gt, scores, islice(scores, 1, None)))
-        if is_ordered and not (scores and math.isnan(scores[-1])):  # as nearly always; NaN is never greater
+        if falls(scores) and not (
+            scores and math.isnan(scores[-1])
+        ):  # as nearly always; NaN is never greater
             return cls(doc_ids, scores)
-        known = (-sys.float_info.max if math.isnan(score) else score for score in scores)
-        pairs = sorted(zip(known, doc_ids, strict=True), reverse=True)
-        return cls([doc_id for _, doc_id in pairs], [score for score, _ in pairs])
+        known = [-sys.float_info.max if math.isnan(score) else score for score in scores]
+        hits = sorted(zip(in_single(known), doc_ids, known, strict=True), reverse=True)
+        return cls([doc_id for _, doc_id, _ in hits], [score for _, _, score in hits])
 
     def __len__(self) -> int:
         return len(self.doc_ids)
@@ -136,14 +150,15 @@ def gold_documents(sample: EvaluationSample) -> list[Document]:
     return [
         doc
         for doc in sample.relevant_docs or ()
-        if not isinstance(grade := doc.metadata.get("relevance", 1), (int, float)) or grade > 0
+        # A grade that is not given, or NaN, is not 0.
+        if not (isinstance(grade := doc.metadata.get("relevance"), (int, float)) and grade <= 0)
     ]
 
 
 def unscored(doc: Document, rank: int) -> RetrievedDocument:
     """Return a hit without a score of the system: a mark in its metadata says so (`known_score`)."""
     marked = Document(doc.doc_id, doc.text, {**doc.metadata, "score_missing": True})
-    return RetrievedDocument(marked, 1 / rank, rank)
+    return RetrievedDocument(marked, 1 / max(rank, 1), rank)  # some tools count ranks from 0
 
 
 @dataclass
@@ -251,6 +266,10 @@ class Failure:
     type: str
     message: str
     seconds: float | None = None
+    traceback: str = ""  # the last lines of the user's own files, if there are some
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" if self.message else self.type
 
 
 @dataclass
@@ -265,7 +284,10 @@ class SystemOutputs:
     error: Failure | None = None
 
 
-DOCUMENTS_MISSING = "documents_missing"
+# Marks in `extra`: what an output does not say, which is not the same as an empty list or an empty answer.
+DOCUMENTS_MISSING, ANSWER_MISSING = "documents_missing", "answer_missing"
+DOCUMENTS_GIVEN = "documents_given"  # in `extra`, set by the run: the system got its sample's own documents
+CONTEXTS_AS_RETRIEVED = "contexts_as_retrieved"  # in `extra`: the documents are the dataset's own
 END_TO_END = "end_to_end"
 TIMES_LEFT_OUT = "times_left_out"  # in `extra`: reported timings that cannot be times, by name
 LONGEST_TIME = 1e9  # seconds; a call that is said to take more than thirty years was not measured
@@ -307,14 +329,18 @@ def names_documents(output: SystemOutputs) -> bool:
     return output.extra.get(DOCUMENTS_MISSING) is not True
 
 
+def names_answer(output: SystemOutputs) -> bool:
+    """Whether the output has an answer, even an empty one; `extra` marks those that only retrieve."""
+    return output.extra.get(ANSWER_MISSING) is not True
+
+
 @dataclass(frozen=True, slots=True)
 class SampleScore:
     """A metric's score of one sample.
 
     `value` is None if nothing was measured and `reason` says why: the metric does not apply to the sample
     (skipped), or the system or the scoring failed (`failed`). `parts` are the sample's sufficient statistics
-    for metrics that are not a mean. `usage` is what a metric that asks a model spent on the score, for the
-    budgets: `input_tokens`, `output_tokens`, `total_tokens`.
+    for metrics that are not a mean.
     """
 
     value: float | None
@@ -322,7 +348,6 @@ class SampleScore:
     parts: tuple[float, ...] = ()
     sample_id: str = ""
     failed: bool = False
-    usage: Mapping[str, float] | None = None
 
 
 NOT_ESTIMABLE = "not estimable"  # the method of an interval that the data cannot give
@@ -343,6 +368,11 @@ class Coverage:
     def as_details(self) -> dict[str, int]:
         """Return the counts as the details of a result have them."""
         return dict(zip(COUNTS, (self.total, self.scored, self.skipped, self.failed), strict=True))
+
+    @property
+    def concerned(self) -> int:
+        """How many samples the metric is about, failed ones included."""
+        return self.scored + self.failed
 
     @property
     def share(self) -> float:
@@ -413,6 +443,13 @@ class MetricResult:
         return self._pair("bounds")
 
     @property
+    def is_share(self) -> bool:
+        """Whether the values of the metric lie between 0 and 1; without bounds its value decides."""
+        low, high = self.bounds or (0.0, 1.0)
+        in_range = not math.isfinite(self.value) or 0 <= self.value <= 1
+        return in_range and not self.unit and low is not None and low >= 0 and high is not None and high <= 1
+
+    @property
     def higher_is_better(self) -> bool:
         """False for times, costs and error rates."""
         return self.details.get("higher_is_better", True) is not False
@@ -473,8 +510,6 @@ def result_cells(result: MetricResult) -> tuple[str, ...]:
 
 def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
     """Return the table of results, grouped by target; metrics where lower is better have an arrow."""
-    from ..stats.intervals import TOO_NARROW
-
     # The last column, the range with failures scored, is empty unless something failed.
     width = len(RESULT_HEADINGS) - (not any(result.coverage.failed for result in results))
     rows: list[Sequence[str]] = []
@@ -483,21 +518,29 @@ def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
             rows.append([result.target.name])
         arrow = "" if result.higher_is_better else " ↓"
         rows.append([f"{result.name}{arrow}", *result_cells(result)[2:width]])
+    notes = result_notes(results, results)
+    return Table(RESULT_HEADINGS[1:width], rows, title, notes, numeric=range(1, len(RESULT_HEADINGS)))
+
+
+def result_notes(results: Sequence[MetricResult], shown: Sequence[MetricResult]) -> list[str]:
+    """Return what was not measured or is suspect, and what a reader of the shown values has to know."""
+    from ..stats.intervals import TOO_NARROW
+
     reasons: dict[str, list[str]] = {}
     for result in results:
         if result.not_measured:
             reasons.setdefault(result.not_measured, []).append(result.name)
     notes = [f"Not measured ({reason}): {', '.join(names)}" for reason, names in reasons.items()]
     notes += dict.fromkeys(note for result in results for note in result.notes)
-    if narrow := [result.name for result in results if TOO_NARROW in result.interval_method]:
+    if narrow := [result.name for result in shown if TOO_NARROW in result.interval_method]:
         about = "Fewer than 50 samples: if a label is rare, intervals are too narrow"
         notes.append(f"{about} ({', '.join(narrow)})")
-    for result in results:
+    for result in shown:
         # Most metrics are shares. One that is not, such as BLEU, says so.
         low, high = result.bounds or (None, None)
         if low is not None and high is not None and high != 1:
             notes.append(f"{result.name} has a scale of {low:g} to {high:g}.")
-    return Table(RESULT_HEADINGS[1:width], rows, title, notes, numeric=range(1, len(RESULT_HEADINGS)))
+    return notes
 
 
 def frame_of(records: list[dict[str, object]]) -> Any:
@@ -536,6 +579,8 @@ class EvaluationRun:
     resource_usage: dict[str, Any] | None = None  # of the system's calls; None if it was not called
     snapshot: dict[str, str] = field(default_factory=dict)  # version and manifest of the dataset, if known
     stopping: Stopping | None = None  # of a run that stops early once its verdict is clear
+    sample_count: int = 0  # this and `failed`, by sample, are also known of a run that is on the disk
+    failed: dict[str, Failure] = field(default_factory=dict, repr=False)
 
     def result(self, name: str) -> MetricResult:
         """Return the result of one metric, by its name."""
@@ -557,10 +602,29 @@ class EvaluationRun:
 
     def table(self) -> Table:
         """Return the table of results, with what was run as its title."""
-        count = len(self.samples) or max((result.coverage.total for result in self.results), default=0)
+        count = self._size()
         samples = "1 sample" if count == 1 else f"{count:,} samples"
         title = f"{self.system_name} on {self.dataset_name}: {samples}, top_k {self.top_k}"
-        return results_table(self.results, title)
+        table = results_table(self.results, title)
+        failures = self.failures_in_words()
+        return replace(table, notes=[failures, *table.notes]) if failures else table
+
+    def _size(self) -> int:
+        totals = (result.coverage.total for result in self.results)
+        return len(self.samples) or self.sample_count or max(totals, default=0)
+
+    def failures(self) -> list[dict[str, object]]:
+        """Return a dict per call that failed: sample_id, type, message, seconds, traceback (your lines)."""
+        return [{"sample_id": name, **asdict(one)} for name, one in self.failed_calls().items()]
+
+    def failed_calls(self) -> dict[str, Failure]:
+        """Return why calls failed, by sample."""
+        pairs = zip(self.samples, self.outputs, strict=False)
+        return {sample.sample_id: out.error for sample, out in pairs if out.error is not None} or self.failed
+
+    def failures_in_words(self) -> str:
+        """Return how many calls failed, and the most common reasons; "" if none failed."""
+        return failures_text(map(str, self.failed_calls().values()), self._size())
 
     def to_records(self) -> list[dict[str, object]]:
         """Return one dict per sample: its id, query, answer, error, and its score on each metric.
@@ -595,66 +659,6 @@ class EvaluationRun:
         storage = import_module("auepora_eval.runs.store.storage").EvaluationResultsStorage(folder)
         path: Path = storage.save_run(self, force=force)
         return path
-
-
-# How a run ended that was to stop as soon as its verdict is clear.
-
-GoalKind = Literal["at least", "at most", "better", "no worse"]
-# "yes" and "no" answer a limit; the other words are those of Verdict, spelled out for the reader of files.
-GoalVerdict = Literal["yes", "no", "better", "worse", "no worse", "inconclusive"]
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What is to become clear of a metric: its value against a limit, or its change from a baseline's.
-
-    `limit` is the value of "at least" and "at most", and the margin of "no worse"; "better" has 0.
-    """
-
-    metric: str
-    kind: GoalKind
-    limit: float = 0.0
-
-    @property
-    def is_of_baseline(self) -> bool:
-        return self.kind in ("better", "no worse")
-
-
-@dataclass(frozen=True)
-class GoalOutcome:
-    """What became clear. `value` is the metric's, or the candidate's less the baseline's where it is of one.
-
-    The interval holds at whatever moment the run stopped, for all goals together; failed answers are in it as
-    the lowest and as the highest that they could have been. `value`, None if nothing was scored, is without.
-    """
-
-    metric: str
-    kind: GoalKind
-    limit: float
-    verdict: GoalVerdict
-    value: float | None
-    interval: tuple[float, float]
-    scored: int
-    failed: int
-
-
-@dataclass(frozen=True)
-class Stopping:
-    """What the run was to find out, on how many samples it stands, and whether it stopped before the last."""
-
-    stopped_early: bool
-    samples_used: int
-    samples_in_dataset: int
-    dataset_sha256: str  # of the whole dataset; the run has only the samples that it used
-    largest_cluster: int
-    alpha: float
-    seed: int
-    goals: list[GoalOutcome]
-    baseline_id: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.largest_cluster < 1 or not 0 <= self.samples_used <= self.samples_in_dataset:
-            raise ValueError("a run uses no more samples than there are, and a cluster has at least one")
 
 
 # The targets that a user names, beside the ten.

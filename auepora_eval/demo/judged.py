@@ -11,7 +11,7 @@ from ..judges.asking import verdicts_on
 from ..judges.judge import Judge, Judging
 from ..judges.local_model import NAME, local_model
 from ..judges.names import JudgeOptions, judge_named
-from ..judges.question import Question, Verdict, kind_named
+from ..judges.question import Judgement, Question, kind_named
 from ..judges.trust.calibration import FEWEST_LABELS, JudgeCalibration, calibrate
 from .world import altered_claims
 
@@ -25,7 +25,7 @@ class JudgedClaims:
 
     model: str
     supported: list[bool]
-    verdicts: list[Verdict]
+    verdicts: list[Judgement]
     calibration: JudgeCalibration | None
     seconds: float
 

@@ -4,8 +4,8 @@
     hybrid   BM25 and static embeddings (wordllama, extra `embeddings`), answers by the type of the question
     bigram   BM25 over words and word pairs with the same answers, if no embeddings are installed
 
-A sample that brings its own closed context (`metadata["closed_context"]`) is answered from that alone: so
-that noise and counterfactual documents reach the system as they are labelled.
+A sample that brings its own documents (`metadata["closed_context"]`) is answered from them alone, as by any
+pair of a retriever and a generator: noise and counterfactual documents reach the system as they are labelled.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.distance import OSA
 
-from ..core.rag_interface import Generator, RAGSystem
-from ..core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from ..core.rag_interface import Generator, Retriever, SimpleRAGSystem
+from ..core.types import Document, Response, RetrievedDocument
 from ..errors import MissingDependencyError
 from ..models.embeddings import embedder
 from ..text.bm25 import bm25_index
@@ -40,34 +39,28 @@ Vector = Callable[[str], "Scores"]
 _DENSE_WEIGHT = 0.8  # of the embeddings beside BM25, each scaled to 0-1; chosen on the tuning half
 
 
-class DemoSystem(RAGSystem):
-    """Ranks the corpus, or a sample's closed context, and answers from the best documents."""
+class DemoSystem(SimpleRAGSystem):
+    """Ranks the corpus and answers from the best documents."""
 
     def __init__(self, name: str, ranker: Ranker, answerer: Generator) -> None:
+        super().__init__(CorpusRetriever(ranker), answerer)
         self.name = name
-        self._ranker = ranker
-        self._corpus: Sequence[Document] = demo_corpus()
-        self._rank_corpus = ranker(self._corpus)
-        self._answerer = answerer
 
-    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
-        start = perf_counter()
-        retrieved = self._retrieve(sample, top_k)
-        ranked = perf_counter()
-        response = self._answerer.generate(sample.query, [hit.doc for hit in retrieved])
-        done = perf_counter()
-        timings = {"retrieval": ranked - start, "generation": done - ranked, "end_to_end": done - start}
-        return SystemOutputs(retrieved, response, timings)
 
-    def _retrieve(self, sample: EvaluationSample, top_k: int) -> list[RetrievedDocument]:
-        documents, rank = self._corpus, self._rank_corpus
-        if sample.metadata.get("closed_context") and sample.candidate_docs:
-            documents = sample.candidate_docs
-            rank = self._ranker(documents)
-        scores = rank(sample.query)
-        best = sorted(range(len(documents)), key=lambda place: (-scores[place], documents[place].doc_id))
+class CorpusRetriever(Retriever):
+    """Ranks the documents of the corpus."""
+
+    def __init__(self, ranker: Ranker) -> None:
+        self._corpus = demo_corpus()
+        self._rank = ranker(self._corpus)
+
+    def retrieve(self, query: str, *, top_k: int = 5) -> list[RetrievedDocument]:
+        scores = self._rank(query)
+        best = sorted(
+            range(len(self._corpus)), key=lambda place: (-scores[place], self._corpus[place].doc_id)
+        )
         return [
-            RetrievedDocument(documents[place], float(scores[place]), rank)
+            RetrievedDocument(self._corpus[place], float(scores[place]), rank)
             for rank, place in enumerate(best[:top_k], start=1)
         ]
 

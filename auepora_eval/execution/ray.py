@@ -26,7 +26,7 @@ from time import perf_counter
 from typing import Any, TypeVar, cast
 
 from ..core.calls.executor import Executor, is_async, through_a_window
-from ..errors import MissingDependencyError, PlanError, RunStoppedError, WorkerLostError
+from ..errors import MissingDependencyError, PlanError, RunStoppedError, WorkerLostError, install_command
 from .local import EXECUTORS, AsyncExecutor, ThreadExecutor, positive
 from .processes import RemoteCalls
 
@@ -91,9 +91,7 @@ def connected(address: str | None, processors: int) -> Any:
         if loaded is None or not loaded.is_initialized():
             in_a_thread(lambda: _initialise(options))
     except ImportError as error:
-        raise MissingDependencyError(
-            "the executor `ray` needs Ray: pip install 'auepora-eval[ray]'."
-        ) from error
+        raise MissingDependencyError(f"the executor `ray` needs Ray: {install_command('ray')}.") from error
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         raise PlanError(
             f"the Ray cluster {address or 'of this machine'} cannot be reached: {error}. "

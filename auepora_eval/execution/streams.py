@@ -81,13 +81,4 @@ def stdout_for_results() -> Iterator[None]:
             stack.callback(os.close, kept)
             stack.callback(os.dup2, kept, 1)
             os.dup2(2, 1)
-            stack.callback(_flush_c_streams)
         yield
-
-
-def _flush_c_streams() -> None:
-    # A library in C buffers what it prints, and would write it at the end of the process, behind the results.
-    import ctypes
-
-    with suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).fflush(None)

@@ -12,7 +12,7 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +23,7 @@ import msgspec
 from ..core.rag_interface import ContextsAsRetrieved, RAGSystemProtocol, as_system, required_prompt
 from ..core.settings import is_endpoint
 from ..core.types import (
+    CONTEXTS_AS_RETRIEVED,
     DOCUMENTS_MISSING,
     Document,
     EvaluationSample,
@@ -35,9 +36,6 @@ from ..errors import DataError, did_you_mean
 from ..models.chat import ChatModel, Prompt, as_material, fence_of, load_prompt, read_prompt, split_endpoint
 from ..models.http import BadReplyError, Endpoint
 from ..models.keys import Secret, headers_from_environment, key_from_environment
-
-# The option of any system that has the contexts of its samples count as retrieved.
-CONTEXTS_AS_RETRIEVED = "contexts_as_retrieved"
 
 
 class NamedSystem:
@@ -275,11 +273,14 @@ class ChatSystem:
         """Close the connections that are kept."""
         self._model.close()
 
-    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+    def run(
+        self, sample: EvaluationSample, *, top_k: int = 5, documents: Sequence[Document] | None = None
+    ) -> SystemOutputs:
         """Return the answer of the model."""
         # A prompt without the material does not show the model the documents.
         shows_documents = sample.candidate_docs is not None and _MATERIAL in self._prompt.user
-        documents = (sample.candidate_docs or [])[:top_k] if shows_documents else []
+        candidates = (sample.candidate_docs or [])[:top_k] if documents is None else documents
+        documents = candidates if shows_documents else []
         passages = [{"id": doc.doc_id, "text": doc.text} for doc in documents]
         material = as_material({"question": sample.query, **({"passages": passages} if passages else {})})
         values = {"fence": fence_of(material), "material": material}
@@ -363,7 +364,13 @@ class HttpSystem:
         """Close the connections that are kept."""
         self._endpoint.close()
 
-    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+    def takes_documents(self, sample: EvaluationSample) -> bool:
+        """Return whether the server gets a sample's own documents: they are in the prompt of its record."""
+        return bool(self._fields.prompt)
+
+    def run(
+        self, sample: EvaluationSample, *, top_k: int = 5, documents: Sequence[Document] | None = None
+    ) -> SystemOutputs:
         """Return the reply of the server."""
         request: dict[str, Any] = {}
         _put(request, self._fields.query, sample.query)

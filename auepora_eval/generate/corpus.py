@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from ..errors import DataError, MissingDependencyError
+from ..errors import DataError, MissingDependencyError, install_command
 
 # Limits for files that were named by mistake or made to exhaust the memory.
 MAX_FILE_BYTES = 64_000_000
@@ -245,7 +245,7 @@ def pdf_text(path: Path, where: str) -> Text:
     try:
         pypdf: Any = import_module("pypdf")
     except ImportError as error:
-        raise MissingDependencyError("needs pypdf: pip install 'auepora-eval[pdf]'") from error
+        raise MissingDependencyError(f"needs pypdf: {install_command('pdf')}") from error
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it reports every oddity of a file
     try:
         reader = pypdf.PdfReader(path)

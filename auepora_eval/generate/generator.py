@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -18,178 +18,75 @@ from random import Random
 
 from ..core.dataset import canonical_json
 from ..errors import UnknownNameError
-from ..text.tokens import words
-from .checks import Candidate, Checker, is_plain
-from .clauses import clause
 from .corpus import Corpus
-from .english import LEANING, POINTING, STOP
-from .passages import CutDocument, Sentence, cut, tidy
-from .questions import questions_by_rule
-from .tasks import NAMESPACE, VARIANTS, Record, Shown, Task, TaskBuilder, corpus_record, raw_record
-
-# Tasks whose answer is sentences of the text: extractive summaries, and statements to cite.
-
-
-SUMMARY_SENTENCES = 3
-SUMMARY_PASSAGES = 4
-CITED_PASSAGES = 4
-# The least share of the characters that must be plain statements: less is a table, a list or a dialogue.
-_MOSTLY = 0.6
-# A passage with this share of the content words of a statement may support it, too.
-_SAYS_THE_SAME = 0.85
-
-
-def summary(document: CutDocument, chance: Random) -> Task | str:
-    """Return a summary in sentences of the text, the first and the two most central, or a reason.
-
-    For a long document it covers four consecutive passages.
-    """
-    chunks = document.chunks
-    begin = chance.randrange(len(chunks) - SUMMARY_PASSAGES + 1) if len(chunks) > SUMMARY_PASSAGES else 0
-    part = chunks[begin : begin + SUMMARY_PASSAGES]
-    text = document.source.text
-    sentences = [
-        sentence
-        for sentence in document.outline.sentences
-        if part[0].start <= sentence.start and sentence.end <= part[-1].end and _is_statement(text, sentence)
-    ]
-    prose_length = sum(sentence.end - sentence.start for sentence in sentences)
-    if len(sentences) < SUMMARY_SENTENCES + 2 or prose_length < _MOSTLY * (part[-1].end - part[0].start):
-        return "summary: not enough plain prose"
-    chosen = _central(text, sentences)
-    if len(chosen) < 2:
-        return "summary: too few sentences that stand alone"
-    whole = len(part) == len(chunks)
-    return Task(
-        "summaries",
-        "summary",
-        _instruction(document, sentences[0], len(chosen), whole=whole),
-        " ".join(text[sentence.start : sentence.end] for sentence in chosen),
-        document.source,
-        tuple(Shown(chunk) for chunk in part),
-        tuple(chunk.id for chunk in part),
-        {"scenario": "base", "answerable": True, "query_type": "summary"},
-        spans=tuple((sentence.start, sentence.end) for sentence in chosen),
-        checks={"sentences_exact": True},
-        closed=not whole,
-    )
-
-
-def _instruction(document: CutDocument, first: Sentence, count: int, *, whole: bool) -> str:
-    title = tidy(document.source.title)
-    named = f'"{title}"' if title else f'the document "{document.source.name}"'
-    length = "three sentences" if count == SUMMARY_SENTENCES else "two sentences"
-    if whole:
-        return f"Summarise {named} in {length}."
-    begins = " ".join(tidy(document.source.text[first.start : first.end]).split()[:8])
-    return f'Summarise the part of {named} that begins with "{begins}" in {length}.'
-
-
-def _is_statement(text: str, sentence: Sentence) -> bool:
-    piece = text[sentence.start : sentence.end]
-    return (
-        not sentence.is_item
-        and piece.endswith((".", '."', ".”"))
-        and 4 <= len(piece.split()) <= 45
-        and is_plain(piece)
-        and (piece[:1].isupper() or text[:5000].islower())
-    )
-
-
-def _central(text: str, sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Return the first self-contained sentence and those most similar to all others, in text order."""
-    bags = [
-        Counter(word for word in words(text[each.start : each.end], stemmed=True) if word not in STOP)
-        for each in sentences
-    ]
-    found_in = Counter(word for bag in bags for word in bag)
-    vectors = [
-        {word: n * math.log(1 + len(bags) / found_in[word]) for word, n in bag.items()} for bag in bags
-    ]
-    norms = [math.sqrt(sum(weight * weight for weight in vector.values())) or 1.0 for vector in vectors]
-    total: dict[str, float] = defaultdict(float)
-    for vector, norm in zip(vectors, norms, strict=True):
-        for word, weight in vector.items():
-            total[word] += weight / norm
-    centrality = [
-        sum(weight * total[word] for word, weight in vector.items()) / norm
-        for vector, norm in zip(vectors, norms, strict=True)
-    ]
-    openings = [words(text[each.start : each.end])[:3] for each in sentences]
-    # A sentence that opens with `however` or `this` needs the one before it.
-    alone = [
-        place
-        for place, opening in enumerate(openings)
-        if opening and opening[0] not in LEANING and not POINTING & set(opening)
-    ]
-    chosen = alone[:1]
-    for place in sorted(alone[1:], key=lambda number: (-centrality[number], number)):
-        repeats = any(len(bags[place] & bags[other]) > 0.6 * len(bags[place]) for other in chosen)
-        if not repeats:
-            chosen.append(place)
-        if len(chosen) == SUMMARY_SENTENCES:
-            break
-    return [sentences[place] for place in sorted(chosen)]
-
-
-def statements(document: CutDocument, corpus: TaskBuilder, chance: Random) -> Iterator[Task | str]:
-    """Yield statements to be repeated with the number of the passage that supports them."""
-    text = document.source.text
-    fitting = []
-    for sentence in document.outline.sentences:
-        piece = text[sentence.start : sentence.end]
-        main_clause = clause(piece) if _is_statement(text, sentence) else None
-        if main_clause is None or not corpus.vocabulary.has_name(main_clause.subject):
-            continue
-        tokens = words(piece)
-        if tokens[0] not in LEANING and not POINTING & set(tokens) and 7 <= len(tokens) <= 35:
-            fitting.append(sentence)
-    for sentence in chance.sample(fitting, len(fitting)):
-        yield _supported(document, sentence, corpus, chance)
-
-
-def _supported(document: CutDocument, sentence: Sentence, corpus: TaskBuilder, chance: Random) -> Task | str:
-    statement = document.source.text[sentence.start : sentence.end]
-    gold = document.chunks_with(sentence.start, sentence.end)
-    if not gold:
-        return "statement: no passage holds the whole sentence"
-    content = {word for word in words(statement, stemmed=True) if word not in STOP}
-    others = []
-    for chunk, score in corpus.search.ranked(statement, 20):
-        if chunk in gold:
-            continue
-        shared = len(content & set(words(chunk.text, stemmed=True)))
-        if statement in chunk.text or shared >= _SAYS_THE_SAME * len(content):
-            return "statement: supported elsewhere, too"
-        others.append(Shown(chunk, score))
-    shown = [Shown(gold[0]), *others[: CITED_PASSAGES - 1]]
-    if len(shown) < 2:
-        return "statement: no distractor"
-    shown = chance.sample(shown, len(shown))
-    number = next(place for place, each in enumerate(shown, start=1) if each.id == gold[0].id)
-    clean = tidy(statement)
-    return Task(
-        "citations",
-        "statement",
-        f"Which of the passages supports this statement? Repeat it with the passage's number: {clean}",
-        f"{clean} [{number}]",
-        document.source,
-        tuple(shown),
-        (gold[0].id,),
-        {"scenario": "base", "answerable": True, "query_type": "citation"},
-        span=(sentence.start, sentence.end),
-        checks={"span_exact": True, "supported_elsewhere": False},
-        closed=True,
-    )
-
-
-# The generator.
-
+from .extracts import statements, summary
+from .passages import DEPTH, Chunk, CutDocument, Hit, PassageSearch, cut
+from .questions import Facts, Question, questions
+from .records import NAMESPACE, Record, Task, corpus_record, raw_record
+from .variants import VARIANTS, Base
 
 TASKS = ("qa", "summaries", "citations")
+CONTEXT_PASSAGES = 4
+_QUERY_TYPES = {"number": "numeric", "date": "temporal"}
 
-_QUERY_TYPES = {"number": "numeric", "date": "temporal", "list": "list"}
-_TOO_MANY = "more than were asked for"
+
+class TaskBuilder:
+    """Gives questions their context and their variants, and counts all tasks for the report."""
+
+    def __init__(
+        self, documents: Sequence[CutDocument], variants: Sequence[str], variant_share: float, seed: int
+    ) -> None:
+        self.chunks = [chunk for document in documents for chunk in document.chunks]
+        self.search, self.facts = PassageSearch(self.chunks), Facts(documents)
+        self._document_count = len(documents)
+        self._variants, self._share, self._seed = variants, variant_share, seed
+        self.tasks: Counter[str] = Counter()
+        self.scenarios: Counter[str] = Counter()
+        self.questions = self._found_first = self._never_found = self._bases = 0
+
+    def context(self, question: str, gold: Sequence[Chunk]) -> tuple[tuple[Hit, ...], int | None]:
+        """Return what a retriever would find for a question, with a gold passage added if it is missing.
+
+        The second value is the rank of the first gold passage, or None if it is not found at all.
+        """
+        ranked = self.search.ranked(question)
+        rank = next((place for place, hit in enumerate(ranked, start=1) if hit[0] in gold), None)
+        self.questions += 1
+        self._found_first += rank == 1
+        self._never_found += rank is None
+        if rank is not None and rank <= CONTEXT_PASSAGES:
+            return tuple(ranked[:CONTEXT_PASSAGES]), rank
+        missing = (gold[0], None) if rank is None else ranked[rank - 1]
+        return (*ranked[: CONTEXT_PASSAGES - 1], missing), rank
+
+    def with_variants(self, task: Task, question: Question, document: CutDocument) -> Iterator[Task]:
+        """Yield a question and, if it is its turn, its variants: evenly spread, starting with the first."""
+        yield task
+        self._bases += 1
+        if math.ceil(self._bases * self._share) == math.ceil((self._bases - 1) * self._share):
+            return
+        base = Base(task, question, document, self.search, self.facts)
+        for kind in self._variants:
+            chance = Random(f"{self._seed} {kind} {task.task_id}")  # noqa: S311 - not a secret
+            yield from VARIANTS[kind](base, chance)
+
+    def count(self, task: Task) -> None:
+        """Count a task that is written."""
+        self.tasks[task.task_type] += 1
+        self.scenarios[str(task.labels["scenario"])] += 1
+
+    def report(self) -> Record:
+        """Return the counts that every report has."""
+        return {
+            "documents": self._document_count,
+            "passages": len(self.chunks),
+            "tasks": dict(sorted(self.tasks.items())),
+            "scenarios": dict(sorted(self.scenarios.items())),
+            "questions": self.questions,
+            "gold_first_share": self._found_first / self.questions if self.questions else None,
+            "gold_never_share": self._never_found / self.questions if self.questions else None,
+            "search_depth": DEPTH,
+        }
 
 
 @dataclass(frozen=True)
@@ -221,23 +118,16 @@ class Generation:
     def __init__(self, corpus: Corpus, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.corpus = corpus
-        self.documents = [
-            cut(document, tokens=self.settings.chunk_tokens, overlap=self.settings.overlap)
-            for document in corpus.documents
-        ]
+        size = {"tokens": self.settings.chunk_tokens, "overlap": self.settings.overlap}
+        self.documents = [cut(document, **size) for document in corpus.documents]
         self._builder = TaskBuilder(
             self.documents, self.settings.variants, self.settings.variant_share, self.settings.seed
         )
+        self._families: Counter[str] = Counter()
+        self._without_questions = 0
         texts = [[document.name, document.text] for document in corpus.documents]
         identity = canonical_json([asdict(self.settings), texts])
         self.run_id = str(uuid.uuid5(NAMESPACE, identity.decode("utf-8")))
-        self._restart()
-
-    def _restart(self) -> None:
-        self._builder.restart()
-        self._rejects: Counter[str] = Counter()
-        self._families: Counter[str] = Counter()
-        self._without_questions = 0
 
     def corpus_records(self) -> Iterator[Record]:
         """Yield the passages for the systems under test to index."""
@@ -245,80 +135,52 @@ class Generation:
 
     def records(self) -> Iterator[Record]:
         """Yield the raw records, document by document."""
-        self._restart()
-        checker = Checker(self.documents)
         for index, document in enumerate(self.documents):
-            for number, task in enumerate(self._tasks(document, checker)):
+            for number, task in enumerate(self._tasks(document)):
                 self._builder.count(task)
                 yield raw_record(task, run_id=self.run_id, document_index=index, task_index=number)
 
-    def _tasks(self, document: CutDocument, checker: Checker) -> Iterator[Task]:
-        wanted = self.settings.tasks
-        if "qa" in wanted:
-            yield from self._questions(document, checker)
-        if "summaries" in wanted:
-            yield from self._builder.made([summary(document, self._chance(document, "summary"))])
-        if "citations" in wanted:
-            results = statements(document, self._builder, self._chance(document, "statements"))
-            yield from islice(self._builder.made(results), max(1, self.settings.per_document // 4))
+    def _tasks(self, document: CutDocument) -> Iterator[Task]:
+        # One generator per document: a new document does not change the tasks of the others.
+        chance = Random(f"{self.settings.seed} {document.source.name}")  # noqa: S311 - not a secret
+        if "qa" in self.settings.tasks:
+            yield from self._questions(document, chance)
+        if "summaries" in self.settings.tasks:
+            yield from summary(document, chance)
+        if "citations" in self.settings.tasks:
+            limit = max(1, self.settings.per_document // 4)
+            yield from islice(statements(document, self._builder.search, chance), limit)
 
-    def _chance(self, document: CutDocument, what: str) -> Random:
-        # One generator per document and kind of task: a new document does not change the tasks of the others.
-        return Random(f"{self.settings.seed} {what} {document.source.name}")  # noqa: S311 - not a secret
-
-    def _questions(self, document: CutDocument, checker: Checker) -> Iterator[Task]:
-        accepted = 0
-        chance = self._chance(document, "questions")
-        for candidate in questions_by_rule(document, self._builder.vocabulary, chance):
-            is_enough = accepted == self.settings.per_document
-            reason = _TOO_MANY if is_enough else checker.rejection(candidate)
-            if reason:
-                self._rejects[reason] += 1
-                continue
-            checker.take(candidate)
-            accepted += 1
-            self._families[candidate.family] += 1
-            yield from self._builder.with_variants(self._question(document, candidate), candidate, document)
-        self._without_questions += not accepted
-
-    def _question(self, document: CutDocument, candidate: Candidate) -> Task:
-        gold = document.chunks_with(*candidate.evidence)
-        shown, rank = self._builder.context(candidate.question, gold)
-        return Task(
-            "qa",
-            candidate.family,
-            candidate.question,
-            candidate.answer,
-            document.source,
-            shown,
-            tuple(chunk.id for chunk in gold),
-            {
-                "scenario": "base",
-                "answerable": True,
-                "query_type": _QUERY_TYPES.get(candidate.kind, "factual"),
-            },
-            span=(candidate.start, candidate.end),
-            alternatives=candidate.alternatives,
-            checks={
-                "span_exact": True,
-                "answer_in_question": False,
-                "answered_elsewhere": False,
-                "bm25_rank": rank,
-            },
-        )
+    def _questions(self, document: CutDocument, chance: Random) -> Iterator[Task]:
+        candidates = list(questions(document, self._builder.facts))
+        self._without_questions += not candidates
+        for question in chance.sample(candidates, min(len(candidates), self.settings.per_document)):
+            self._families[question.kind] += 1
+            gold = document.chunks_with(*question.evidence)
+            context, rank = self._builder.context(question.text, gold)
+            query_type = _QUERY_TYPES.get(question.kind, "factual")
+            task = Task(
+                "qa",
+                question.kind,
+                question.text,
+                question.answer,
+                document.source,
+                context,
+                tuple(chunk.id for chunk in gold),
+                {"scenario": "base", "answerable": True, "query_type": query_type},
+                span=(question.start, question.end),
+                alternatives=question.alternatives,
+                checks={"bm25_rank": rank},
+            )
+            yield from self._builder.with_variants(task, question, document)
 
     def report(self) -> Record:
         """Return the counts, after all records were generated."""
-        questions, rejected = self._builder.questions, self._rejects.total()
-        judged = questions + rejected - self._rejects[_TOO_MANY]
         return {
             **self._builder.report(),
             "left_out": dict(Counter(left.reason for left in self.corpus.left_out).most_common()),
             "documents_without_questions": self._without_questions,
             "families": dict(self._families.most_common()),
-            "candidates": questions + rejected,
-            "accepted_share": questions / judged if judged else None,
-            "rejected": dict(self._rejects.most_common()),
             "seed": self.settings.seed,
             "run_id": self.run_id,
         }

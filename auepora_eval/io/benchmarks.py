@@ -1,14 +1,14 @@
 """`.benchmark.json`: how long operations took and what they used; Parquet and HDF5 likewise.
 
-In memory there is one form, a dict: `records` is a list of measurements, `baselines` has the expected values
-by operation, and whatever else a suite or a report has is beside them.
+In memory there is one form, a dict: `records` is a list of measurements, and what a suite, a report or a file
+of baselines has is beside them.
 """
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -16,7 +16,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from ..errors import DataError, MissingDependencyError
+from ..errors import DataError, MissingDependencyError, install_command
 from .files.atomic import write_bytes, written
 from .json.documents import read_content, read_document, write_document
 from .json.text import kind_of, parse_json
@@ -30,8 +30,7 @@ _HDF5_SUFFIXES = (".h5", ".hdf5")
 def load_benchmark(path: str | Path) -> Benchmark:
     """Return benchmark data from JSON, YAML, Parquet or HDF5; the content decides which.
 
-    A file that is one record or a list of them is read as `{"records": [...]}`, a file of baselines as
-    `{"baselines": {...}}`.
+    A file that is one record or a list of them is read as `{"records": [...]}`.
     """
     path = Path(path)
     with opened(path) as file:
@@ -55,9 +54,25 @@ def save_benchmark(data: Benchmark, path: str | Path, *, force: bool = False) ->
     elif suffix in _HDF5_SUFFIXES:
         write_hdf5(checked, path, force=force)
     else:
-        # Baselines alone are written as the file of baselines that other tools know.
-        alone = checked.keys() == {"baselines"} and _are_baselines(checked["baselines"])
-        write_document(checked["baselines"] if alone else checked, path, force=force)
+        write_document(checked, path, force=force)
+
+
+def benchmark_of_run(head: Mapping[str, Any], where: str) -> Benchmark:
+    """Return how long the calls of a run took and what they used, as a suite has it; times are in seconds."""
+    measured, summary = head.get("performance_metrics") or {}, head["summary"]
+    times = measured.get("latency_stats")  # in milliseconds
+    if times is None:
+        raise DataError(where, "no output has a time.", fix="Name a run that called a system.")
+    names = {"mean": "average_time", "p50": "median_time", "p95": "p95_time", "p99": "p99_time"}
+    return {
+        "query_processing": {
+            "total_queries": summary["total_queries"],
+            "failed_queries": summary["failed_queries"],
+            **{new: times[old] / 1000 for old, new in names.items()},
+        },
+        "resource_usage": measured.get("resource_usage") or {},
+        "summary": {"evaluation_id": head["evaluation_id"], "benchmark_timestamp": head["timestamp"]},
+    }
 
 
 def _checked(document: object, where: str) -> Benchmark:
@@ -66,21 +81,9 @@ def _checked(document: object, where: str) -> Benchmark:
     if isinstance(document, list):
         return {"records": document}
     data = cast("Benchmark", document)  # the schema allows nothing else
-    if _are_baselines(data):
-        return {"baselines": data}
     # A set of records may have an operation of its own, as a single record has.
     is_record = "operation" in data and "duration" in data
     return {"records": [data]} if is_record and not isinstance(data.get("records"), list) else data
-
-
-def _are_baselines(document: object) -> bool:
-    """Whether every value is an entry of a baseline; a document `{"baselines": ...}` is not."""
-    if not isinstance(document, dict) or not document:
-        return False
-    return all(
-        isinstance(entry, dict) and isinstance(entry.get("mean_duration"), int | float)
-        for entry in document.values()
-    )
 
 
 # Benchmark records as columns, and Parquet files of them.
@@ -89,7 +92,7 @@ def _are_baselines(document: object) -> bool:
 # hold everything as it is: a whole number among fractions, a null, a field that we do not know.
 
 Record = dict[str, object]
-Benchmark = dict[str, object]  # `records`, `baselines`, or what a suite or a report has
+Benchmark = dict[str, object]  # `records`, or what a suite, a report or a file of baselines has
 TEXTS = ("operation", "timestamp", "error_message")
 NUMBERS = ("duration", "memory_usage", "memory_delta", "cpu_percent")
 SUCCESS = "success"
@@ -241,6 +244,6 @@ def _h5py() -> ModuleType:
     try:
         import h5py
     except ImportError as error:
-        raise MissingDependencyError("HDF5 needs h5py: pip install 'auepora-eval[hdf5]'") from error
+        raise MissingDependencyError(f"HDF5 needs h5py: {install_command('hdf5')}") from error
     module: ModuleType = h5py
     return module

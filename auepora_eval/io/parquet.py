@@ -15,7 +15,7 @@ from typing import Any
 
 from ..core.dataset import EvaluationDataset, InMemoryDataset, checked_samples
 from ..core.types import Document
-from ..errors import DataError, MissingDependencyError
+from ..errors import DataError, MissingDependencyError, install_command
 from .files.atomic import written
 from .json.records import Record, document_record, read_sample, sample_record
 from .json.text import parse_json
@@ -206,5 +206,5 @@ def import_pyarrow() -> tuple[ModuleType, ModuleType]:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise MissingDependencyError("Parquet needs pyarrow: pip install 'auepora-eval[parquet]'") from error
+        raise MissingDependencyError(f"Parquet needs pyarrow: {install_command('parquet')}") from error
     return pyarrow, pyarrow.parquet

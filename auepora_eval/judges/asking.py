@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import msgspec
@@ -13,14 +13,14 @@ from ..core.calls.policy import PASSING, CallPolicy, Spent
 from ..core.plan import EvaluationPlan
 from ..core.runner import AueporaEvaluator
 from ..core.types import EvaluationSample, Response, SystemOutputs
-from ..errors import ScoringError
+from ..errors import AccessRefusedError, ScoringError, warn_user
 from .judge import Asked, Asker, Judge, Judging, PendingError, VerdictBook, as_judge
 from .metric import JudgedMetric
-from .question import Question, Verdict
+from .question import Judgement, Question
 
 _ASKED = "asked"  # in the metadata of a sample that carries a question
 _VERDICT = "verdict"  # in the `extra` of an output that carries a verdict
-OnVerdict = Callable[[Verdict], None]
+OnVerdict = Callable[[Judgement], None]
 
 
 class VerdictLog(Protocol):
@@ -29,7 +29,7 @@ class VerdictLog(Protocol):
     @property
     def durable(self) -> int: ...
 
-    def submit(self, verdict: Verdict) -> int: ...
+    def submit(self, verdict: Judgement) -> int: ...
 
     def wait(self, number: int) -> None: ...
 
@@ -62,7 +62,7 @@ class Asking:
     on_verdict: OnVerdict | None = None
     spent: Mapping[str, float] = field(default_factory=dict)
     cached: VerdictBook | None = None  # verdicts of other runs
-    asked: list[Verdict] = field(default_factory=list)  # the verdicts of this session
+    asked: list[Judgement] = field(default_factory=list)  # the verdicts of this session
     _evaluator: AueporaEvaluator | None = None
 
     def __call__(self, questions: Sequence[Asked]) -> None:
@@ -106,10 +106,11 @@ class Asking:
 
     def _prepared(self) -> AueporaEvaluator:
         if self._evaluator is None:
-            evaluator = AueporaEvaluator(
-                _JudgeSystem(), EvaluationPlan(), executor=self.executor, policy=self.policy
+            # Verdicts that fail are a part of the result: the answers that are judged were paid for.
+            policy = replace(self.policy or CallPolicy(), keep_going=True)
+            self._evaluator = AueporaEvaluator(
+                _JudgeSystem(), EvaluationPlan(), executor=self.executor, policy=policy
             )
-            self._evaluator = evaluator
         return self._evaluator
 
 
@@ -120,7 +121,7 @@ class _Recorder:
         self._asked, self._log = asked, log
         self._count = 0
         self._taken: dict[str, int] = {}  # numbers in the log, by sample
-        self.verdicts: dict[str, Verdict] = {}
+        self.verdicts: dict[str, Judgement] = {}
 
     @property
     def durable(self) -> int:
@@ -143,15 +144,15 @@ class _Recorder:
             self._log.wait(number)
 
 
-def _verdict_in(output: SystemOutputs) -> Verdict:
+def _verdict_in(output: SystemOutputs) -> Judgement:
     """Return the verdict that an output carries; a failed one if the call failed."""
     if output.error is None:
         verdict = output.extra[_VERDICT]
-        assert isinstance(verdict, Verdict)  # noqa: S101 - `_JudgeSystem` made it
+        assert isinstance(verdict, Judgement)  # noqa: S101 - `_JudgeSystem` made it
         verdict.attempts = attempts_of(output)
         return verdict
     attempts = failed_attempts(output.extra)
-    return Verdict(
+    return Judgement(
         failed=f"{output.error.type}: {output.error.message}",
         may_pass=bool(attempts) and attempts[-1]["kind"] in PASSING,
         attempts=len(attempts),
@@ -159,7 +160,7 @@ def _verdict_in(output: SystemOutputs) -> Verdict:
     )
 
 
-def completed(verdict: Verdict, judge: Judge, question: Question) -> Verdict:
+def completed(verdict: Judgement, judge: Judge, question: Question) -> Judgement:
     """Return a verdict with what it is the answer to."""
     verdict.identity = judge.identity(question.kind)
     verdict.key = question.key(verdict.identity)
@@ -169,11 +170,8 @@ def completed(verdict: Verdict, judge: Judge, question: Question) -> Verdict:
     return verdict
 
 
-def verdicts_on(judging: Judging, questions: Iterable[Question], ask: Asker | None = None) -> list[Verdict]:
-    """Return the verdicts on questions, failed ones included; those that are not known are asked for.
-
-    A judge that needs other verdicts first, such as a cascade, is asked in several rounds.
-    """
+def verdicts_on(judging: Judging, questions: Iterable[Question], ask: Asker | None = None) -> list[Judgement]:
+    """Return the verdicts on questions, failed ones included; those that are not known are asked for."""
     questions, ask = list(questions), ask or judging.asker or Asking(judging.book)
     asked: set[str] = set()
     while True:
@@ -188,7 +186,7 @@ def verdicts_on(judging: Judging, questions: Iterable[Question], ask: Asker | No
             ask(list(judging.wanted.values()))
 
 
-def spent_on(verdicts: Iterable[Verdict], policy: CallPolicy) -> dict[str, float]:
+def spent_on(verdicts: Iterable[Judgement], policy: CallPolicy) -> dict[str, float]:
     """Return what verdicts have cost, by the budgets that a policy has."""
     spent = Spent()
     for verdict in verdicts:
@@ -198,10 +196,25 @@ def spent_on(verdicts: Iterable[Verdict], policy: CallPolicy) -> dict[str, float
     return {name: value for name, value in sums.items() if getattr(policy, name) is not None}
 
 
-def cost_of(verdict: Verdict, policy: CallPolicy) -> float:
+def cost_of(verdict: Judgement, policy: CallPolicy) -> float:
     """Return what a verdict has cost, in US dollars; 0 without prices, which are per 1,000 tokens."""
     sent, written = verdict.usage.get("input_tokens", 0), verdict.usage.get("output_tokens", 0)
     return (sent * (policy.price_input or 0.0) + written * (policy.price_output or 0.0)) / 1000
+
+
+def _kept_answers(ask: Asking) -> Asker:
+    """Return an asker for answers that are only in memory: if the judge refuses the key, they are kept."""
+
+    def asker(questions: Sequence[Asked]) -> None:
+        try:
+            ask(questions)
+        except AccessRefusedError as error:
+            warn_user(f"The judge was not asked: {error}")
+            for judge, question in questions:
+                if question.key(judge.identity(question.kind)) not in ask.book:
+                    ask.book.add(completed(Judgement(failed=str(error)), judge, question))
+
+    return asker
 
 
 def judged_plan(
@@ -212,7 +225,7 @@ def judged_plan(
 
     book = VerdictBook()
     chosen = judge_named(judge) if isinstance(judge, str) else as_judge(judge)
-    judging = Judging(chosen, book, asker=Asking(book, executor, policy))
+    judging = Judging(chosen, book, asker=_kept_answers(Asking(book, executor, policy)))
     metrics = [
         metric.judged_by(judging) if isinstance(metric, JudgedMetric) else metric for metric in plan.metrics
     ]

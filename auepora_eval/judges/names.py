@@ -1,4 +1,4 @@
-"""Judges by their names: `URL#model`, `support:NAME`, `module:attribute`, `jury:[A,B]`, `cascade:[A,B]`."""
+"""Judges by their names: `URL#model`, `support:NAME`, `module:attribute`, `jury:[A,B]`."""
 
 from __future__ import annotations
 
@@ -30,23 +30,21 @@ def judge_named(name: str, options: JudgeOptions | None = None) -> Judge:
     form, _, rest = name.partition(":")
     if form == "support":
         return SupportJudge(rest)
-    if form in ("jury", "cascade"):
-        return _combined(name, form, rest, options)
+    if form == "jury":
+        return _jury(name, rest, options)
     if form in ("http", "https") or (form == "openai" and "://" in rest):
         return _model(rest if form == "openai" else name, options)
     return as_judge(imported(f"--judge {name}", name, str(Path.cwd())))
 
 
-def _combined(name: str, form: str, rest: str, options: JudgeOptions) -> Judge:
-    from .jury import Cascade, Jury
+def _jury(name: str, rest: str, options: JudgeOptions) -> Judge:
+    from .jury import Jury
 
     names = [part.strip() for part in split_outside_brackets(rest.removeprefix("[").removesuffix("]"))]
     members = [judge_named(part, options) for part in names if part]
-    if form == "jury" and len(members) > 1:
+    if len(members) > 1:
         return Jury(members)
-    if form == "cascade" and len(members) == 2:
-        return Cascade(members[0], members[1])
-    fix = "Write, for example, jury:[support:trained,URL#model], or cascade:[support:trained,URL#model]."
+    fix = "Write, for example, jury:[support:trained,URL#model]."
     raise DataError(f"--judge {name:.80}", "has the wrong number of judges.", fix=fix)
 
 

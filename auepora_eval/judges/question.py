@@ -85,7 +85,7 @@ class Question:
         return blake2b(content, digest_size=16).hexdigest()
 
 
-class Verdict(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Judgement(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What a judge said. A verdict without a score has failed, and `failed` says why."""
 
     score: float | None = None  # from 0 to 1

@@ -1,10 +1,9 @@
-"""What is compared between a claim and the documents that should support it: 16 features.
+"""What is compared between a claim and the documents that should support it: 14 features.
 
 Each feature has a fixed sign: more of it speaks for support (+1) or against it (-1), whatever the training
 data say. That keeps a model of few features from learning the habits of one dataset.
 
-Documents are prepared once (`Evidence`); each sentence of a claim is then one row of numbers. The two
-features of `VECTORS` need the extra `embeddings`, the others nothing.
+Documents are prepared once (`Evidence`); each sentence of a claim is then one row of numbers.
 """
 
 from __future__ import annotations
@@ -12,20 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import chain, groupby, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import groupby, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from ..metrics.answers.contradiction import clash
-from ..models.embeddings import embedder
 from ..stats.arrays import Array
 from ..text.content_words import content_words, names, numbers
 from ..text.sentences import sentences
 from ..text.tokens import stemmed_word, words
-
-if TYPE_CHECKING:
-    from ..models.embeddings import Vectors
 
 SIGNS = {
     "words": +1,  # share of the claim's content words that the documents have
@@ -42,16 +37,11 @@ SIGNS = {
     "opposite": -1,  # the best sentence has an opposite word or direction
     "only_negation": -1,  # the claim negates, and no sentence of the documents does
     "lost_modal": -1,  # the best sentence says may or might, the claim does not
-    "near_words": +1,  # the nearest word for each content word, by word vectors (1 if it is there)
-    "near_window": +1,  # the nearest three adjacent sentences, by the sum of their vectors
 }
 FEATURES = tuple(SIGNS)
-VECTORS = ("near_words", "near_window")
 
 _WINDOW = 3  # adjacent sentences: what a claim says is seldom in one sentence alone
-# Windows with the most words of the claim, whose vectors are compared: a long document has thousands.
-_CANDIDATES = 5
-_REMEMBERED_CLAIMS, _REMEMBERED_WORDS = 1_024, 20_000
+_REMEMBERED_CLAIMS = 1_024
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|cannot|without|neither|nor|nothing)\b|n['’]t\b", re.IGNORECASE
 )
@@ -66,7 +56,6 @@ class Claim(NamedTuple):
     text: str
     stems: tuple[str, ...]
     content: tuple[str, ...]  # stems of the content words, in order, repeated as they are
-    words: tuple[str, ...]  # the content words as they are written, each once
     numbers: tuple[str, ...]
     names: tuple[str, ...]  # stems
 
@@ -79,7 +68,6 @@ def read_claim(text: str) -> Claim:
         text,
         tuple(words(text, stemmed=True)),
         tuple(map(stemmed_word, content)),
-        tuple(dict.fromkeys(content)),
         tuple(numbers(text)),
         tuple(map(stemmed_word, names(text))),
     )
@@ -98,14 +86,13 @@ class Evidence:
                 self._places.setdefault(stem, []).append(place)
         self._numbers = frozenset(numbers(text))
         self._negates = _NEGATION.search(text) is not None
-        self._sentence_vectors: dict[int, Vectors] = {}
 
     @property
     def is_empty(self) -> bool:
         return not self._places
 
-    def features(self, claim: Claim, *, vectors: bool) -> Array:
-        """Return the features of a sentence with content words; 0 for those of vectors if these are off."""
+    def features(self, claim: Claim) -> Array:
+        """Return the features of a sentence with content words."""
         distinct = tuple(dict.fromkeys(claim.content))
         has = np.zeros((len(distinct), len(self._sentences)))
         for number, word in enumerate(distinct):
@@ -120,11 +107,6 @@ class Evidence:
             "best_window": float(windows.mean(axis=0).max()),
             "same_window": _share_together(windows),
         }
-        if vectors:
-            starts = np.argsort(-windows.sum(axis=0), kind="stable")[:_CANDIDATES].tolist()
-            candidates = [range(start, min(start + _WINDOW, len(self._sentences))) for start in starts]
-            row["near_words"] = self._near_words(claim, {place for each in candidates for place in each})
-            row["near_window"] = self._near_window(claim, candidates)
         return np.array([row.get(name, 0.0) for name in FEATURES])
 
     def _of_words(self, claim: Claim) -> dict[str, float]:
@@ -159,28 +141,6 @@ class Evidence:
             "lost_modal": float(modal),
         }
 
-    def _near_words(self, claim: Claim, places: Iterable[int]) -> float:
-        """Return the mean over the claim's words: 1 for one that is there, else its nearest word's cosine."""
-        missing = [word for word in claim.words if stemmed_word(word) not in self._places]
-        if not missing:
-            return 1.0
-        there = {word for place in places for word in content_words(self._sentences[place])}
-        near = 0.0
-        if there:
-            cosines = _word_vectors(missing) @ _word_vectors(sorted(there)).T
-            near = float(np.clip(cosines.max(axis=1), 0.0, 1.0).sum())
-        return (len(claim.words) - len(missing) + near) / len(claim.words)
-
-    def _near_window(self, claim: Claim, windows: Sequence[range]) -> float:
-        known = self._sentence_vectors
-        new = [place for place in dict.fromkeys(chain(*windows)) if place not in known]
-        vectors = _embedded([claim.text, *(self._sentences[place] for place in new)])
-        known.update(zip(new, vectors[1:], strict=True))
-        sums = np.stack([sum(known[place] for place in window) for window in windows])
-        # A sentence without tokens has a vector of zeros, and so may a window.
-        lengths = np.maximum(np.linalg.norm(sums, axis=1), 1e-9)
-        return float(np.clip((sums @ vectors[0] / lengths).max(), 0.0, 1.0))
-
 
 def _windows(has: Array) -> Array:
     """Return which window has which word: three adjacent sentences, fewer at the end of the documents."""
@@ -211,23 +171,3 @@ def _longest_run(flags: Iterable[bool]) -> float:
     runs = [(is_true, len(list(run))) for is_true, run in groupby(flags)]
     whole = sum(length for _, length in runs)
     return max((length for is_true, length in runs if is_true), default=0) / whole if whole else 0.0
-
-
-_known_words: dict[str, Vectors] = {}
-
-
-def _word_vectors(listed: Sequence[str]) -> Vectors:
-    """Return the vector of each word, a row each; words return, so their vectors are kept."""
-    known = {word: vector for word in listed if (vector := _known_words.get(word)) is not None}
-    new = [word for word in listed if word not in known]
-    if new:
-        known.update(zip(new, _embedded(new), strict=True))
-        if len(_known_words) + len(new) > _REMEMBERED_WORDS:
-            _known_words.clear()
-        _known_words.update((word, known[word]) for word in new)
-    return np.stack([known[word] for word in listed])
-
-
-def _embedded(texts: Sequence[str]) -> Vectors:
-    # Half of a surrogate pair is not text that a tokenizer can read.
-    return embedder("wordllama").embed([text.encode("utf-8", "replace").decode() for text in texts])

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..core.scores import shared_or_none
 from ..errors import DataError
+from ..metrics.labels import LabelMacroF1
 from ..stats.arrays import Array, Indices
 from ..stats.classification import (
     ClassCounts,
@@ -29,7 +30,6 @@ from ..stats.classification import (
     macro_f1,
     precision,
     recall,
-    table_interval,
 )
 from ..stats.intervals import Interval
 from ..text.label_terms import ACCURATE, CONTRADICTION, HALLUCINATION, LABELS
@@ -174,11 +174,9 @@ def _validated(data: ScoredLabels, is_accurate: NDArray[np.bool_]) -> tuple[Arra
     rows = np.flatnonzero(~data.failed)
     predicted = np.where(data.contradictions, _C, np.where(is_accurate, _A, _H))
     cells = np.eye(len(LABELS) ** 2)[data.true[rows] * len(LABELS) + predicted[rows]]
-    interval = table_interval(
-        cells,
-        lambda stack: macro_f1(class_counts(stack)),
-        clusters=shared_or_none([data.clusters[row] for row in rows.tolist()]),
-    )
+    clusters = shared_or_none([data.clusters[row] for row in rows.tolist()])
+    # A metric's rows have the score of the sample in front, which macro-F1 does not use.
+    interval = LabelMacroF1().interval(np.pad(cells, ((0, 0), (1, 0))), clusters) if len(rows) else None
     return cells.sum(axis=0).reshape(len(LABELS), len(LABELS)), interval
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 
+import numpy as np
+
 from ..core.metrics_base import SampleMetric, metric, skip
 from ..core.scores import Rows
 from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory, seconds_of
 from ..errors import ScoringError
-from ..stats.arrays import np
 from ..stats.intervals import Interval, quantile_interval
 
 # Seconds: no clock measures less, and a rate would overflow.
@@ -47,7 +48,8 @@ class LatencyQuantile(TimingMetric):
     """The time within which a share q of the answers came, in seconds.
 
     Linear interpolation between order statistics; its interval needs no assumption about the
-    distribution and is "not estimable" below the number of samples that it takes (72 for p95).
+    distribution and is "not estimable" below the number of samples that it takes (72 for p95), and for
+    samples that share clusters.
     """
 
     q: float = 0.95
@@ -60,7 +62,8 @@ class LatencyQuantile(TimingMetric):
             return np.asarray(np.quantile(rows[..., 0], self.q, axis=-1))
 
     def interval(self, rows: Rows, clusters: Sequence[Hashable] | None) -> Interval | None:
-        return quantile_interval(rows[:, 0], self.q)
+        # Order statistics count samples as independent, which those of a cluster are not.
+        return quantile_interval(rows[:, 0], self.q) if clusters is None else None
 
 
 class AmountPerSecond(SampleMetric):

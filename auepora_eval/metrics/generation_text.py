@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +20,9 @@ from ..core.scores import Batch, Note, Rows, Scores
 from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ..errors import ScoringError
 from ..stats.arrays import Counts
+from ..text.content_words import without_citations
 from ..text.ngrams import shared_ngrams
-from ..text.tokens import folded, has_ideographs, squad_normalised, stemmed_word, words
+from ..text.tokens import folded, has_ideographs, squad_normalised, stemmed_word, word_search, words
 from .answers.pairs import Codes, answer_text, lengths, references, text_pairs
 
 
@@ -203,7 +204,7 @@ class Rouge(AnswerMetric):
     """A ROUGE: what the words of two texts share, as an F-measure."""
 
     stem: bool
-    oracle = "rouge-score 0.1.2"
+    oracle = "rouge-score 0.1.2 (ASCII text)"
 
     def signature(self) -> Mapping[str, object]:
         stemmer = "porter (nltk)" if self.stem else "none"
@@ -435,25 +436,41 @@ class RequiredAnswers(SampleMetric):
         groups = required_answers(sample)
         if not groups:
             return skip("the reference is empty, and every text contains that")
-        answer = folded(answer_text(output))
-        contained = [any(contains(answer, text) for text in alternatives) for alternatives in groups]
-        return self.of_contained(contained)
+        contains = self.search(answer_text(output))
+        return self.of_contained([any(map(contains, alternatives)) for alternatives in groups])
+
+    def search(self, answer: str) -> Callable[[str], bool]:
+        """Return the function that decides whether the answer contains a text."""
+        return word_search(answer)
 
     def of_contained(self, contained: list[bool]) -> float:
         raise NotImplementedError
 
 
-@metric("contains_answer")
+@metric("contains_answer[{rule?}]")
 class ContainsAnswer(RequiredAnswers):
-    """1 if the answer contains everything that is required, anywhere in its text.
+    """1 if the answer contains everything that is required, as whole words, anywhere in its text.
 
     `reference_answer.structured["required"]` (or `.metadata["required"]`) lists what is required; a list
     inside the list holds alternatives, one of which is enough. Without it, one of the references
-    is enough. Compared as lower-case text with single spaces (none in a text with ideographs), not
-    by words: "1911" contains "19". A longer answer contains more, and a denial contains what it denies.
+    is enough. Case, punctuation, citation marks and a first article do not count: "No" is not in "know", nor
+    "2" in "120" or "3.2". Scripts without spaces are searched by characters. contains_answer[rgb] is RGB's
+    rule, by characters in every script: "1911" contains "19". A longer answer contains more, and a denial
+    contains what it denies.
     """
 
-    oracle = "RGB checkanswer"
+    rule: str = "words"
+    oracle = "RGB checkanswer (contains_answer[rgb])"
+
+    def __post_init__(self) -> None:
+        if self.rule not in ("words", "rgb"):
+            raise ValueError(f"the rule is words or rgb, not {self.rule!r:.40}")
+
+    def search(self, answer: str) -> Callable[[str], bool]:
+        if self.rule == "words":
+            return super().search(answer)
+        plain = folded(answer)
+        return lambda text: contains(plain, text)
 
     def of_contained(self, contained: list[bool]) -> float:
         return float(all(contained))
@@ -464,7 +481,7 @@ class AnswerShare(RequiredAnswers):
     """Share of the required answers that the answer contains (STR-EM: partial credit for a list).
 
     What is required, and what contains means: as for contains_answer. ALCE's STR-EM is this share
-    with SQuAD's normalisation of both texts (punctuation and articles left out).
+    by characters, with SQuAD's normalisation of both texts (punctuation and articles left out).
     """
 
     def of_contained(self, contained: list[bool]) -> float:
@@ -491,12 +508,12 @@ def required_answers(sample: EvaluationSample) -> list[list[str]]:
             raise ScoringError(
                 f"'required' must be a list of texts or lists of texts, none empty, not {required!r:.80}"
             )
-        groups.append(group)
+        groups.append([without_citations(text) for text in group])
     return groups
 
 
 def contains(folded_answer: str, text: str) -> bool:
-    """Return whether a folded answer contains a text."""
+    """Return whether a folded answer contains a text, by RGB's rule."""
     wanted = folded(text)
     if wanted in folded_answer:
         return True

@@ -8,7 +8,8 @@ An output without a label is a failure: counted, and bounded by the best and the
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -19,8 +20,8 @@ from ..core.scores import Batch, Note, Rows, Scores
 from ..core.types import TRUE_LABEL, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ..errors import ScoringError
 from ..stats import classification
-from ..stats.arrays import Indices
-from ..stats.intervals import Interval
+from ..stats.arrays import Indices, Mask
+from ..stats.intervals import Interval, Share
 from ..text.label_terms import LABELS, PREDICTED_LABEL, label_of
 from .robustness.paired_samples import ConditionalRate
 
@@ -56,6 +57,10 @@ class _Labelled(BatchMetric):
 
     target = TargetCategory.GENERATION_FAITHFULNESS
     requires = (f"labels.{TRUE_LABEL}",)
+
+    @property
+    def reads_answers(self) -> bool:
+        return False  # it reads predicted labels
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         try:
@@ -173,13 +178,7 @@ class _OfTable(_Labelled):
         return LABELS[1] if true == LABELS[0] else LABELS[0]
 
     def aggregate(self, rows: Rows) -> Rows:
-        sums = rows[..., 1:].sum(axis=-2)
-        return self.of_table(sums.reshape(*sums.shape[:-1], *_SHAPE))
-
-    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None) -> Interval | None:
-        return classification.table_interval(
-            rows[:, 1:], self.of_table, clusters=clusters, bounds=self.bounds
-        )
+        return self.of_table(_table(rows))
 
     def bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
         if scores.if_failed is None or not len(scores.if_failed[0]):
@@ -231,6 +230,9 @@ class LabelF1(_OfClass, _OfCounts):
         f1: Rows = classification.f1(counts)[..., LABELS.index(self.label)]
         return f1
 
+    def value_shares(self, rows: Rows) -> list[Share]:
+        return [Share(self.aggregate, _concerned(rows)[:, LABELS.index(self.label)])]
+
     def wrong_label(self, true: str) -> str:
         return super().wrong_label(true) if true == self.label else self.label
 
@@ -249,6 +251,21 @@ class LabelMacroF1(_OfCounts):
         macro_f1 = classification.macro_f1_supported if self.supported else classification.macro_f1
         return macro_f1(counts)
 
+    def value_shares(self, rows: Rows) -> list[Share]:
+        occurs = _is_of(rows).any(axis=0)
+        concerned = _concerned(rows) & (occurs if self.supported else True)
+        weight = 1 / (occurs.sum() if self.supported else len(LABELS))
+        return [
+            Share(partial(_of_label, classification.f1, place), concerned[:, place], weight)
+            for place in range(len(LABELS))
+        ]
+
+    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None) -> Interval | None:
+        interval = super().interval(rows, clusters)
+        # A label that neither occurs nor is predicted counts 0 here, though more samples may have it.
+        is_complete = self.supported or bool(_concerned(rows).any(axis=0).all())
+        return interval if interval is None or is_complete else interval.of_labels(len(rows))
+
 
 @metric("label_balanced_accuracy")
 class LabelBalancedAccuracy(_OfCounts):
@@ -259,12 +276,29 @@ class LabelBalancedAccuracy(_OfCounts):
     def of_counts(self, counts: classification.ClassCounts) -> Rows:
         return classification.balanced_accuracy(counts)
 
+    def value_shares(self, rows: Rows) -> list[Share]:
+        is_of = _is_of(rows)
+        weight = 1 / is_of.any(axis=0).sum()
+        return [
+            Share(partial(_of_label, classification.recall, place), is_of[:, place], weight)
+            for place in range(len(LABELS))
+        ]
 
-@metric("label_kappa")
-class LabelKappa(_OfTable):
-    """Cohen's kappa: agreement of predicted and true labels beyond what their frequencies give by chance."""
+
+class _OfAgreement(_OfTable):
+    """A number of the whole table, of which every sample is a part."""
 
     bounds = (-1.0, 1.0)
+
+    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None) -> Interval | None:
+        interval = super().interval(rows, clusters)
+        return interval and interval.of_labels(len(rows))
+
+
+@metric("label_kappa")
+class LabelKappa(_OfAgreement):
+    """Cohen's kappa: agreement of predicted and true labels beyond what their frequencies give by chance."""
+
     oracle = "scikit-learn cohen_kappa_score"
 
     def of_table(self, tables: Rows) -> Rows:
@@ -272,14 +306,34 @@ class LabelKappa(_OfTable):
 
 
 @metric("label_mcc")
-class LabelMatthews(_OfTable):
+class LabelMatthews(_OfAgreement):
     """Matthews' correlation of predicted and true labels: 0 for a constant one, 1 for a perfect one."""
 
-    bounds = (-1.0, 1.0)
     oracle = "scikit-learn matthews_corrcoef"
 
     def of_table(self, tables: Rows) -> Rows:
         return classification.matthews(tables)
+
+
+def _table(rows: Rows) -> Rows:
+    """Return the confusion table of rows (..., samples, 1 + cells)."""
+    sums = rows[..., 1:].sum(axis=-2)
+    return np.asarray(sums.reshape(*sums.shape[:-1], *_SHAPE))
+
+
+def _of_label(statistic: Callable[[classification.ClassCounts], Rows], place: int, rows: Rows) -> Rows:
+    """Return the F1 or the recall of one label; 0 where the label is neither there nor predicted."""
+    return np.asarray(np.nan_to_num(statistic(classification.class_counts(_table(rows)))[..., place]))
+
+
+def _is_of(rows: Rows) -> Mask:
+    """Return which samples have which label: (samples, labels)."""
+    return np.asarray(rows[:, 1:].reshape(-1, *_SHAPE).sum(axis=2) > 0)
+
+
+def _concerned(rows: Rows) -> Mask:
+    """Return which samples have a label, or were given it: the others play no part in its F1."""
+    return np.asarray(_is_of(rows) | (rows[:, 1:].reshape(-1, *_SHAPE).sum(axis=1) > 0))
 
 
 def _cell(true: str, predicted: str) -> tuple[float, ...]:

@@ -22,7 +22,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ..core.matching import MATCHES, matched
+from ..core.matching import MATCHES, grade_of, matched
 from ..core.metrics_base import BatchMetric, SampleMetric, metric, skip
 from ..core.scores import Batch, Note, Scores
 from ..core.types import (
@@ -32,6 +32,7 @@ from ..core.types import (
     SampleScore,
     SystemOutputs,
     TargetCategory,
+    in_single,
     known_score,
     retrieved_ids,
 )
@@ -39,17 +40,6 @@ from ..errors import ScoringError
 from ..stats.arrays import Array, Indices
 
 # The lists of a batch, read in one pass that all metrics share.
-
-
-def grade_of(doc: Document) -> float:
-    """Return the relevance of a judged document: 1 where none is written."""
-    grade = doc.metadata.get("relevance", 1)
-    try:
-        if isinstance(grade, bool) or not isinstance(grade, int | float) or not math.isfinite(grade):
-            raise ScoringError(f"the relevance of document {doc.doc_id!r} is {grade!r}, not a number")
-    except OverflowError:
-        raise ScoringError(f"relevance of document {doc.doc_id!r} is too large") from None
-    return float(grade)
 
 
 def gold_grades(sample: EvaluationSample) -> dict[str, float]:
@@ -135,7 +125,8 @@ def _read_quickly(batch: Batch) -> _Columns:
     ranks, grades, gold, hits_until, gold_until, notes = columns
     for number, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True)):
         docs = sample.relevant_docs or ()
-        # `pop` below makes a repeated document count at its first place only.
+        # `pop` below makes a repeated document count at its first place only. A grade that is null or not a
+        # number is noticed at the end, by `are_numbers`.
         left = {doc.doc_id: doc.metadata.get("relevance", 1) for doc in docs}
         usual, hits = len(left) == len(docs), output.retrieved
         if usual and isinstance(hits, RankedIds):
@@ -307,23 +298,29 @@ class RankedLists:
     def _compare_scores(self, sample: EvaluationSample, output: SystemOutputs) -> None:
         hits = output.retrieved
         ranked = hits if isinstance(hits, RankedIds) else sorted(hits, key=_RANK)
-        scores = ranked.scores if isinstance(ranked, RankedIds) else list(map(_SCORE, ranked))
+        scores = in_single(ranked.scores if isinstance(ranked, RankedIds) else map(_SCORE, ranked)).tolist()
         if scores == sorted(scores, reverse=True):  # nearly all lists; the rest is looked at one by one
             return
-        for before, hit in pairwise(ranked):
+        for (before, hit), (single_before, single) in zip(pairwise(ranked), pairwise(scores), strict=True):
             higher, lower = known_score(hit), known_score(before)
-            if higher is not None and lower is not None and higher > lower:
+            if higher is not None and lower is not None and single > single_before:
                 self.out_of_order += 1
                 where = f"sample {sample.sample_id!r:.60}"
                 scores_text = f"rank {before.rank} has {lower:g} and rank {hit.rank} has {higher:g}"
                 self.example = self.example or f"{where}: {scores_text}"
                 return
 
+    @property
+    def needed_match(self) -> str | None:
+        """Return the way to match that finds relevant documents where ids find none; None if none does."""
+        return None if self.has_match or not self.other_matches else self.other_matches.most_common(1)[0][0]
+
     def _advice(self) -> str:
         """Return the option that would match, or else what to check."""
-        if not self.other_matches:
+        match = self.needed_match
+        if match is None:
             return "Check that both sides name documents in the same way."
-        match, count = self.other_matches.most_common(1)[0]
+        count = self.other_matches[match]
         option = f"--match {match} (in Python match={match!r})"
         return f"With {option}, {count} of the first {min(self.judged, _LOOKED_AT)} would match."
 
@@ -424,7 +421,7 @@ class VariantMetric(RetrievalMetric):
         """Return the score as another tool has it, from the grade at each rank (0 for a miss)."""
 
 
-@metric("recall@{k}[level={level?:g}]")
+@metric("recall@{k}[level={level?:.15g}]")
 class RecallAtK(LevelMetric):
     """Share of the relevant documents that are among the first k retrieved.
 
@@ -439,7 +436,7 @@ class RecallAtK(LevelMetric):
         return hits.within(self.k) / hits.total
 
 
-@metric("precision@{k}[level={level?:g}]")
+@metric("precision@{k}[level={level?:.15g}]")
 class PrecisionAtK(LevelMetric):
     """Share of the first k places that have a relevant document.
 
@@ -455,7 +452,7 @@ class PrecisionAtK(LevelMetric):
         return hits.within(self.k) / self.k
 
 
-@metric("f1@{k}[level={level?:g}]")
+@metric("f1@{k}[level={level?:.15g}]")
 class F1AtK(LevelMetric):
     """Precision and recall of the first k places in one number: high only if both are.
 
@@ -470,7 +467,7 @@ class F1AtK(LevelMetric):
         return 2 * hits.within(self.k) / (self.k + hits.total)
 
 
-@metric("hit@{k}[level={level?:g}]")
+@metric("hit@{k}[level={level?:.15g}]")
 class HitAtK(LevelMetric):
     """1 if any of the first k documents is relevant, else 0 (also called success@k)."""
 
@@ -482,7 +479,7 @@ class HitAtK(LevelMetric):
         return (hits.within(self.k) > 0).astype(float)
 
 
-@metric("mrr@{k?}[level={level?:g}]")
+@metric("mrr@{k?}[level={level?:.15g}]")
 class MRR(LevelMetric):
     """1 / rank of the first relevant document; 0 if none is retrieved (within the first k)."""
 
@@ -496,7 +493,7 @@ class MRR(LevelMetric):
         return hits.sums(is_first / (hits.place + 1), self.k)
 
 
-@metric("map@{k?}[{variant?},level={level?:g}]")
+@metric("map@{k?}[{variant?},level={level?:.15g}]")
 class MeanAveragePrecision(LevelMetric, VariantMetric):
     """Precision at the rank of each relevant document, averaged over all relevant documents.
 

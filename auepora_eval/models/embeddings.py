@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ..core.registry import Registry
-from ..errors import MissingDependencyError
+from ..errors import MissingDependencyError, install_command
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class Embedder(Protocol):
 
 EMBEDDERS: Registry[Callable[[], Embedder]] = Registry("embedder")
 
-_NEEDS_WORDLLAMA = "the embedder 'wordllama' needs its package: pip install 'auepora-eval[embeddings]'"
+_WORDLLAMA = "the embedder 'wordllama' needs its package"
 
 
 @cache
@@ -56,10 +56,10 @@ class StaticEmbedder:
             from safetensors.numpy import load_file
             from tokenizers import Tokenizer
         except ImportError as error:
-            raise MissingDependencyError(_NEEDS_WORDLLAMA) from error
+            raise MissingDependencyError(f"{_WORDLLAMA}: {install_command('embeddings')}") from error
         package = find_spec("wordllama")
         if package is None or not package.submodule_search_locations:
-            raise MissingDependencyError(_NEEDS_WORDLLAMA)
+            raise MissingDependencyError(f"{_WORDLLAMA}: {install_command('embeddings')}")
         folder = Path(package.submodule_search_locations[0])
         self._vectors = load_file(folder / "weights" / "l2_supercat_256.safetensors")["embedding.weight"]
         self._tokenizer = Tokenizer.from_file(

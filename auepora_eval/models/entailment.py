@@ -23,7 +23,6 @@ SUPPORTS: Registry[Callable[[], Support]] = Registry(
     "support",
     {
         "consistent": "auepora_eval.metrics.answers.contradiction",
-        "embedding": "auepora_eval.metrics.citations.evaluator",
         "lexical": "auepora_eval.metrics.citations.evaluator",
         "trained": "auepora_eval.judges.support",
     },
@@ -37,7 +36,7 @@ def support_function(name: str) -> Support:
 
 
 def support_identity(name: str) -> str:
-    """Return the name of a support function, with its version if it has one: trained/vectors@3f9a12c4.
+    """Return the name of a support function, with its version if it has one: trained/3f9a12c4.
 
     A function with a `version` (a text) gives scores that can be compared only with those of that version.
     """

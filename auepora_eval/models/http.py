@@ -30,8 +30,6 @@ T = TypeVar("T")
 # What to do about a status.
 _HINTS = {
     400: "Does the server know this model, and these parameters?",
-    401: "Is the API key right? Name the environment variable that holds it.",
-    403: "Is the API key right, and is it allowed to use this model?",
     404: "Check the URL (it usually ends in /v1) and the model's name.",
 }
 _URL_FIX = "Write, for example, http://127.0.0.1:8000/v1."
@@ -148,6 +146,15 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {self.api_key.reveal()}"
         return headers | {name: value.reveal() for name, value in self.headers.items()}
 
+    def _key_hint(self) -> str:
+        """Return which key to check: its environment variable, and the header that it is sent in."""
+        keys = {"the API key": self.api_key} if self.api_key else {}
+        keys |= {f"the header {name}": value for name, value in self.headers.items()}
+        named = [f"{what} ({key.source})" if key.source else what for what, key in keys.items()]
+        if not named:
+            return "No API key was sent: name the environment variable that holds it (--api-key-env NAME)."
+        return f"Is it allowed to use this model, and is this right: {' and '.join(named)}?"
+
     def _error(self, error: CallError) -> CallError:
         """Return an error with the endpoint's name, and without its keys."""
         return CallError(
@@ -181,7 +188,7 @@ class Endpoint:
             return CallError(f"{reason}.", kind="timeout", status=status, retry_after=wait)
         if status >= 500:
             return CallError(f"{reason}.", kind="http_5xx", status=status, retry_after=wait)
-        fix = _HINTS.get(status, "")
+        fix = self._key_hint() if status in (401, 403) else _HINTS.get(status, "")
         return CallError(f"{reason}. {fix}".rstrip(), kind="http_4xx", status=status, lasting=status != 409)
 
 

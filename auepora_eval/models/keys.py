@@ -13,20 +13,24 @@ __all__ = ["Redactor", "Secret", "headers_from_environment", "key_from_environme
 
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 # Headers that the transport sets; another value would break the request.
-_OURS = {"host", "content-length", "content-type", "content-encoding", "transfer-encoding", "connection"}
-_OURS |= {"accept", "accept-encoding", "expect", "te", "trailer", "upgrade", "user-agent", "keep-alive"}
-_OURS |= {"authorization"}
+_OURS = frozenset(
+    "host content-length content-type content-encoding transfer-encoding connection accept accept-encoding"
+    " expect te trailer upgrade user-agent keep-alive authorization".split()
+)
 # The name of an environment variable.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _NO_KEY = re.compile(r"[A-Z][A-Z0-9]{0,11}(_[A-Z0-9]{1,12})*")  # words, as in the names of variables
 
 
 class Secret:
-    """A key that prints as ***, and cannot be copied, pickled or written."""
+    """A key that prints as ***, and cannot be copied, pickled or written.
 
-    __slots__ = ("_value",)
+    `source` is the environment variable that it is from; "" if that is not known, or not to be shown.
+    """
 
-    def __init__(self, value: str) -> None:
+    __slots__ = ("_value", "source")
+
+    def __init__(self, value: str, source: str = "") -> None:
         # Checked here, since http.client would print the whole header in its complaint.
         if not value or not value.isascii() or not value.isprintable() or " " in value:
             raise DataError(
@@ -34,7 +38,7 @@ class Secret:
                 "is empty, or has a space, a line end or a letter beyond ASCII in it.",
                 fix="Copy it again.",
             )
-        self._value = value
+        self._value, self.source = value, source
 
     def reveal(self) -> str:
         """The key itself, for the one place that sends it."""
@@ -60,8 +64,8 @@ def key_from_environment(name: str, *, header: str = "") -> Secret:
             fix="Give the variable's name, such as OPENAI_API_KEY, not the key itself.",
         )
     value = os.environ.get(name, "").strip()
+    is_plain = len(name) <= 40 and bool(_NO_KEY.fullmatch(name))
     if not value:
-        is_plain = len(name) <= 40 and _NO_KEY.fullmatch(name)
         named = f" {name} for {what}" if is_plain else f" that was named for {what}"
         raise DataError(
             f"the environment variable{named}",
@@ -69,7 +73,7 @@ def key_from_environment(name: str, *, header: str = "") -> Secret:
             fix=f"Set it before the command (export {name if is_plain else 'OPENAI_API_KEY'}=...), and give "
             "its name, not the key.",
         )
-    return Secret(value)
+    return Secret(value, name if is_plain else "")
 
 
 def headers_from_environment(named: Mapping[str, str]) -> dict[str, Secret]:

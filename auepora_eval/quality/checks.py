@@ -38,7 +38,7 @@ ViewCheck = Callable[[DatasetView], Iterator[QualityIssue]]
 def check_form(view: DatasetView) -> Iterator[QualityIssue]:
     """Parts of a document that were left out because of their form."""
     for where, what in view.left_out:
-        fix = "`auepora dataset validate` lists all that is malformed."
+        fix = "`auepora dataset check` lists all that is malformed."
         yield QualityIssue("error", "form", what, where=where, fix=fix)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dataset import EvaluationDataset, checked_samples, dataset_fingerprint
-from ..core.scores import has_field
+from ..core.scores import has_field, is_given
 from ..core.types import Document, EvaluationSample, TargetCategory, gold_documents
 
 # Titles for people, and the fields that they are about.
@@ -54,6 +54,8 @@ def _labels(samples: Sequence[EvaluationSample]) -> dict[str, Any]:
     values: dict[str, Counter[str]] = {}
     for sample in samples:
         for name, value in sample.labels.items():
+            if not is_given(value):
+                continue
             text = value if isinstance(value, str) else _plain(value)
             values.setdefault(name, Counter())[text] += 1
     return {

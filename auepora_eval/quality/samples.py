@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from ..core.scores import cluster_of, is_given
 from ..core.types import EvaluationSample, gold_documents
 from ..errors import ScoringError
 from ..io.builds.tasks import RAG_DIFFERS
@@ -130,9 +131,9 @@ def _without_variants(view: DatasetView, places: list[int]) -> list[int]:
 
 def _family(sample: EvaluationSample) -> set[tuple[str, str]]:
     base = sample.labels.get("variant_of")
-    cluster = sample.metadata.get("cluster")
+    cluster = cluster_of(sample)
     family = {("id", sample.sample_id if base is None else str(base))}
-    return family if cluster is None else family | {("cluster", str(cluster))}
+    return family if cluster is None else family | {("cluster", cluster)}
 
 
 def _repeated(view: DatasetView, first: int, second: int) -> QualityIssue:
@@ -188,7 +189,8 @@ def check_labels(view: DatasetView) -> Iterator[QualityIssue]:
     values: dict[str, Counter[str]] = {}
     for sample in view.samples:
         for name, value in sample.labels.items():
-            values.setdefault(name, Counter())[_value_text(value)] += 1
+            if is_given(value):
+                values.setdefault(name, Counter())[_value_text(value)] += 1
     carriers = Counter({name: counter.total() for name, counter in values.items()})
     for name, counter in values.items():
         meant = _misspelt(name, carriers)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors import MissingDependencyError
+from ..errors import MissingDependencyError, install_command
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -35,7 +35,7 @@ def import_matplotlib() -> ModuleType:
         import matplotlib.backends.backend_agg
         import matplotlib.figure
     except ImportError as error:
-        raise MissingDependencyError("plots need matplotlib: pip install 'auepora-eval[plots]'") from error
+        raise MissingDependencyError(f"plots need matplotlib: {install_command('plots')}") from error
     return matplotlib
 
 

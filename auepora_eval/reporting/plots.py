@@ -51,7 +51,7 @@ def plot_metrics(results: Results) -> Figure:
     systems = _by_system(results)
     names = dict.fromkeys(name for named in systems.values() for name in named)
     every = [result for named in systems.values() for result in named.values()]
-    own_scale = {result.name for result in every if not is_share(result)}
+    own_scale = {result.name for result in every if not result.is_share}
     shares = [name for name in names if name not in own_scale]
     panels = [shares] * bool(shares) + [[name] for name in names if name in own_scale]
     figure = new_figure("Metrics with 95% intervals", *_size(systems, panels))
@@ -68,13 +68,6 @@ def plot_metrics(results: Results) -> Figure:
         keys.append((line([], [], color=FAINT, linewidth=1), "range, had the failed samples been scored"))
     add_legend(figure, keys)
     return with_fixed_layout(figure)
-
-
-def is_share(result: MetricResult) -> bool:
-    """Return whether the values of a metric lie between 0 and 1; without bounds its value decides."""
-    low, high = result.bounds or (0.0, 1.0)
-    in_range = not math.isfinite(result.value) or 0 <= result.value <= 1
-    return in_range and result.unit == "" and low is not None and low >= 0 and high is not None and high <= 1
 
 
 def save_figure(figure: Figure, path: str | Path, *, force: bool = False) -> Path:

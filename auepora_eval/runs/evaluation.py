@@ -5,28 +5,28 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from ..core.calls.executor import CACHED, is_from_cache
 from ..core.calls.resources import checked_prices
 from ..core.dataset import EvaluationDataset, canonical_json, dataset_fingerprint
 from ..core.plan import EvaluationPlan, Survey
 from ..core.rag_interface import with_contexts
-from ..core.runner import AueporaEvaluator, MetricCalls, ScoreJournal, asked_scores, score_record
+from ..core.runner import AueporaEvaluator, score_record
 from ..core.scores import Batch, Scores
-from ..core.scoring import Tally, measurable, now, score_outputs, utc_text
-from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
+from ..core.scoring import Tally, now, utc_text
+from ..core.stopping import sequence_results
+from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
+from ..core.verdict import Stopping
 from ..errors import StorageError
 from ..io.datasets.predictions import PredictionFile
 from ..io.detect import kind_of_file
 from ..io.json.records import prediction_record, read_prediction
-from . import shards
 from .journal.identity import (
     check_same_identity,
     facts_of_results,
@@ -35,7 +35,6 @@ from .journal.identity import (
     run_facts,
 )
 from .journal.journal import (
-    HEADER,
     JOURNAL,
     Damage,
     Header,
@@ -52,13 +51,34 @@ from .log import RunLog, logged
 from .store.state import RunState, read_results
 
 if TYPE_CHECKING:
-    from ..early_stop.rule import StopRule, Watch
-    from ..io.jsonl import JsonlDataset
     from .journal.journal import JournalPlaces
     from .store.state import RunWriter
 
 Pair = tuple[EvaluationSample, SystemOutputs]
-SCORES = "scores"  # the folder of the calls that metrics make, within that of the run
+
+
+class Watch(Protocol):
+    """Answers that are looked at as they arrive, until every goal of a rule is decided (`clear`)."""
+
+    clear: bool
+
+    def samples(self) -> Iterator[EvaluationSample]: ...
+
+    def tell(self, sample: EvaluationSample, output: SystemOutputs) -> None: ...
+
+    def outcome(self) -> Stopping: ...
+
+    def used(self, dataset: EvaluationDataset) -> EvaluationDataset: ...
+
+
+class StopRule(Protocol):
+    """When a run may stop early: `decide.early_stop.StopRule`."""
+
+    def as_dict(self) -> dict[str, object]: ...
+
+    def watch(
+        self, evaluator: AueporaEvaluator, dataset: EvaluationDataset, dataset_sha256: str
+    ) -> Watch: ...
 
 
 @dataclass
@@ -136,7 +156,8 @@ class StoredRecord:
         if self.stop_rule is not None:
             self._watch = self.stop_rule.watch(self.evaluator, self.dataset, self.survey.sha256)
         is_resumed = self.resume and self.state.has_header
-        self.evaluator.spent_before = _spent(self.state.folder, self.evaluator) if is_resumed else {}
+        policy = self.evaluator.policy if is_resumed else None
+        self.evaluator.spent_before = {} if policy is None else spent_before(self.state.folder, policy)
         header = {"evaluation_id": self.evaluation_id, "begun_at": utc_text(now()), **self.facts()}
         self.journal = self._opened_journal(header)
         try:
@@ -152,6 +173,7 @@ class StoredRecord:
         self._header = header
         self.started_at = str(self.journal.header["begun_at"])
         places = self._places = self.journal.places
+        self.evaluator.has_answers = places is not None and len(places) > sum(places.failed.values())
         kept = _kept(places, retry_failed=self.retry_failed) if self.resume else None
         log = RunLog(self.state.folder, restart=not self.resume)
         if self.on_start is not None:
@@ -274,16 +296,9 @@ class StoredRecord:
         """Return the fingerprint of the samples that the run has."""
         return self.survey.sha256 if self._used is self.dataset else dataset_fingerprint(self._used)
 
-    def score_journal(self) -> AbstractContextManager[ScoreJournal]:
-        """Open the journal of the metrics that ask a model, in a folder within that of the run."""
-        cache = None if self.cache is None else self.cache.scores
-        return kept_scores(self.state.folder, self._header, cache, resume=self.resume)
-
     def finish(self, run: EvaluationRun) -> None:
         """Write the results file."""
         if self._watch is not None:
-            from ..early_stop.rule import sequence_results
-
             run.stopping = self._watch.outcome()
             run.results = sequence_results(self.evaluator.plan.metrics, run.results, run.stopping)
         programs = [header.get("program_sha256") for header in (self.journal.header, self._header)]
@@ -336,8 +351,7 @@ class PredictionRecord:
 
     The dataset is read once: that it fits the plan and the predictions is checked at its end, before anything
     is stored. `known` are the ids that predictions may have, if not those of the dataset. `force` replaces
-    stored results. With `ask_again` (default: with `force`) metrics that ask a model ask for every score.
-    `on_scored` is called for each sample that is stored, with whether its output has failed.
+    stored results. `on_scored` is called for each sample that is stored, with whether its output has failed.
     """
 
     journal = None
@@ -353,13 +367,9 @@ class PredictionRecord:
         force: bool = False,
         on_scored: Callable[[bool], None] | None = None,
         contexts_as_retrieved: bool = False,
-        score_cache: OutputCache | None = None,
         known: Container[str] | None = None,
-        ask_again: bool | None = None,
     ) -> None:
         self.state, self.dataset, self.predictions = state, dataset, predictions
-        self._ask_again = force if ask_again is None else ask_again
-        self.score_cache = score_cache
         self._contexts_as_retrieved = contexts_as_retrieved
         self.plan = EvaluationPlan()
         self.survey = Survey()
@@ -413,37 +423,9 @@ class PredictionRecord:
             yield sample
         for sample in samples:
             survey.add(sample)
-        self._check_survey()
-
-    def _check_survey(self) -> None:
-        survey = self.survey
         self.predictions.check_known_samples(survey.ids if self._known is None else self._known)
         survey.check_unique(self.dataset.name)
         self.plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
-
-    def scored_elsewhere(self, plan: EvaluationPlan) -> Iterator[Mapping[str, Scores]] | None:
-        """Return the scores that other processes compute; None if it is not worth it, or not possible."""
-        processes = shards.process_count(self.dataset, self.predictions, plan)
-        if processes < 2 or self._limit is not None or self._contexts_as_retrieved:
-            return None
-        if not self._writer.start_queries([metric.name for metric in plan.metrics]):
-            return None
-        return self._taken(plan, processes)
-
-    def _taken(self, plan: EvaluationPlan, processes: int) -> Iterator[Mapping[str, Scores]]:
-        """Yield the scores of each batch, once what other processes returned is written."""
-        dataset, predictions = cast("JsonlDataset", self.dataset), cast(PredictionFile, self.predictions)
-        survey = self.survey = Survey.new(plan)
-        with closing(shards.scored_pieces(dataset, predictions, plan, self._writer, processes)) as pieces:
-            for piece in pieces:
-                survey.merge(piece.sample_ids, piece.counts, piece.unanswerable)
-                self.tally.merge(piece.tally)
-                self._writer.write(piece.prepared)
-                self._report(piece.tally.total, piece.tally.failed)
-                yield piece.scores
-        if survey.repeated:
-            raise shards.ShardsFailed
-        self._check_survey()
 
     def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
         """Write the scores of further samples."""
@@ -458,15 +440,6 @@ class PredictionRecord:
             for number in range(count):
                 self._on_scored(number < failed)
 
-    def score_journal(self) -> AbstractContextManager[ScoreJournal]:
-        """Open the journal of the metrics that ask a model, with the calls of an attempt that was stopped."""
-        header = {"evaluation_id": self.evaluation_id, "begun_at": self.started_at}
-        return kept_scores(self.state.folder, header, self.score_cache, resume=not self._ask_again)
-
-    def spent_before(self, evaluator: AueporaEvaluator) -> dict[str, float]:
-        """Return what metrics used of each budget in an attempt that was stopped."""
-        return {} if self._ask_again else _spent(self.state.folder, evaluator)
-
     def fingerprint(self) -> str:
         """Return the fingerprint of the samples that were scored."""
         return self._writer.dataset_sha256
@@ -480,7 +453,6 @@ def score_predictions(
     record: PredictionRecord,
     plan: EvaluationPlan,
     *,
-    evaluator: AueporaEvaluator | None = None,
     top_k: int = 5,
     seed: int = 0,
     configuration: Mapping[str, object] | None = None,
@@ -489,99 +461,20 @@ def score_predictions(
 ) -> EvaluationRun:
     """Score predictions chunk by chunk and store the run. Its samples and outputs are on the disk only.
 
-    The evaluator makes the calls of metrics that ask a model. The run has no `resource_usage`: what the
-    scoring uses says nothing about the system.
+    The run has no `resource_usage`: what the scoring uses says nothing about the system.
     """
     plan.check_metrics()
     record.plan = plan
-    evaluator = evaluator or AueporaEvaluator(MetricCalls(), plan)
 
-    def scored(*, elsewhere: bool) -> EvaluationRun:
-        with record:
-            evaluator.spent_before = record.spent_before(evaluator)
-            return score_record(
-                record,
-                plan,
-                evaluator,
-                system_name=record.system_name,
-                top_k=top_k,
-                seed=seed,
-                configuration={**(configuration or {}), **checked_prices(price_input, price_output)},
-                scored=record.scored_elsewhere(plan) if elsewhere else None,
-            )
-
-    try:
-        return scored(elsewhere=True)
-    except shards.ShardsFailed:
-        return scored(elsewhere=False)
-
-
-def rescored(
-    run: EvaluationRun,
-    plan: EvaluationPlan,
-    state: RunState,
-    evaluator: AueporaEvaluator,
-    cache: OutputCache | None = None,
-    *,
-    force: bool = False,
-) -> list[MetricResult]:
-    """Score the outputs of a run that is in memory; `state` is of the run that the results are for."""
-    plan = measurable(plan, run.outputs)
-    evaluator.spent_before = {} if force else _spent(state.folder, evaluator)
-    header = {"evaluation_id": state.evaluation_id, "begun_at": utc_text(now())}
-    journal = partial(kept_scores, state.folder, header, cache, resume=not force)
-    asked = asked_scores(evaluator, plan, lambda: zip(run.samples, run.outputs, strict=True), journal)
-    return score_outputs(plan, run.samples, run.outputs, asked)
-
-
-# The calls of metrics that ask a model: in a journal of their own, and in a cache.
-
-
-@contextmanager
-def kept_scores(
-    folder: Path, header: Mapping[str, Any], cache: OutputCache | None, *, resume: bool
-) -> Iterator[ScoreJournal]:
-    """Open the journal of the calls that metrics make, within the folder of a run.
-
-    With `resume` the calls in it are not made again. Calls are found by what they ask.
-    """
-    folder = folder / SCORES
-    is_resumed = resume and (folder / HEADER).is_file()
-    places = stored_places(folder) if is_resumed else None
-
-    def earlier(key: str) -> SystemOutputs | None:
-        # A failed call is made again.
-        if places is not None and places.is_done(key, retry_failed=True):
-            return next(places.outputs([key]))
-        return None if cache is None else cache.get(EvaluationSample(key, ""))
-
-    def keep(key: str, output: SystemOutputs) -> None:
-        if cache is not None:
-            cache.add(EvaluationSample(key, ""), output)
-
-    opened = Journal.resume if is_resumed else partial(Journal.create, force=True)
-    journal = opened(folder, header)
-    ending = "stopped"
-    try:
-        yield ScoreJournal(journal, earlier, keep)
-        ending = "finished"
-    finally:
-        journal.close(ending)
-
-
-def _spent(folder: Path, evaluator: AueporaEvaluator) -> dict[str, float]:
-    """Return what earlier sessions used of each budget, by calls of the system and of metrics."""
-    if evaluator.policy is None:
-        return {}
-    spent = [spent_before(each, evaluator.policy) for each in (folder, folder / SCORES)]
-    names = dict.fromkeys(name for part in spent for name in part)
-    return {name: sum(part.get(name, 0) for part in spent) for name in names}
-
-
-def score_cache(folder: str | Path) -> OutputCache:
-    """Return the cache of the calls that metrics make, within a folder of cached answers."""
-    # Apart from the answers of systems: a key has the whole question, whatever the system and top_k.
-    return OutputCache(Path(folder) / SCORES, ["metrics"], 0)
+    with record:
+        return score_record(
+            record,
+            plan,
+            system_name=record.system_name,
+            top_k=top_k,
+            seed=seed,
+            configuration={**(configuration or {}), **checked_prices(price_input, price_output)},
+        )
 
 
 # A cache of answers for later runs with the same system, sample and top_k.
@@ -616,19 +509,7 @@ class OutputCache:
     def __enter__(self) -> OutputCache:
         return self
 
-    @cached_property
-    def scores(self) -> OutputCache:
-        """Return the cache of the scores that a model gave, which is closed with this one."""
-        return score_cache(self._folder)
-
-    @property
-    def scores_used(self) -> int:
-        """Return how many scores were taken from the cache."""
-        return self.scores.used if "scores" in vars(self) else 0
-
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if "scores" in vars(self):
-            self.scores.__exit__(kind)
         if self._file is not None:
             try:
                 self._file.close()

@@ -13,15 +13,14 @@ from ..core.calls.policy import CallPolicy
 from ..core.plan import EvaluationPlan
 from ..core.scores import Batch, as_columns
 from ..core.scoring import measurable
+from ..core.stopping import sequence_results
 from ..core.types import MetricResult
-from ..early_stop.rule import sequence_results
 from ..judges.asking import Asking, OnVerdict, spent_on
 from ..judges.judge import Asked, Asker, Judge, Judging, VerdictBook
-from ..judges.jury import Cascade, Jury, saved_calls
 from ..judges.llm import language_models
 from ..judges.metric import JudgedMetric, add_note, ask_until_answered, open_questions
 from ..judges.metrics.preference import Preference, preference
-from ..judges.question import Kind, Question, Verdict, kind_named
+from ..judges.question import Judgement, Kind, Question, kind_named
 from ..judges.trust.probes import canaries, drift_in, probed_kinds
 from ..judges.trust.record import with_judge
 from ..judges.trust.repeats import self_consistency, variance_parts
@@ -37,7 +36,6 @@ from .verdicts import (
     VerdictCache,
     VerdictFile,
     VerdictWriter,
-    fitted,
     read_audit,
     read_judge_record,
     write_judge_record,
@@ -76,7 +74,6 @@ class RunJudging:
         self.state = RunState(self.path.parent, self.path.name.removesuffix(SUFFIX))
         self.run = self.storage.load_run(self.path)
         runs = self.storage.results_directory
-        self.judge = fitted(self.judge, runs)
         self.audit = read_audit(runs, self.judge.identity(kind_named("support")))
         for metric in self.bound():
             metric.ready()
@@ -195,7 +192,7 @@ class RunJudging:
         kinds = {kind.name: kind for metric in self.metrics for kind in metric.question_kinds()}
         return list(kinds.values())
 
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[Judgement]:
         """Return the verdicts of the judge, or of the members of a jury, on questions of the metrics."""
         asked = {identity for kind in self._kinds() for identity in self.judge.asked_identities(kind)}
         return [verdict for verdict in self.book.values() if verdict.identity in asked]
@@ -235,8 +232,6 @@ class RunJudging:
         record, before = self.record or JudgeRecord(judge=""), read_judge_record(self.state.folder)
         record.models = self._models()
         record.calibration, record.probes = self.audit.calibration, self.audit.probes
-        if isinstance(self.judge, Jury):
-            record.weights = self.judge.weights
         if not self.judge.members:
             record.identities = {kind.name: self.judge.identity(kind) for kind in self._kinds()}
             if before is not None and before.judge == record.judge:
@@ -255,17 +250,6 @@ class RunJudging:
         if self.record is not None:
             write_judge_record(self.state.folder, self._completed_record())
         return results
-
-    def saved_calls(self) -> tuple[int, int] | None:
-        """Return how many questions the first judge of a cascade decided, and of how many; None otherwise."""
-        if not isinstance(self.judge, Cascade):
-            return None
-        seen: list[Question] = []
-        batch = Batch(self.run.samples, self.run.outputs)
-        for metric in self.bound(seen=seen):
-            metric.score_batch(batch)
-        each_once = {question.key(""): question for question in seen}
-        return saved_calls(self.judge, list(each_once.values()), self.book)
 
     def stop(self) -> None:
         """Ask nothing more; the calls under way are finished. For signal handlers."""

@@ -15,7 +15,7 @@ from ..core.calls.executor import attempts_of, is_from_cache
 from ..core.calls.policy import CallPolicy
 from ..core.calls.resources import ApiUsage, reported_count
 from ..core.display import NOT_MEASURED, value_text
-from ..core.runner import InterruptedRunError, asked_scores, check_before_calls, in_this_folder
+from ..core.runner import InterruptedRunError, check_before_calls, in_this_folder
 from ..core.scoring import score_outputs
 from ..core.settings import PILOT
 from ..core.table import Table
@@ -95,10 +95,8 @@ def _spread(ids: Sequence[str], count: int) -> set[str]:
 
 def _scored(record: StoredRecord, pilot: Pilot) -> list[MetricResult]:
     plan = record.evaluator.plan
-    # Their calls go to the journal too, where the resumed run finds them.
-    asked = asked_scores(record.evaluator, plan, lambda: pilot.pairs, record.score_journal)
     samples, outputs = [sample for sample, _ in pilot.pairs], [output for _, output in pilot.pairs]
-    return score_outputs(plan, samples, outputs, asked)
+    return score_outputs(plan, samples, outputs)
 
 
 def use_of(output: SystemOutputs, policy: CallPolicy) -> Use:

@@ -19,9 +19,8 @@ from ..core.types import EvaluationSample, MetricResult, SystemOutputs
 from ..errors import ScoringError, StorageError
 from ..io.files.atomic import write_bytes
 from ..judges.judge import Asked, Judge, Judging, VerdictBook
-from ..judges.jury import Jury, JuryWeights
 from ..judges.metrics.faithfulness import CheckedClaims, ClaimCheck
-from ..judges.question import Kind, Question, Verdict, kind_named
+from ..judges.question import Judgement, Kind, Question
 from ..judges.trust.calibration import JudgeCalibration
 from ..judges.trust.probes import ProbeReport
 from ..metrics.parse import parse_metric
@@ -48,14 +47,14 @@ class VerdictFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.book = VerdictBook()
-        self.paid: list[Verdict] = []  # all of them, also those that a later one replaced
+        self.paid: list[Judgement] = []  # all of them, also those that a later one replaced
         self.damage = Damage()
         self.last_number = 0
         with opened_journal(path) as file:
             for _, record in good_records(file, _KEY, self.damage):
                 self.last_number = max(self.last_number, record.get("seq", 0))
                 if record.get("type") == "verdict":
-                    verdict = msgspec.convert(record["verdict"], Verdict)
+                    verdict = msgspec.convert(record["verdict"], Judgement)
                     self.book.add(verdict)
                     self.paid.append(verdict)
         if path.stat().st_size and not self.last_number:
@@ -85,7 +84,7 @@ class VerdictWriter(Lines):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def submit(self, verdict: Verdict) -> int:
+    def submit(self, verdict: Judgement) -> int:
         """Write a verdict, which a kill cannot lose any more.
 
         A power cut can, until `durable` has reached the number that this returns.
@@ -107,7 +106,7 @@ class VerdictCache:
         for path in sorted(self.folder.glob(f"*.{VERDICTS}")):
             self.book |= VerdictFile(path).book
 
-    def add(self, verdicts: Iterable[Verdict]) -> None:
+    def add(self, verdicts: Iterable[Judgement]) -> None:
         """Add verdicts that the cache does not have yet."""
         new = [verdict for verdict in verdicts if not verdict.failed and verdict.key not in self.book]
         if not new:
@@ -131,7 +130,7 @@ class Replay:
             identity = judge.identity(question.kind)
             key = question.key(identity)
             failed = "not_stored: there is no verdict on this question in the file"
-            self.book.add(Verdict(key=key, identity=identity, kind=question.kind.name, failed=failed))
+            self.book.add(Judgement(key=key, identity=identity, kind=question.kind.name, failed=failed))
 
 
 class JudgeRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -143,7 +142,6 @@ class JudgeRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     models: list[str] = []  # as the servers report them
     calibration: JudgeCalibration | None = None
     probes: list[ProbeReport] = []
-    weights: JuryWeights | None = None  # of a jury that was fitted on labels
 
 
 class StoredJudge(Judge):
@@ -155,7 +153,7 @@ class StoredJudge(Judge):
     def identity(self, kind: Kind) -> str:
         return self._identities.get(kind.name, "")
 
-    def judge(self, question: Question) -> Verdict:
+    def judge(self, question: Question) -> Judgement:
         raise StorageError("a stored judge cannot be asked")
 
 
@@ -208,17 +206,11 @@ def write_judge_record(folder: Path, record: JudgeRecord) -> None:
 
 
 class JudgeAudit(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What is known of a judge, whichever run it judges: how it agrees with people, and its probes.
-
-    `members` says what the members of a jury or a cascade are worth together. `weights` are those of a jury
-    that was fitted on labels; they are stored under the identity of the jury without weights.
-    """
+    """What is known of a judge, whichever run it judges: how it agrees with people, and its probes."""
 
     identity: str
     calibration: JudgeCalibration | None = None
     probes: list[ProbeReport] = []
-    members: list[str] = []
-    weights: JuryWeights | None = None
 
 
 def read_audit(runs: Path, identity: str) -> JudgeAudit:
@@ -227,17 +219,6 @@ def read_audit(runs: Path, identity: str) -> JudgeAudit:
     if not path.exists():
         return JudgeAudit(identity=identity)
     return _read(path, JudgeAudit)
-
-
-def fitted(judge: Judge, runs: Path) -> Judge:
-    """Return a jury with the weights that were fitted in this folder of runs; any other judge as it is.
-
-    All runs get the same weights: values of juries with other weights cannot be compared.
-    """
-    if not isinstance(judge, Jury) or judge.weights is not None:
-        return judge
-    weights = read_audit(runs, judge.identity(kind_named("support"))).weights
-    return judge if weights is None else Jury(judge.members, weights)
 
 
 def write_audit(runs: Path, audit: JudgeAudit) -> None:

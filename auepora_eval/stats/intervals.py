@@ -13,6 +13,10 @@ of the size that changes had (root mean square); of the largest possible size wh
 differ and others do not. Clusters, and aggregates that are not means, are turned into one number per unit by
 the jackknife. Of a mean these numbers are the scores. For 0/1 changes this is the interval of Bonett and
 Price (2012). Nothing is drawn at random. benchmarks/coverage.py shows how often the intervals hold.
+
+Only samples that take part in a value are units of it: the F1 of a rare label rests on the few samples that
+have it or were given it, however many others there are. A value that is a mean over classes (balanced
+accuracy, macro-F1) has two imaginary units in each class; the errors of the classes add up in squares.
 """
 
 from __future__ import annotations
@@ -22,7 +26,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from .arrays import Array, ArrayLike, Indices, Mask, np
+import numpy as np
+
+from .arrays import Array, ArrayLike, Indices, Mask
 from .resamples import CELLS_AT_ONCE, numbered, summed_by_unit
 
 MANY = 20  # units that differ from the most common score: these show how far scores reach
@@ -57,20 +63,35 @@ class Interval(NamedTuple):
         return self if samples >= FEW_LABELS else self._replace(method=f"{self.method}, {TOO_NARROW}")
 
 
+class Share(NamedTuple):
+    """What a value is the weighted sum of: an aggregate, and the samples that take part in it."""
+
+    aggregate: Aggregate
+    takes_part: Mask
+    weight: float = 1.0
+
+
 class Units(NamedTuple):
     """A value, and one number per independent unit whose spread is that of the value.
 
-    `numbers` is (units,), or (units, columns) for many values at once.
+    `numbers` is (units,), or (units, columns) for many values at once. Units of a share of a value have its
+    weight, and their numbers among the units of the whole.
     """
 
     value: Array
     numbers: Array
     freedom: float
     clustered: bool = False
+    weight: float = 1.0
+    of_whole: Indices | None = None
 
     def minus(self, other: Units) -> Units:
         """Return the units of the difference between two values of the same samples."""
         return self._replace(value=self.value - other.value, numbers=self.numbers - other.numbers)
+
+    def times(self, sign: int) -> Units:
+        """Return the units of the value times 1 or -1."""
+        return self._replace(value=sign * self.value, numbers=sign * self.numbers)
 
     @property
     def method(self) -> str:
@@ -93,8 +114,6 @@ class Estimate(NamedTuple):
         """Return the one-sided p-value of "the value is at most the limit"."""
         from scipy.special import stdtr
 
-        if not self.error > 0:
-            return float(self.middle <= limit)
         return float(stdtr(self.freedom, (limit - self.middle) / self.error))
 
 
@@ -126,12 +145,48 @@ def value_ends(units: Units, bounds: Bounds) -> tuple[Array, Array]:
 
 def value_interval(units: Units, bounds: Bounds, *, confidence: float = 0.95) -> Interval | None:
     """Return the interval of a value; None for one unit, and for equal scores of a metric without bounds."""
-    if len(units.numbers) < 2 or not math.isfinite(units.value):
+    return shares_interval([units], bounds, confidence=confidence)
+
+
+def shares_interval(shares: Sequence[Units], bounds: Bounds, *, confidence: float = 0.95) -> Interval | None:
+    """Return the interval of the weighted sum of shares, as `value_interval` does."""
+    # Of several classes one may have a single sample: its t has one degree of freedom, which is wide enough.
+    if sum(len(one.numbers) for one in shares) < 2 or not all(math.isfinite(one.value) for one in shares):
         return None
-    low, high = (float(end) for end in plus_two(units, *value_ends(units, bounds)).limits(confidence))
+    whole = weighted_sum([(one, plus_two(one, *value_ends(one, bounds))) for one in shares])
+    low, high = (float(end) for end in whole.limits(confidence))
     if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
         return None
-    return Interval(low, high, units.method).within(*bounds)
+    return Interval(low, high, shares[0].method).within(*bounds)
+
+
+def weighted_sum(shares: Sequence[tuple[Units, Estimate]]) -> Estimate:
+    """Return the estimate of the weighted sum of shares: their errors add up in squares.
+
+    A unit may be in several shares: a sample of one class that was taken for another, a cluster with samples
+    of both. What it adds to them is added up first, as it goes up or down in all of them together.
+    """
+    if len(shares) == 1 and shares[0][0].weight == 1.0:
+        return shares[0][1]
+    middle = sum(units.weight * estimate.middle for units, estimate in shares)
+    squares = [(units.weight * float(estimate.error)) ** 2 for units, estimate in shares]
+    together = np.zeros(1 + max(int(_of_whole(units).max()) for units, _ in shares))
+    apart = 0.0
+    for units, estimate in shares:
+        n = len(units.numbers)
+        moved = units.weight * (units.numbers - estimate.middle) / math.sqrt((n + 1) * (n + 2))
+        together[_of_whole(units)] += moved
+        apart += float((moved**2).sum())
+    variance = sum(squares) + float((together**2).sum()) - apart
+    # Satterthwaite: the class with the largest error decides how well the error is known.
+    freedom = sum(squares) ** 2 / sum(
+        square**2 / estimate.freedom for square, (_, estimate) in zip(squares, shares, strict=True)
+    )
+    return Estimate(np.asarray(middle), np.sqrt(np.asarray(variance)), freedom)
+
+
+def _of_whole(units: Units) -> Indices:
+    return np.arange(len(units.numbers)) if units.of_whole is None else units.of_whole
 
 
 def change_size(units: Units, differs: Mask, reach: float) -> Array:
@@ -149,11 +204,21 @@ def change_interval(
     units: Units, differs: Mask, reach: float, *, confidence: float = 0.95
 ) -> Interval | None:
     """Return the interval of a change; None for one unit, and where nothing differs and nothing bounds it."""
-    size = float(change_size(units, differs, reach))
-    if len(units.numbers) < 2 or not 0 < size < math.inf:
+    return shares_change_interval([(units, differs)], reach, confidence=confidence)
+
+
+def shares_change_interval(
+    shares: Sequence[tuple[Units, Mask]], reach: float, *, confidence: float = 0.95
+) -> Interval | None:
+    """Return the interval of the change of a weighted sum of shares, as `change_interval` does."""
+    sizes = [float(change_size(units, differs, reach)) for units, differs in shares]
+    if sum(len(units.numbers) for units, _ in shares) < 2 or not all(0 < size < math.inf for size in sizes):
         return None
-    low, high = (float(end) for end in plus_two(units, -size, size).limits(confidence))
-    return Interval(low, high, units.method)
+    whole = weighted_sum(
+        [(units, plus_two(units, -size, size)) for (units, _), size in zip(shares, sizes, strict=True)]
+    )
+    low, high = (float(end) for end in whole.limits(confidence))
+    return Interval(low, high, shares[0][0].method)
 
 
 def agreeing_with_test(interval: Interval, change: float, p_value: float, level: float = 0.05) -> Interval:
@@ -232,6 +297,22 @@ def aggregate_units(
             sizes = np.bincount(unit_of).astype(np.float64)
             left_out = np.array([aggregate(rows[unit_of != unit]) for unit in range(len(sizes))])
     return _pseudo_values(np.asarray(value), left_out, sizes, clustered=clusters is not None)
+
+
+def share_units(
+    rows: Array, share: Share, *, clusters: Sequence[Hashable] | None = None, of_sums: bool = False
+) -> Units:
+    """Return the units of a share of a value: the samples, or clusters, that take part in it."""
+    chosen = share.takes_part
+    place = np.arange(len(rows)) if clusters is None else numbered(clusters)
+    of_whole = place[chosen]
+    if clusters is not None:
+        clusters = of_whole.tolist()
+        # In the order of their first appearance, as units are numbered.
+        of_whole = np.array(list(dict.fromkeys(clusters)), dtype=np.intp)
+        clusters = None if len(of_whole) == len(clusters) else clusters
+    units = aggregate_units(rows[chosen], share.aggregate, clusters=clusters, of_sums=of_sums)
+    return units._replace(weight=share.weight, of_whole=of_whole)
 
 
 def weighted_units(

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from .arrays import Array, Indices, np
+import numpy as np
+
+from .arrays import Array, Indices
 
 CELLS_AT_ONCE = 4_000_000  # what a block of resamples may hold: 32 MB
 

@@ -14,7 +14,9 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
-from .arrays import Array, ArrayLike, Patterns, np
+import numpy as np
+
+from .arrays import Array, ArrayLike, Patterns
 from .intervals import MeanError, aggregate_units, mean_error, t_quantile
 from .resamples import CELLS_AT_ONCE, numbered, summed_by_unit
 
@@ -23,6 +25,7 @@ ALL_PATTERNS_UP_TO = 14  # units that differ; mirror images give the same result
 DRAWS_UP_TO = 20_000  # units that differ; above, the sum of the flips is normal
 _LARGEST_SHARE = 1 / 200  # of the sum of squares that one unit may have where a sum is called normal
 _MOST_CELLS = 10**9  # of all patterns together: more are not drawn, which takes about a second
+_SMALLEST_P = 1e-300  # a p-value is never 0
 LEVEL = 0.05  # of the 95% interval, which must agree with the test
 
 
@@ -193,7 +196,7 @@ def _is_normal(units: Array) -> bool:
 
 def _normal_p(units: Array) -> float:
     z = abs(float(units.sum())) / math.sqrt(float((units**2).sum()))
-    return max(math.erfc(z / math.sqrt(2)), 1e-300)  # a p-value is never 0
+    return max(math.erfc(z / math.sqrt(2)), _SMALLEST_P)
 
 
 def mcnemar_exact(only_a: int, only_b: int) -> PairedTest:
@@ -211,33 +214,6 @@ def mcnemar_exact(only_a: int, only_b: int) -> PairedTest:
     # Twice the lower tail of a binomial distribution: a coin is symmetric. The tails overlap at equal counts.
     p_value = min(1.0, 2 * float(betainc(count - fewer, fewer + 1, 0.5)))
     return PairedTest(p_value, only_b / count, f"McNemar, exact, {count} samples")
-
-
-# The tests of the textbooks. A comparison uses permutations; these are for those who are asked for them.
-
-
-def paired_t_test(a: ArrayLike, b: ArrayLike, *, clusters: Sequence[Hashable] | None = None) -> PairedTest:
-    """Student's t-test on b - a, two-sided; with clusters on their robust error, a cluster counting once.
-
-    The p-value is NaN for fewer than two units, 1 where no pair differs, 0 where all differ by the same.
-    """
-    from scipy.special import stdtr
-
-    differences = _paired(a, b)
-    mean, error, freedom = mean_error(differences, clusters=clusters)
-    method = f"paired t, {freedom} degrees of freedom"
-    if not freedom:
-        return PairedTest(math.nan, math.nan, method)
-    if error <= 1e-15 * abs(mean) or error == 0.0:
-        return PairedTest(float(mean == 0.0), math.copysign(math.inf, mean) if mean else 0.0, method)
-    return PairedTest(2 * float(stdtr(freedom, -abs(mean) / error)), mean / error, method)
-
-
-def _paired(a: ArrayLike, b: ArrayLike) -> Array:
-    first, second = (np.asarray(side, dtype=np.float64) for side in (a, b))
-    if first.shape != second.shape or first.ndim != 1:
-        raise ValueError(f"paired scores come in two equal lists, not {first.shape} and {second.shape}")
-    return np.asarray(second - first)
 
 
 # Two systems that were not asked the same questions: is one better, and how many questions does it take?
@@ -267,7 +243,8 @@ def welch_difference(
 ) -> UnpairedTest:
     """Welch's t-test on mean b - mean a, two-sided; with clusters on their robust errors.
 
-    The p-value is NaN where a side has fewer than two units.
+    The p-value is NaN where a side has fewer than two units. Where neither has any spread, it is that of the
+    ways to divide the units between the sides: at most two of them give such a difference.
 
     >>> round(welch_difference([1.0, 2.0, 3.0], [2.0, 4.0, 6.0]).p_value, 4)
     0.2209
@@ -285,8 +262,10 @@ def welch_of_errors(first: MeanError, second: MeanError) -> UnpairedTest:
         return UnpairedTest(difference, math.nan, math.nan, math.nan, math.nan, 0.0, missing)
     error = math.hypot(first.error, second.error)
     if error <= 1e-15 * abs(difference) or error == 0.0:
-        p_value = float(difference == 0.0)
-        return UnpairedTest(difference, difference, difference, p_value, 0.0, math.inf, "Welch: no spread")
+        a, b = (int(side.freedom) + 1 for side in (first, second))
+        p_value = max(min(1.0, 2 / math.comb(a + b, a)), _SMALLEST_P) if difference else 1.0
+        method = "Welch: no spread, so permutation, exact"
+        return UnpairedTest(difference, difference, difference, p_value, 0.0, math.inf, method)
     freedom = welch_freedom(first, second)
     half = t_quantile(freedom, 0.975) * error
     p_value = 2 * float(stdtr(freedom, -abs(difference) / error))
@@ -337,19 +316,6 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
 
 
 # How large is a difference? In units that do not depend on the metric's own scale.
-
-
-def cohens_d(a: ArrayLike, b: ArrayLike) -> float:
-    """(mean b - mean a) / pooled standard deviation (ddof 1).
-
-    >>> round(cohens_d([1.0, 2.0, 3.0], [2.0, 3.0, 4.0]), 6)
-    1.0
-    """
-    first, second = _array(a), _array(b)
-    if min(len(first), len(second)) < 2:
-        return math.nan
-    squares = float(((first - first.mean()) ** 2).sum() + ((second - second.mean()) ** 2).sum())
-    return _over(float(second.mean() - first.mean()), math.sqrt(squares / (len(first) + len(second) - 2)))
 
 
 def cohens_dz(differences: ArrayLike) -> float:

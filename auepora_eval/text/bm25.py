@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import MissingDependencyError
+from ..errors import MissingDependencyError, install_command
 
 
 def bm25_index(documents: Sequence[Sequence[str]]) -> Any:
@@ -16,7 +16,7 @@ def bm25_index(documents: Sequence[Sequence[str]]) -> Any:
         import bm25s
     except ImportError as error:
         raise MissingDependencyError(
-            "the demo and dataset generate need bm25s: pip install 'auepora-eval[demo]'"
+            f"the demo and dataset generate need bm25s: {install_command('demo')}"
         ) from error
     logging.getLogger("bm25s").setLevel(logging.WARNING)  # it reports every index that it builds
     index = bm25s.BM25()

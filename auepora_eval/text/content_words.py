@@ -70,6 +70,7 @@ _FUNCTION_WORDS = {
 _PARTICLES = frozenset("的了是在和与與及或而也都就之其这這那个個吗嗎呢吧们們はがをにのでともへかや")
 
 _CITATION = re.compile(r"\[\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*\]")
+_SPACED_CITATION = re.compile(rf"(?<![ \t])[ \t]*+{_CITATION.pattern}")
 _ENUMERATOR = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]+", re.MULTILINE)
 # A comma and a space group digits only before 000 or behind a currency sign: "12, 345 and 350" are three.
 _NUMBER = re.compile(
@@ -84,6 +85,20 @@ _NAME_WORD = re.compile(r"[^\W_]+")
 def without_marks(text: str) -> str:
     """Return a text without citation marks like [3] and without the numbers and bullets of its lists."""
     return _ENUMERATOR.sub("", _CITATION.sub(" ", text))
+
+
+def without_citations(text: str) -> str:
+    """Return a text without citation marks like [3]; a text of nothing else is returned as it is.
+
+    >>> without_citations("13 berths [1].")
+    '13 berths.'
+    """
+    if "[" not in text:
+        return text
+    plain = _SPACED_CITATION.sub(
+        lambda mark: " " if text[mark.end() : mark.end() + 1].isalnum() else "", text
+    )
+    return plain if plain.strip() else text
 
 
 def content_words(text: str, *, stemmed: bool = False) -> list[str]:

@@ -8,13 +8,13 @@ Three tiers, the first that has something to say decides:
 3. neither: it is an answer.
 
 English refusals are recognised by families of phrasing: the speaker does not know, it cannot be determined,
-or what was given does not have it. Such a sentence is a remark, not a refusal, where it concedes something
-("while the documents do not say ..."), is about other documents, follows the answer, or is followed by one
-("However, it does mention ..."). An answer that ends with "it is not possible to calculate ..." declines.
+or what was given does not have it. There are four exceptions, since more of them turn plain refusals into
+answers: a text that starts with "yes", a concession ("while the documents do not say when, they ..."), an
+answer after all ("However, it mentions ..."), and a remark on the documents after the first sentence.
 
 How far to trust it: `python benchmarks/refusal.py` prints precision and recall against people's labels,
-source by source; docs/metrics.md has the table. What is left are answers that give something else than was
-asked: people call some of them refusals and others not. Languages other than English: not measured.
+source by source. The rules were chosen on one half of the sources and are reported on the other half;
+docs/metrics.md has the table. Languages other than English are not measured.
 """
 
 from __future__ import annotations
@@ -28,20 +28,22 @@ from ..core.types import Response
 
 FLAGS = ("declined", "refused", "abstained", "no_answer")
 WINDOW = 400  # a refusal comes first; further down, real answers note what they leave out
-_READ = 4 * WINDOW  # characters at either end that are looked at, white space included
+_READ = 8 * WINDOW  # characters that are looked at, white space included
 
-DETECTOR = f"a flag, else no text, else phrases in 15 languages in the first {WINDOW} characters"
+# In the signature of the metrics that use it: values by other rules are not compared with these.
+DETECTOR = f"a flag, else no text, else phrases in 15 languages in the first {WINDOW} characters, rules 2"
 
-# English refusals, by families of phrasing. Each family is a list of alternatives.
+# English refusals, by families of phrasing.
 _SOURCE = (
     r"(?:documents?|text|passages?|contexts?|evidence|filings?|articles?|sources?|excerpts?|materials?|data"
     r"|information|reports?|statements?|question|knowledge base|search results?|snippets?|content|corpus)"
 )
-_MATTER = r"(?:information|info|data|context|details?|evidence|answer|knowledge|documents?|specifics|figures)"
+_MATTER = (
+    r"(?:information|info|data|context|details?|evidence|answer|knowledge|documents?|specifics|figures?)"
+)
 _TELL = (
     r"(?:answer|determine|provide|find|say|tell|calculate|compute|give|verify|confirm|locate|assist|help"
-    r"|identify|access|respond|conclude|ascertain|establish|offer|infer"
-    r"|be determined|be answered|be calculated)"
+    r"|identify|access|respond|conclude|ascertain|establish|offer|infer)"
 )
 _HOLD = (
     r"(?:provide|contain|include|mention|specify|state|say|address|discuss|give|have|indicate|disclose|offer"
@@ -49,7 +51,8 @@ _HOLD = (
 )
 _NOT = r"(?:\s+not|n't)"
 _CANNOT = r"(?:cannot|can not|can't|could not|couldn't|unable to|not able to|was unable to|were unable to)"
-_GIVEN = r"(?:mentioned|provided|specified|stated|given|available|included|disclosed|addressed|found)"
+_GIVEN = r"(?:mentioned|provided|specified|stated|given|available|included|disclosed|addressed|found|present)"
+_IS_NOT = rf"\b(?:is|are|was|were){_NOT}"
 
 # The speaker does not know, has no access, or is sorry.
 _NO_KNOWLEDGE = (
@@ -60,7 +63,7 @@ _NO_KNOWLEDGE = (
     r"\bi(?:'m| am) (?:not (?:sure|certain|aware)|unsure)\b",
     r"\b(?:outside|beyond) (?:of )?(?:my|the) (?:knowledge|scope)\b",
     r"^\W*(?:i(?:'m| am) (?:very |so |really )?sorry\b(?! to hear)|sorry,|i apologi[sz]e|my apologies)",
-    r"^\W*(?:unanswerable|no answer|n/?a|idk"
+    r"^\W*(?:(?:it|this|that)(?: is|'s) )?(?:unanswerable|no answer|n/?a|idk"
     r"|not (?:mentioned|specified|found|available|provided|stated|given))\W*$",
 )
 # It cannot be determined, or would take something that is missing.
@@ -69,7 +72,7 @@ _NOT_POSSIBLE = (
     rf"\bwe(?: are|'re)? (?:also )?{_CANNOT}(?: \w+)? (?!find|identify|confirm|establish){_TELL}\b",
     rf"(?:^|[.!?,;:]\s*)(?:cannot|can't|unable to|could not|not able to)(?: \w+)? {_TELL}\b",
     rf"\bit(?: is|'s| was| would be) (?:not possible|impossible|unclear|not clear|difficult)"
-    rf"(?: for me)? to (?:\w+ )?{_TELL}\b",
+    rf"(?: for me)? (?:to (?:\w+ )?{_TELL}|from the (?:\w+ )?{_SOURCE})\b",
     r"\b(?:cannot|can't|could not|couldn't) be (?:\w+ )?"
     r"(?:answered|determined|calculated|ascertained|inferred)\b",
     r"\b(?:you|we|one|i)(?: would|'d) (?:\w+ )?(?:need|require) "
@@ -80,49 +83,29 @@ _NOT_POSSIBLE = (
 )
 # What was given does not have it.
 _NOT_GIVEN = (
-    rf"\b(?:insufficient|inadequate|not (?:\w+ )?(?:enough|sufficient)|n't (?:\w+ )?(?:enough|sufficient)"
-    rf"|lack(?:s|ing)? (?:the |sufficient |specific |necessary )?)\s*(?:\w+ ){{0,2}}(?!evidence){_MATTER}\b",
-    rf"\b{_SOURCE}\b[^.,!?\n]{{0,60}}?\b(?:do|does|did){_NOT} (?:\w+ ){{0,2}}?{_HOLD}\b",
+    rf"(?:\binsufficient|\binadequate|(?:\bnot|n't) (?:\w+ )?(?:enough|sufficient)"
+    rf"|\black(?:s|ing)?(?: the| sufficient| specific| necessary)?) (?:\w+ ){{0,2}}(?!evidence){_MATTER}\b",
+    rf"\b{_SOURCE}\b(?:[^.,!?\n]{{0,60}}?|[^.!?\n]{{0,80}}?, (?:but |yet )?(?:it|they) )"
+    rf"\b(?:do|does|did){_NOT} (?:\w+ ){{0,2}}?{_HOLD}\b",
+    rf"\b{_SOURCE}\b[^.,!?\n]{{0,40}}?\b(?:(?:gives?|provides?|contains?|makes?) no|(?:is|are) silent)\b",
     rf"\bnone of the (?:\w+ )?{_SOURCE}\b[^.!?\n]{{0,30}}?{_HOLD}",
     rf"\bnothing in the (?:\w+ )?{_SOURCE}\b",
-    rf"\b(?:is|are)(?: not|n't) (?:in|part of|within) the (?:provided|given|supplied|retrieved) {_SOURCE}\b",
-    rf"\b{_MATTER}\b[^.!?\n]{{0,90}}?\b(?:is|are|was|were){_NOT} (?:\w+ ){{0,2}}?(?:{_GIVEN}|present)\b",
-    rf"\b(?:is|are|was|were)(?: not|n't) (?:\w+ )?(?:{_GIVEN}|discussed)"
-    rf" (?:in|by|within|from) (?:the |this |these |any )(?:\w+ )?{_SOURCE}\b",
+    rf"\b{_MATTER}\b[^.!?\n]{{0,90}}?(?:{_IS_NOT}|\b(?:cannot|can't) be) (?:\w+ ){{0,2}}?{_GIVEN}\b",
+    rf"{_IS_NOT} (?:\w+ )?(?:(?:{_GIVEN}|discussed|covered) (?:anywhere )?)?(?:in|by|within|from|part of)"
+    rf" (?:the |this |these |any )(?:\w+ )?{_SOURCE}\b",
     r"\bno (?:\w+ ){0,2}?(?:information|mention|details?|answer)\b (?:(?:is|are|was|were) )?(?:\w+ )?"
     r"(?:in|about|on|of|for|to|regarding|concerning|available|provided|found|given|mentioned|included)\b",
     rf"\bno (?:\w+ ){{0,2}}?data (?:(?:is|are|was|were) )?(?:\w+ )?(?:in|about|on|for|{_GIVEN})\b",
 )
-# The speaker is a model that cannot look things up; what follows is general knowledge.
-_NO_ACCESS = re.compile(r"\bas an ai\b|\bi (?:do not|don't) have (?:\w+ )?real-time\b")
-# In the last sentence this is the conclusion, whatever came before.
-_CONCLUSION = re.compile(
-    r"\b(?:it is|it's) (?:not possible|impossible) to (?:\w+ )?"
-    r"(?:calculate|determine|answer|compute|provide)\b"
-    r"|\b(?:cannot|can't) be (?:\w+ )?(?:answered|determined|calculated)\b"
-    r"|\b(?:i|we) (?:cannot|can't|am unable to|are unable to) (?:\w+ )?"
-    r"(?:calculate|determine|answer|compute|provide)\b"
-)
 
-# What turns such a sentence into a remark within an answer.
-# "While the documents do not say ..., they ...": the main clause is the answer.
-_CONCESSION = re.compile(r"\b(?:while|although|though|even if|despite|whereas)\b")
-# "No answer is present in the other contexts": something else has it.
-_ELSEWHERE = re.compile(r"\b(?:other|others|remaining|rest of the|second|third)\b")
-# "However, it does mention ...", "If we assume ...": the answer comes after all. An offer or an advice
-# ("However, you can calculate it") is not an answer.
-_AFTER_ALL = re.compile(
-    r"\b(?:however|but|nevertheless|nonetheless|that said|instead|as for)\b,?\s+"
-    r"(?!you (?:can|could|may|might|should)|i can|if (?:you|more|further|additional)|please"
-    r"|for (?:the most|more)|without|to |in general|generally|typically)"
-    r"|\bif we (?:assume|use|were|take)\b|\bassuming\b"
-    r"|\bwe can (?:\w+ )?(?:infer|calculate|estimate|compute|deduce)"
-    r"|\bit can be (?:inferred|estimated|deduced)"
-    r"|\b(?:therefore|thus|so|hence),? the (?:\w+ ){0,6}is\b(?! not)"
-)
 _YES = re.compile(r"\W*yes\b")
-_FIGURE = re.compile(r"[$€£] ?\d|\d(?:[.,]\d|%)|\[\d")
-_SENTENCE_END = re.compile(r"[.!?](?= )|$")
+# "While the documents do not say when, they ...": the main clause is the answer.
+_CONCESSION = re.compile(r"\b(?:while|although|though|whereas|despite)\b[^,;]*\Z")
+# "However, it does mention ...", "If we assume ...": the answer comes after all.
+_AFTER_ALL = re.compile(
+    r"\bhowever,? (?:it|they|the \w+)(?: \w+)? (?:mentions?|states?|notes?|indicates?|says?|reports?|shows?"
+    r"|suggests?)\b|\bif we (?:assume|use|take)\b|\bwe can (?:\w+ )?(?:infer|calculate|estimate|deduce)\b"
+)
 
 _PHRASES = {
     "German": (
@@ -270,7 +253,7 @@ def refusal(response: Response) -> RefusalCheck:
         return RefusalCheck(flags[name], "flag", name)
     if not response.text.strip():
         return RefusalCheck(True, "empty")
-    return _by_phrases(_ends(response.text))
+    return _by_phrases(response.text[:_READ])
 
 
 @lru_cache(maxsize=1 << 11)  # of a batch, which several metrics go through one after the other
@@ -284,40 +267,17 @@ def _by_phrases(text: str) -> RefusalCheck:
     return RefusalCheck(False, "none")
 
 
-def _ends(text: str) -> str:
-    """Return the text, without its middle where it is long."""
-    return text if len(text) <= 2 * _READ else f"{text[:_READ]} {text[-_READ:]}"
-
-
 def _declines_in_english(text: str) -> bool:
-    """Return whether a text begins with a sentence that declines and does not answer after all."""
+    """Return whether a text has a sentence that declines, and does not answer after all."""
     if _YES.match(text):
         return False
-    if _NO_ACCESS.search(text, 0, WINDOW) or _CONCLUSION.search(_last_sentence(text)):
-        return True
     for match in _english().finditer(text, 0, WINDOW):
-        start = max(text.rfind(mark, 0, match.start()) for mark in (". ", "! ", "? ", ": ")) + 1
-        stop = _SENTENCE_END.search(text, match.end())
-        end = stop.end() if stop else len(text)
-        sentence = text[start:end]
-        if _CONCESSION.search(sentence, 0, match.start() - start) or _ELSEWHERE.search(sentence):
-            continue
-        # "It was $11,588 million. The document does not say how much of it is ...": a remark.
-        if match.lastgroup == "not_given" and _FIGURE.search(text, 0, start):
-            continue
-        return not _answers_after_all(text[match.end() : end + WINDOW])
+        start = max(text.rfind(mark, 0, match.start()) for mark in (". ", "! ", "? ")) + 1
+        # "It leaves at noon. The documents do not say what it costs."
+        is_remark = start > 0 and match.lastgroup == "not_given"
+        if not is_remark and not _CONCESSION.search(text[start : match.end()]):
+            return not _AFTER_ALL.search(text, match.end(), match.end() + WINDOW)
     return False
-
-
-def _last_sentence(text: str) -> str:
-    start = max(text.rfind(mark, 0, len(text) - 2) for mark in (". ", "! ", "? ")) + 1
-    return text[start:]
-
-
-def _answers_after_all(rest: str) -> bool:
-    """Return whether the text behind a refusal gives an answer that is not a refusal itself."""
-    turn = _AFTER_ALL.search(rest)
-    return turn is not None and not _english().search(rest, turn.start(), turn.end() + 200)
 
 
 def _flags(response: Response, names: Iterable[str]) -> dict[str, bool]:
@@ -333,8 +293,8 @@ def _flags(response: Response, names: Iterable[str]) -> dict[str, bool]:
 
 @cache
 def _english() -> re.Pattern[str]:
-    other = "|".join((*_NO_KNOWLEDGE, *_NOT_POSSIBLE))
-    return re.compile(f"{other}|(?P<not_given>{'|'.join(_NOT_GIVEN)})")
+    others = "|".join((*_NO_KNOWLEDGE, *_NOT_POSSIBLE))
+    return re.compile(f"{others}|(?P<not_given>{'|'.join(_NOT_GIVEN)})")
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
+from collections.abc import Callable
 
 from .porter import stem
 
@@ -80,6 +81,66 @@ def folded(text: str) -> str:
     ('north pier', '东京塔')
     """
     return ("" if has_ideographs(text) else " ").join(text.lower().split())
+
+
+_DOTTED = re.compile(r"(?<=\b[^\W\d_])\.(?=[^\W\d_]\b)")
+_GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_IN_NUMBER = re.compile(r"(?<=\d)[.,:](?=\d)")
+
+
+def word_text(text: str) -> str:
+    """Return the words of a text with single spaces between them; a number is one word.
+
+    >>> word_text("At 7:40 a.m., for $1,500!"), word_text("3.5")
+    ('at 7d40 am for 1500', '3d5')
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    if "." in text or "," in text or ":" in text:
+        # A letter in the place of the point keeps a number together: "5" is not a word of "3.5".
+        text = _IN_NUMBER.sub("d", _GROUPED.sub("", _DOTTED.sub("", text)))
+    return " ".join(words(text))
+
+
+def word_search(text: str) -> Callable[[str], bool]:
+    """Return the function that decides whether the text contains another one, as whole words.
+
+    Case, punctuation and a first article do not count.
+
+    >>> list(map(word_search("I know 120 piers."), ("No", "2", "the piers", "120 Piers!")))
+    [False, False, True, True]
+    """
+    plain = word_text(text)
+
+    def contains(wanted: str) -> bool:
+        sought = word_text(wanted)
+        if not sought:
+            return wanted.strip() in text  # a sign, such as "+"
+        first, _, rest = sought.partition(" ")
+        return _holds(plain, rest if rest and first in ("a", "an", "the") else sought)
+
+    return contains
+
+
+def _holds(plain: str, sought: str) -> bool:
+    start = plain.find(sought)
+    while start >= 0:
+        end = start + len(sought)
+        if not _is_joined(plain[start - 1 : start + 1]) and not _is_joined(plain[end - 1 : end + 1]):
+            return True
+        start = plain.find(sought, start + 1)
+    return False
+
+
+def _is_joined(pair: str) -> bool:
+    """Return whether two neighbouring characters are of one word.
+
+    Only where words stand apart: not in Chinese or Thai, nor in Korean, where particles follow a noun without
+    a space. Latin, Greek, Cyrillic and Armenian are in these two ranges.
+    """
+    return len(pair) == 2 and all(
+        letter != " " and (letter < "\u0590" or "\u1e00" <= letter < "\u2000") for letter in pair
+    )
 
 
 def has_ideographs(text: str) -> bool:

@@ -1,4 +1,4 @@
-// Keys of the pages of `auepora annotate` and `auepora dataset review`. The forms work without this file; with it, the
+// Keys of the pages of `auepora annotate`. The forms work without this file; with it, the
 // next item replaces the last one without a new page, and a note is saved while it is written.
 "use strict";
 

@@ -33,7 +33,6 @@ ROUTES: list[Route] = [
     Route("/metrics", later("reference", "metrics_page")),
     Route("/trend", later("reference", "trend_page")),
     Route("/experiment/{name}", later("reference", "experiment_page")),
-    Route("/benchmark/{name}", later("reference", "benchmark_page")),
 ]
 
 

@@ -20,16 +20,16 @@ import numpy as np
 from ..comparison.compare import Comparison, compare_runs
 from ..comparison.ranking import Ranking, rank_runs
 from ..core.types import EvaluationSample
-from ..gate.figures import GatedRun
-from ..gate.gate import gate_run
-from ..gate.rules import GateReport, read_rules
+from ..decide.figures import GatedRun
+from ..decide.gate import gate_run
+from ..decide.rules import GateReport, read_rules
 from ..io.files.atomic import write_bytes
 from ..runs.index.build import cache_folder
 from ..runs.index.index import RunIndex, open_index
 from ..runs.store.storage import EvaluationResultsStorage
 from .workspace import SMALL, Workspace, out_flag
 
-SCHEMA = 3  # grows whenever an older file must not be read
+SCHEMA = 4  # grows whenever an older file must not be read
 
 T = TypeVar("T")
 Make = Callable[[EvaluationResultsStorage, Sequence[str], str], Any]  # from a folder, names of runs, rules

@@ -45,7 +45,7 @@ class NotReadyError(Exception):
 
 @dataclass(frozen=True)
 class Stored:
-    """A document in the folder of runs: a run, an experiment or a recording; or why it cannot be read."""
+    """A document in the folder of runs: a run or an experiment; or why it cannot be read."""
 
     id: str
     head: Mapping[str, Any]
@@ -54,10 +54,10 @@ class Stored:
 
     @property
     def kind(self) -> str:
-        """Return "experiment", "benchmark" or "run"."""
+        """Return "experiment" or "run"."""
         note = self.head.get("_metadata")
         kind = note.get("evaluation_type") if isinstance(note, dict) else None
-        return {"ab_test": "experiment", "benchmark": "benchmark"}.get(str(kind), "run")
+        return "experiment" if kind == "ab_test" else "run"
 
     @property
     def time(self) -> str:

@@ -42,7 +42,9 @@ def test_violations_overlaps_and_widths_are_seen(visit: Visitor, tmp_path: Path)
     assert seen.is_in_window("p")
 
 
-CLEAN = "<main><h1>Title</h1><p>text</p><button>a</button><button>b</button></main>"
+# Sizes are explicit: how large a button is otherwise depends on the fonts of the machine.
+SIZES = "button { width: 48px; height: 48px; margin: 8px; font-size: 16px }"
+CLEAN = f"<style>{SIZES}</style><main><h1>Title</h1><p>text</p><button>a</button><button>b</button></main>"
 
 
 @pytest.mark.parametrize(
@@ -56,14 +58,14 @@ CLEAN = "<main><h1>Title</h1><p>text</p><button>a</button><button>b</button></ma
             id="dark",
         ),
         pytest.param(
-            "@media (max-width: 400px) { button { width: 5px; height: 5px; padding: 0; border: 0 } }",
+            "@media (max-width: 400px) { button { width: 5px; height: 5px; margin: 0; padding: 0 } }",
             "target-size",
             id="phone",
         ),
     ],
 )
 def test_a_fault_of_one_look_is_seen(visit: Visitor, tmp_path: Path, style: str, fault: str) -> None:
-    seen = visit(written(tmp_path, f"<style>{style}</style>{CLEAN}"))
+    seen = visit(written(tmp_path, f"{CLEAN}<style>{style}</style>"))
     if not fault:
         assert len(list(seen.every_look())) == 4
         return

@@ -38,7 +38,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         system = f"auepora_eval.demo.systems:{name}"
         assert main(["run", "--system", system, "--id", name, "--out", str(folder), *COMMON]) == 0
     assert (
-        main(["report", "bm25", "bigram", "--out", str(folder), "--html", str(folder / "report.html")]) == 0
+        main(["compare", "bm25", "bigram", "--out", str(folder), "--html", str(folder / "report.html")]) == 0
     )
     return folder
 

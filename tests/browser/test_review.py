@@ -1,4 +1,4 @@
-"""`auepora dataset review` in a browser: decide and edit by keys, and set a gold span by selecting text."""
+"""A review of questions in a browser: decide and edit by keys, and set a gold span by selecting text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_decide_edit_and_mark_by_keyboard(visit: Visitor, tmp_path: Path) -> Non
     ]
     save_jsonl_dataset(InMemoryDataset("boats", samples), tmp_path / "q.jsonl")
     new = tmp_path / "new.jsonl"
-    with served("dataset", "review", tmp_path / "q.jsonl", "--out", new) as server:
+    with served("annotate", "--questions", tmp_path / "q.jsonl", "--out", new) as server:
         seen = opened(visit, server, "/question/1")
         page, keys = seen.page, seen.page.keyboard
         for _ in seen.every_look():

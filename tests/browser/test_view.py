@@ -46,14 +46,13 @@ PAGES = {
     "trend": "/trend",
     "not found": "/run/none",
 }
-# Of other runs: three to rank, judged answers with citations, an experiment, a benchmark.
+# Of other runs: three to rank, judged answers with citations, an experiment.
 MORE_PAGES = {
     "runs and others": "/",
     "ranking": "/compare?run=one&run=two&run=three",
     "claims": "/run/cited/sample?id=1",
     "claims of two": "/compare/sample?run=cited&run=cited-again&id=1",
     "experiment": "/experiment/ab_test_demo",
-    "benchmark": "/benchmark/benchmark_one",
     "indexing": "/waiting",
 }
 
@@ -118,12 +117,10 @@ def more(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         system = Constant([pier], f"The pier opens at 9 [1]. Whales sing at night.{more}")
         evaluator = AueporaEvaluator(system, EvaluationPlan("mean_latency"))
         evaluator.run(a_dataset(*asked), evaluation_id=name, storage=storage)
-    baselines, report = folder / "baselines.benchmark.json", folder / "benchmark_one.results.json"
     commands = [
         "judge cited --judge support:lexical",
         "judge cited-again --judge support:lexical",
         "experiment demo",
-        f"bench-record one --baselines {baselines} --report {report}",
     ]
     with contextlib.redirect_stdout(io.StringIO()):
         for command in commands:

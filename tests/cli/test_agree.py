@@ -1,4 +1,4 @@
-"""auepora agree: output, written files and errors."""
+"""auepora annotate --agree: output, written files and errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         write_document({"dataset_id": "d", "annotations": annotations}, Path(f"{name}.gt.json"))
 
     def run(*words: str, code: int = 0) -> tuple[str, str]:
-        assert main(["agree", *words]) == code
+        assert main(["annotate", "--agree", *words]) == code
         shown = capsys.readouterr()
         assert "Traceback" not in shown.err
         return shown.out, shown.err
@@ -67,7 +67,7 @@ def test_ratings_need_no_quality_scores(agree: Run) -> None:
     assert "Cohen's kappa" in out
     assert "aspect_ratings.tone" in out
     assert "quality_scores" not in out
-    assert main(["dataset", "validate", "settled.gt.json"]) == 0
+    assert main(["dataset", "check", "settled.gt.json"]) == 0
 
 
 def test_json_output(agree: Run) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from auepora_eval.cli.annotate import continue_command
 from auepora_eval.cli.main import command_parser, load_command, main
+from auepora_eval.errors import install_command
 from auepora_eval.people.annotation.desk import Desk
 from auepora_eval.people.annotation.task import read_task
 
@@ -72,7 +73,7 @@ def test_the_same_command_creates_and_continues(capsys: pytest.CaptureFixture[st
     [
         (["one"], "auepora annotate one"),
         (["one", "two"], "auepora annotate one two"),
-        (["one", "--questions", "claims"], "auepora annotate data/evaluation/annotations/one-claims"),
+        (["one", "--items", "claims"], "auepora annotate data/evaluation/annotations/one-claims"),
         (["one", "--task", "my task"], "auepora annotate 'my task'"),
     ],
 )
@@ -85,7 +86,7 @@ def test_the_command_to_continue_leads_to_the_same_task(words: list[str], comman
 
 @pytest.mark.parametrize("kind", ["answers", "claims", "documents"])
 def test_judge_audit_reads_the_labels_of_every_kind(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = prepare("one", "--questions", kind, "--count", "12")
+    folder = prepare("one", "--items", kind, "--count", "12")
     label(folder, "12")
     assert main(["annotate", str(folder), "--export", f"{kind}.jsonl", "--force"]) == 0
     printed = capsys.readouterr()
@@ -138,7 +139,7 @@ def test_pairs_say_which_run_people_prefer_and_agree_reads_them(capsys: pytest.C
     out = capsys.readouterr().out
     assert "one wins 0.0000 [0.0000," in out
     assert "pairs against two; a tie counts one half." in " ".join(out.split())
-    assert main(["agree", "pairs.gt.json"]) == 0
+    assert main(["annotate", "--agree", "pairs.gt.json"]) == 0
     assert "aspect_ratings.preference" in capsys.readouterr().out
     words = ["--score", "token_f1", "--threshold", "0.5", "--scale", "0,1", "--min-coverage", "0"]
     assert main(["judge-audit", "--labels", "pairs.jsonl", *words]) == 0
@@ -152,7 +153,7 @@ def test_agree_compares_the_labels_with_the_metrics_of_the_run(capsys: pytest.Ca
     label(folder, "132", "ben")
     assert main(["annotate", str(folder), "--export", "graded.gt.json"]) == 0
     order = ["--order", "answer=bad,fair,good", "--dataset", "demo"]
-    assert main(["agree", "graded.gt.json", "--run", "one", *order]) == 0
+    assert main(["annotate", "--agree", "graded.gt.json", "--run", "one", *order]) == 0
     out = capsys.readouterr().out
     assert "Krippendorff's alpha, ordinal" in out
     assert "20 answers of one compared with people's overall_score" in out
@@ -174,12 +175,27 @@ def test_choices_are_kept_in_the_task(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        ("", "name a run to label its answers, or use --questions FILE or --agree FILES."),
+        ("one --agree a.gt.json", "NAME is for runs and tasks, not for --agree. Leave out one or the other."),
+        ("one --only-accepted", "--only-accepted is for --questions, not for runs and tasks."),
+        ("--questions demo --as me", "--as is for runs and tasks, not for --questions."),
+        ("--questions demo --no-open", "--questions needs the file of the new version: add --out NEW.jsonl."),
+    ],
+)
+def test_flags_of_different_uses(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["annotate", *words.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
         (["nobody"], "nobody"),
         (["one", "--people", "../x"], "cannot be a file name"),
         (["one", "--people", "a,A"], "a and A would share a file"),
         (["one", "--labels", "only"], "are not from 2 to 9 different labels"),
         (["one", "--choose", "slice:nothing"], "no sample has a label 'nothing'"),
-        (["one", "--questions", "pairs"], "Name the two runs to compare"),
+        (["one", "--items", "pairs"], "Name the two runs to compare"),
         (["one", "--export", "x.jsonl"], "there are no labels to export"),
         (["one", "two", "--as", "eve"], "'eve' is not one of me"),
         (["one", "--overlap", "2"], "--overlap"),
@@ -198,5 +214,5 @@ def test_without_the_packages_of_the_pages_the_extra_is_named(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "starlette", None)
     assert main(["annotate", "one", "--task", "none"]) == 2
-    assert "pip install 'auepora-eval[view]'" in capsys.readouterr().err
+    assert install_command("view") in capsys.readouterr().err
     assert not Path("none").exists()

@@ -1,4 +1,4 @@
-"""dataset check, info, diff and sample, as a user would type them."""
+"""dataset check and diff, as a user would type them."""
 
 from __future__ import annotations
 
@@ -51,13 +51,18 @@ def boats() -> InMemoryDataset:
 
 def test_check_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dataset", "check", "demo"]) == 0
-    assert capsys.readouterr().out == "demo: nothing found in 160 samples\n"
+    out = capsys.readouterr().out
+    assert out.startswith("skerravane: 160 samples (jsonl)\n")
+    assert out.endswith("\n\ndemo: nothing found in 160 samples\n")
 
 
 def test_check_lists_the_worst_problems_first(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dataset", "check", "bad.eval.json", "demo"]) == 1
     out = capsys.readouterr().out
-    assert out.startswith("bad.eval.json: 2 errors, 1 warning in 2 samples\n\nerror: query_uniqueness, 1\n")
+    assert out.startswith(
+        "bad.eval.json: NOT VALID (eval_json)\n  bad.eval.json: $.queries[1].query_id: 'q1' "
+    )
+    assert "bad.eval.json: 2 errors, 1 warning in 2 samples\n\nerror: query_uniqueness, 1\n" in out
     assert "$.queries[0] (q1): duplicate query id: 'q1' is used 2 times, again at $.queries[1]." in out
     assert out.index("error: document_references") < out.index("warning: declared")
     assert "demo: nothing found" in out
@@ -67,9 +72,14 @@ def test_check_as_json_and_its_thresholds(here: Path, capsys: pytest.CaptureFixt
     assert main(["dataset", "check", "bad.eval.json", "--json", "--min-severity", "error"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert not document["ok"]
-    assert document["files"][0]["counts"] == {"error": 2, "warning": 0, "note": 0}
-    assert document["files"][0]["issues"][0]["sample_id"] == "q1"
-    assert main(["dataset", "check", "bad.eval.json", "--fail-on", "never"]) == 0
+    assert document["files"][0]["content"]["counts"] == {"error": 2, "warning": 0, "note": 0}
+    assert document["files"][0]["content"]["issues"][0]["sample_id"] == "q1"
+    assert document["files"][0]["form"]["format"] == "eval_json"
+    assert main(["dataset", "check", "bad.eval.json", "--fail-on", "never"]) == 1, "the form is wrong too"
+    missing = {**BAD, "queries": BAD["queries"][:1]}
+    Path("missing.eval.json").write_text(json.dumps(missing), encoding="utf-8")
+    assert main(["dataset", "check", "missing.eval.json"]) == 1
+    assert main(["dataset", "check", "missing.eval.json", "--fail-on", "never"]) == 0
     other_size = {**BAD, "queries": BAD["queries"][1:]}
     Path("size.eval.json").write_text(json.dumps(other_size), encoding="utf-8")
     assert main(["dataset", "check", "size.eval.json"]) == 0
@@ -87,9 +97,9 @@ def test_check_shows_a_few_of_many(here: Path, capsys: pytest.CaptureFixture[str
     assert "sample 9 (8): the query is empty." in capsys.readouterr().out
 
 
-def test_info(here: Path, boats: InMemoryDataset, capsys: pytest.CaptureFixture[str]) -> None:
+def test_description(here: Path, boats: InMemoryDataset, capsys: pytest.CaptureFixture[str]) -> None:
     save_dataset(boats, "boats.eval.json")
-    assert main(["dataset", "info", "boats.eval.json"]) == 0
+    assert main(["dataset", "check", "boats.eval.json"]) == 0
     out = capsys.readouterr().out
     assert "boats: 2 samples (eval_json, " in out
     for text in (
@@ -100,8 +110,8 @@ def test_info(here: Path, boats: InMemoryDataset, capsys: pytest.CaptureFixture[
         "kind",
     ):
         assert text in out
-    assert main(["dataset", "info", "demo", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    assert main(["dataset", "check", "demo", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)["files"][0]["description"]
     assert (document["samples"], document["format"], document["bytes"]) == (160, "jsonl", None)
     assert document["labels"]["difficulty"]["values"] == {"medium": 83, "hard": 48, "easy": 29}
 
@@ -140,8 +150,8 @@ def test_diff_shows_where_long_texts_differ(here: Path, capsys: pytest.CaptureFi
 
 def test_sample(here: Path, boats: InMemoryDataset, capsys: pytest.CaptureFixture[str]) -> None:
     save_dataset(boats, "boats.eval.json")
-    assert main(["dataset", "sample", "boats.eval.json", "--id", "q1"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert main(["dataset", "check", "boats.eval.json", "--id", "q1"]) == 0
+    assert capsys.readouterr().out.splitlines()[:6] == [
         "q1: Where does the Annet moor?",
         "  reference: at the north pier",
         "  support:   100% of its words are in the gold documents",
@@ -149,8 +159,8 @@ def test_sample(here: Path, boats: InMemoryDataset, capsys: pytest.CaptureFixtur
         "  gold d1 (Boats): The Annet moors at the north pier.",
         "  cites d1, 4-9",
     ]
-    assert main(["dataset", "sample", "boats.eval.json", "--suspicious", "--n", "1", "--json"]) == 0
-    (worst,) = json.loads(capsys.readouterr().out)
+    assert main(["dataset", "check", "boats.eval.json", "--suspicious", "--sample", "1", "--json"]) == 0
+    (worst,) = json.loads(capsys.readouterr().out)["files"][0]["sample"]
     assert worst["sample_id"] == "q2"
     assert worst["support"] == {"share": 0.0, "missing": ["gulls", "weigh", "seven", "hundred", "grams"]}
 
@@ -158,31 +168,27 @@ def test_sample(here: Path, boats: InMemoryDataset, capsys: pytest.CaptureFixtur
 def test_a_sample_is_seeded(capsys: pytest.CaptureFixture[str]) -> None:
     shown = []
     for seed in ("1", "1", "2"):
-        assert main(["dataset", "sample", "demo", "--n", "3", "--seed", seed]) == 0
+        assert main(["dataset", "check", "demo", "--sample", "3", "--seed", seed]) == 0
         shown.append(capsys.readouterr().out)
     assert shown[0] == shown[1] != shown[2]
-    assert main(["dataset", "sample", "demo", "--n", "9999", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 160
+    assert main(["dataset", "check", "demo", "--sample", "9999", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["files"][0]["sample"]) == 160
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["check", "nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
-        (["info", "."], "is a folder"),
+        (["check", "."], "is a folder"),
         (["diff", "demo", "nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
-        (["sample", "demo", "--id", "q999"], "demo: there is no sample 'q999'."),
-        (["sample", "empty.jsonl"], "empty.jsonl: there are no samples in it."),
-        (["sample", "bare.jsonl", "--suspicious"], "no sample has a reference and documents"),
-        (["check", "list.json"], "list.json"),
+        (["check", "demo", "--id", "q999"], "demo: there is no sample 'q999'."),
+        (["check", "bare.jsonl", "--suspicious"], "no sample has a reference and documents"),
     ],
 )
 def test_impossible_requests(
     here: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
 ) -> None:
-    Path("empty.jsonl").write_text("")
     Path("bare.jsonl").write_text('{"sample_id": "1", "query": "q"}\n')
-    Path("list.json").write_text("[1, 2]")
     assert main(["dataset", *words]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -198,8 +204,7 @@ def test_file_content_cannot_control_the_terminal(here: Path, capsys: pytest.Cap
         Path(name).write_text(hostile if name == "a.jsonl" else hostile.replace("red", "blue"))
     for words in (
         ["check", "a.jsonl"],
-        ["info", "a.jsonl"],
-        ["sample", "a.jsonl"],
+        ["check", "a.jsonl", "--sample", "1"],
         ["diff", "a.jsonl", "b.jsonl"],
     ):
         main(["dataset", *words])
@@ -232,5 +237,5 @@ def test_clap_nq_has_supported_references(here: Path, capsys: pytest.CaptureFixt
             samples.append(sample)
     save_dataset(InMemoryDataset("clapnq", samples), "clapnq.jsonl")
     assert main(["dataset", "check", "clapnq.jsonl", "--json"]) == 0
-    issues = json.loads(capsys.readouterr().out)["files"][0]["issues"]
+    issues = json.loads(capsys.readouterr().out)["files"][0]["content"]["issues"]
     assert [issue["check"] for issue in issues] == ["duplicate_documents"] * 3

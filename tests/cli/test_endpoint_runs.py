@@ -74,8 +74,8 @@ def test_missing_score_is_stored_as_none(here: Path) -> None:
         assert run(*words) == 0
     assert results("r")["query_results"][0]["retrieval_results"]["relevance_scores"] == [0.9, None]
     assert r"{\"id\":\"d2\",\"content\":\"B.\"}" in (here / "s.jsonl").read_text(encoding="utf-8")
-    assert main(["verify", "r", "--out", "out"]) == 0
-    assert main(["rescore", "r", "--metrics", "recall@1", "--out", "out"]) == 0
+    assert main(["show", "r", "--verify", "--out", "out"]) == 0
+    assert main(["score", "--run", "r", "--metrics", "recall@1", "--out", "out"]) == 0
     outputs = EvaluationResultsStorage("out").load_run("r").outputs
     assert [(hit.score, hit.rank) for hit in outputs[0].retrieved] == [(0.9, 1), (0.5, 2)]
 

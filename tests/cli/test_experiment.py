@@ -37,10 +37,9 @@ ab_testing:
   primary_metric: recall@1
   secondary_metrics: [exact_match]
   min_sample_size: {least}
-  assignment: {how}
   guard_rails:
-    - {{metric: failure_rate, max: 0.05}}
-    - {{metric: exact_match, margin: 0.05}}
+    max: {{failure_rate: 0.05}}
+    margin: {{exact_match: 0.05}}
 """
 BETTER = 'system: "trial_rag.py:Rag", config_overrides: {right: 35}'
 
@@ -59,8 +58,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def config(here: Path, *, new: str = BETTER, least: int = 10, how: str = "paired") -> None:
-    text = CONFIG.format(new=new, least=least, how=how)
+def config(here: Path, *, new: str = BETTER, least: int = 10) -> None:
+    text = CONFIG.format(new=new, least=least)
     (here / "trial.config.yaml").write_text(text, encoding="utf-8")
 
 
@@ -79,7 +78,8 @@ def experiment(here: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 def test_a_winner(here: Path, experiment: Run) -> None:
     config(here)
     out, err = experiment()
-    assert "A trial: 2 variants, paired" in out
+    assert "2 systems, each pair compared sample by sample" in out
+    assert "gate passed: trial-new against trial-old" in out
     assert "Winner: new. new is better on recall@1 than old (+0.625, p < 0.001)." in out
     assert "stored: runs/ab_test_trial.results.json" in err
     document = json.loads((here / "runs" / "ab_test_trial.results.json").read_text(encoding="utf-8"))
@@ -87,8 +87,8 @@ def test_a_winner(here: Path, experiment: Run) -> None:
     assert document["variants"]["new"]["arguments"] == {"right": 35}
     # Variants are runs like any other, and the results are a file of a known format.
     assert main(["compare", "trial-old", "trial-new", "--out", "runs"]) == 0
-    assert main(["verify", "trial-new", "--out", "runs"]) == 0
-    assert main(["dataset", "validate", "runs/ab_test_trial.results.json"]) == 0
+    assert main(["show", "trial-new", "--verify", "--out", "runs"]) == 0
+    assert main(["dataset", "check", "runs/ab_test_trial.results.json"]) == 0
     assert main(["list", "--out", "runs"]) == 0
 
 
@@ -98,10 +98,46 @@ def test_json_and_force(here: Path, experiment: Run) -> None:
     assert "exists already" in experiment(code=2)[1]
     out, err = experiment("--json", "--resume")
     assert json.loads(out)["winner"] == "new"
-    assert "new: 40 samples, finished before" in err
-    assert "replaced" not in err
+    assert "new: stored as trial-new" in err
     assert json.loads(experiment("--json", "--force")[0])["winner"] == "new"
     assert "would discard" in experiment("--force", "--resume", code=2)[1]
+
+
+def test_resume_decides_again_by_the_current_file(here: Path, experiment: Run) -> None:
+    config(here)
+    experiment()
+    config(here, least=50)
+    edit(here, "def run(", "def run_no_more(", "trial_rag.py")  # nobody is asked again
+    edit(here, "class Rag:", "class Rag:\n    def run(self, sample, top_k=5): 1/0", "trial_rag.py")
+    assert "40 samples, and 50 are required" in experiment("--resume")[0]
+
+
+def test_another_dataset_is_not_resumed(here: Path, experiment: Run) -> None:
+    config(here)
+    experiment()
+    edit(here, "dataset: questions.jsonl", "dataset: questions.jsonl\nlimit: 20")
+    said = experiment("--resume", code=4)[1]
+    assert "the dataset was" in said
+    assert "resume:" not in said  # it is what was just refused
+
+
+def test_all_calls_failed(here: Path, experiment: Run) -> None:
+    """A system that answers nothing stops the experiment, as it stops a run."""
+    edit(
+        here,
+        "def run(self, sample, top_k=5):",
+        "def run(self, sample, top_k=5):\n        1/0",
+        "trial_rag.py",
+    )
+    config(here)
+    assert "resume: auepora experiment trial.config.yaml --resume --out runs" in experiment(code=3)[1]
+
+
+def test_fields_of_live_services_are_named(here: Path, experiment: Run) -> None:
+    config(here)
+    assert "note: traffic_allocation: not used" in experiment("--check")[1]
+    edit(here, "  primary_metric", "  assignment: split\n  primary_metric")
+    assert "there is no field 'assignment'" in experiment("--check", code=2)[1]
 
 
 def edit(here: Path, old: str, new: str, file: str = "trial.config.yaml") -> None:
@@ -110,116 +146,20 @@ def edit(here: Path, old: str, new: str, file: str = "trial.config.yaml") -> Non
     (here / file).write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_resume_uses_the_current_rules(here: Path, experiment: Run) -> None:
-    config(here)
-    experiment()
-    edit(here, "min_sample_size: 10", "min_sample_size: 50")
-    edit(here, "[exact_match]", "[exact_match, mrr]")
-    edit(
-        here,
-        "def run(self, sample, top_k=5):",
-        "def run(self, sample, top_k=5):\n        1/0",
-        "trial_rag.py",
-    )
-    out, _ = experiment("--resume")
-    assert "Winner: none. Reason: old has 40 samples" in out
-    assert "mrr" in out
-    document = json.loads((here / "runs" / "ab_test_trial.results.json").read_text(encoding="utf-8"))
-    assert (document["winner"], document["summary"]["failed_queries"]) == ("none", 0)
-    assert main(["verify", "trial-new", "--out", "runs"]) == 0
-
-
-def test_added_samples(here: Path, experiment: Run) -> None:
-    config(here)
-    experiment()
-    more = {"sample_id": "40", "query": "?", "relevant_docs": ["light"], "reference_answer": "white"}
-    text = (here / "questions.jsonl").read_text(encoding="utf-8")
-    (here / "questions.jsonl").write_text(f"{text}\n{json.dumps(more)}", encoding="utf-8")
-    said = experiment("--resume", code=4)[1]
-    assert "started on other samples" in said
-    assert "resume:" not in said  # it is what was just refused
-    assert "--force" in said
-    edit(here, "dataset:", "cache: answers\ndataset:")
-    experiment("--force")
-    (here / "questions.jsonl").write_text(text, encoding="utf-8")
-    kept = sorted((here / "answers").iterdir())
-    out, err = experiment("--force")
-    assert "new: 40 samples (trial-new)" in err
-    assert "Winner: new" in out
-    assert sorted((here / "answers").iterdir()) == kept  # nobody was asked
-
-
-def test_all_calls_failed(here: Path, experiment: Run) -> None:
-    edit(
-        here,
-        "def run(self, sample, top_k=5):",
-        "def run(self, sample, top_k=5):\n        1/0",
-        "trial_rag.py",
-    )
-    config(here)
-    out, err = experiment(code=1)
-    assert "Winner: none. Reason: nothing was measured by recall@1: all 80 answers failed." in out
-    assert "auepora: nothing was measured." in err
-    assert "-0.0000" not in out
-
-
-def test_shares_of_paired_samples_have_no_effect(here: Path, experiment: Run) -> None:
-    config(here)
-    edit(here, "{old: 0.5, new: 0.5}", "{old: 0.9, new: 0.1}")
-    assert "here every variant is asked all of them" in experiment("--check")[1]
-
-
-def test_times_cannot_decide(here: Path, experiment: Run) -> None:
-    config(here)
-    edit(here, "primary_metric: recall@1", "primary_metric: mean_latency")
-    assert "there can be no winner" in experiment("--check")[1]
-    out, _ = experiment()
-    assert "one run each: inconclusive" in out
-    assert "Winner: none. Reason: mean_latency[end_to_end] is a time" in out
-
-
-@pytest.mark.parametrize(
-    ("rail", "says"),
-    [
-        ("{metric: mrr, max_increase: 0.1}", "guard_rails[0].max_increase: more mrr is better"),
-        ("{metric: throughput, max_increase: 0}", "more throughput is better"),
-        ("{metric: mean_latency, margin: 0.1}", "one run each cannot rule out a loss"),
-    ],
-)
-def test_guard_rails_with_the_wrong_direction(here: Path, experiment: Run, rail: str, says: str) -> None:
-    config(here)
-    edit(here, "{metric: failure_rate, max: 0.05}", rail)
-    assert says in experiment("--check", code=2)[1]
-
-
 def test_incomplete_predictions(here: Path, experiment: Run) -> None:
     lines = (json.dumps({"sample_id": f"{n}", "retrieved": ["light"], "answer": "white"}) for n in range(30))
     (here / "new.jsonl").write_text("\n".join(lines), encoding="utf-8")
     config(here, new="outputs: new.jsonl")
-    out, _ = experiment()
-    assert "new: the predictions have no line for 10 of its 40 samples. They count as failed." in out
-    assert "failed 0 10" in out
+    assert "10 of 40 calls of new failed; each counts as wrong" in experiment()[1]
     # A file that has become whole is read again.
     lines = (json.dumps({"sample_id": f"{n}", "retrieved": ["light"], "answer": "white"}) for n in range(40))
     (here / "new.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    assert "no line for" not in experiment("--resume")[0]
+    assert "failed" not in experiment("--resume")[1]
 
 
 def test_too_few_samples(here: Path, experiment: Run) -> None:
     config(here, least=100)
-    assert "Winner: none. Reason: old has 40 samples measured by recall@1" in experiment()[0]
-
-
-def test_split_samples(here: Path, experiment: Run) -> None:
-    config(here, how="split")
-    out, _ = experiment("--check")
-    assert "split samples of questions, nothing was run" in out
-    planned = json.loads(experiment("--check", "--json")[0])["variant_samples"]
-    assert sum(planned.values()) == 40
-    assert not (here / "runs").exists()
-    document = json.loads(experiment("--json")[0])
-    assert document["variant_samples"] == planned
-    assert document["statistical_tests"]["old_vs_new"]["test"].startswith("Welch")
+    assert "Winner: none. Reason: recall@1 has 40 samples" in experiment()[0]
 
 
 def test_a_file_of_predictions_is_a_variant(here: Path, experiment: Run) -> None:
@@ -234,13 +174,11 @@ def test_interrupted_experiment_is_resumed(here: Path, experiment: Run) -> None:
     _, err = experiment(code=130)
     assert "resume: auepora experiment trial.config.yaml --resume --out runs" in err
     refused = _changed(here, experiment)
-    assert "other settings" in refused
+    assert "stop was 20, now it is None" in refused
     assert "resume:" not in refused
     (here / "trial_rag.py").write_text(RAG.replace("raise KeyboardInterrupt", "pass"), encoding="utf-8")
     config(here, new='system: "trial_rag.py:Rag", config_overrides: {right: 35, stop: 20}')
-    out, err = experiment("--resume")
-    assert "old: 40 samples, finished before" in err
-    assert "Winner: new" in out
+    assert "Winner: new" in experiment("--resume")[0]
 
 
 def _changed(here: Path, experiment: Run) -> str:
@@ -248,21 +186,11 @@ def _changed(here: Path, experiment: Run) -> str:
     return experiment("--resume", code=4)[1]
 
 
-def test_all_errors_of_form_are_listed(here: Path, experiment: Run) -> None:
-    config(here, new="system: 3", least=0)
-    text = (here / "trial.config.yaml").read_text(encoding="utf-8").replace("recall@1", "recal@1")
-    (here / "trial.config.yaml").write_text(text, encoding="utf-8")
-    _, err = experiment(code=2)
-    for place in ("variants[1].system", "min_sample_size"):
-        assert f"trial.config.yaml: $.ab_testing.{place}" in err
-    assert "recal" not in err  # names are checked when the form is right
-
-
 def test_unknown_metric_is_an_error(here: Path, experiment: Run) -> None:
     config(here)
     text = (here / "trial.config.yaml").read_text(encoding="utf-8").replace("recall@1", "recal@1")
     (here / "trial.config.yaml").write_text(text, encoding="utf-8")
-    assert "$.ab_testing.primary_metric: there is no metric 'recal'" in experiment(code=2)[1]
+    assert "there is no metric 'recal'" in experiment(code=2)[1]
 
 
 @pytest.mark.parametrize(
@@ -291,20 +219,8 @@ def test_no_dataset(here: Path, experiment: Run) -> None:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_demo(experiment: Run) -> None:
-    assert "words 50% 160 demo-words" in experiment("--check", file="demo")[0]
+    assert "demo: 2 variants on skerravane, nothing was run" in experiment("--check", file="demo")[0]
     assert "Winner: " in experiment(file="demo")[0]
-
-
-def test_a_statistical_test_that_cannot_be_used_is_reported(here: Path, experiment: Run) -> None:
-    config(here)
-    edit(here, "  primary_metric: recall@1", "  statistical_test: t_test\n  primary_metric: recall@1")
-    edit(here, "[exact_match]", "[exact_match, bleu]")
-    err = experiment()[1]
-    assert "statistical_test: bleu is not a mean, so it has no t-test; resampling tests it." in err
-    assert "recall@1 is not a mean" not in err
-    document = json.loads((here / "runs" / "ab_test_trial.results.json").read_text(encoding="utf-8"))
-    assert "paired t," in document["statistical_tests"]["old_vs_new"]["test"]
-    assert "paired t," not in document["secondary_metric_results"]["bleu"]["tests"]["old_vs_new"]["test"]
 
 
 JUDGED = """
@@ -338,17 +254,16 @@ def test_a_judge_decides_an_experiment(here: Path, experiment: Run) -> None:
     rows = (json.dumps({"sample_id": f"{n}", "query": f"question {n}"}) for n in range(40))
     (here / "numbered.jsonl").write_text("\n".join(rows), encoding="utf-8")
     (here / "trial.config.yaml").write_text(JUDGED_CONFIG, encoding="utf-8")
-    out, _ = experiment()
+    out, err = experiment()
     assert "Winner: new. new is better on judged_faithfulness than old (+0.625, p < 0.001)." in out
-    assert "judged_faithfulness: uncalibrated judge: the change is one of judged scores." in out
+    assert "judged_faithfulness: uncalibrated judge: the change is one of judged scores" in err
     asked = (here / "asked.txt").stat().st_size
     assert 0 < asked <= 80
     # Stored verdicts are not asked for again. The judge says nothing about the systems: it may change.
     assert "Winner: new" in experiment("--resume")[0]
     assert (here / "asked.txt").stat().st_size == asked
     edit(here, "judge: judged_rag.py:judge", "judge: support:lexical")
-    out, err = experiment("--resume")
-    assert "finished before" in err
+    experiment("--resume")
     edit(here, "judge: support:lexical\n", "")
     for flag in ("--resume", "--check"):
         assert (

@@ -47,24 +47,20 @@ def failed(name: str) -> int:
     return EvaluationResultsStorage("runs").load_tally(name).failed
 
 
-def test_failures_are_retried(here: Path, capsys: Said) -> None:
+def test_failures_are_retried(here: Path) -> None:
     assert experiment() == 0
     assert failed("ab-b") == 1
     (here / "two.py").write_text(GOOD, encoding="utf-8")
     assert experiment("--resume") == 0
     assert failed("ab-b") == 1
-    capsys.readouterr()
     assert experiment("--resume", "--retry-failed") == 0
     assert failed("ab-b") == 0
-    said = capsys.readouterr().err
-    assert "a: 8 samples, finished before (ab-a)" in said
-    assert "b: 8 samples (ab-b)" in said
     assert experiment("--resume", "--retry-failed") == 0
 
 
 def test_retry_needs_an_unfinished_experiment(here: Path, capsys: Said) -> None:
     assert experiment("--retry-failed") == 2
-    assert "--retry-failed: works only on a resumed experiment. Add --resume." in capsys.readouterr().err
+    assert "--retry-failed works only on a resumed experiment: add --resume." in capsys.readouterr().err
 
 
 def test_a_spent_budget_may_be_raised(here: Path, capsys: Said) -> None:
@@ -72,7 +68,7 @@ def test_a_spent_budget_may_be_raised(here: Path, capsys: Said) -> None:
     assert experiment() == 1
     assert experiment("--resume") == 1
     assert EvaluationResultsStorage("runs").state("ab-a").answered == 5
-    assert "write a larger number into the file, then resume" in capsys.readouterr().err
+    assert "resume: auepora experiment e.config.yaml --resume" in capsys.readouterr().err
     (here / "e.config.yaml").write_text(CONFIG.format(more="budget_calls: 20"), encoding="utf-8")
     assert experiment("--resume") == 0
 

@@ -12,9 +12,9 @@ import pytest
 
 from auepora_eval.cli import echo
 from auepora_eval.cli.main import main
-from auepora_eval.gate.gate import gate_run
+from auepora_eval.decide.gate import gate_run
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
-from tests.gate.gated import a_run
+from tests.decide.gated import a_run
 
 Run = Callable[..., tuple[str, str]]
 
@@ -112,7 +112,7 @@ def test_limits_on_stored_resources(gate: Run, runs: Path) -> None:
     limits = {"total_tokens": 100, "memory_mb.peak": 119, "latency_stats.max": 1101, "total_requests": 1}
     words = [word for name, limit in limits.items() for word in ("--max", f"{name}={limit}")]
     verdicts = json.loads(gate("counted", *words, "--json", code=1)[0])["verdicts"]
-    assert [one["outcome"] for one in verdicts] == ["pass", "fail", "pass", "fail"]
+    assert [one["outcome"] for one in verdicts] == ["passed", "failed", "passed", "failed"]
 
 
 @pytest.mark.parametrize(
@@ -231,8 +231,11 @@ def test_proposed_commands_work(
     assert name == "auepora"
     assert main([*words, "--resamples", "500"]) == 0
     assert "hit@5" in capsys.readouterr().out
+    printed, _ = gate(worse, "--min", "hit@5=0.99", "--json", code=1)
+    _, *words = shlex.split(json.loads(printed)["verdicts"][0]["fix"].partition(": ")[2])
+    assert main(words) == 0, "the folder of the runs is in it"
     table, _ = gate(worse, "--min", "mrr=0.1", code=3)
-    assert f"auepora rescore {worse} --metrics mrr --out {runs}" in " ".join(table.split())
+    assert f"auepora score --run {worse} --metrics mrr --out {runs}" in " ".join(table.split())
 
 
 def test_run_cannot_be_its_own_baseline(runs: Path, gate: Run) -> None:

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from auepora_eval.cli import echo
-from auepora_eval.cli.main import COMMANDS, GROUPS, Command, command_parser, load_command, main
+from auepora_eval.cli.main import COMMANDS, FOLDED, GROUPS, Command, command_parser, load_command, main
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -34,7 +34,7 @@ def test_three_ways_to_the_help_of_a_command(
 
 def test_help_of_a_family_lists_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, "help", "dataset") == printed(capsys, "dataset")
-    assert printed(capsys, "help", "dataset", "info").startswith("usage: auepora dataset info ")
+    assert printed(capsys, "help", "dataset", "check").startswith("usage: auepora dataset check ")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -65,12 +65,22 @@ def test_a_summary_is_one_sentence_that_starts_with_a_verb(name: str) -> None:
             "show r --worts mrr",
             "auepora show: error: unknown flag --worts. Did you mean --worst? Help: auepora show --help",
         ),
-        ("show a b", "auepora show: error: unknown argument b. Help: auepora show --help"),
+        ("list a", "auepora list: error: unknown argument a. Help: auepora list --help"),
     ],
 )
 def test_typo_gets_a_suggestion(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.split()) == 2
     assert capsys.readouterr().err == f"{message}\n"
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_a_folded_command_names_its_new_form(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*name.split(), "some", "words"]) == 2
+    assert capsys.readouterr().err == f"auepora: Unknown command {name!r}. Use: auepora {FOLDED[name]}\n"
+    assert name not in COMMANDS
+    command = next(one for one in COMMANDS if FOLDED[name].startswith(f"{one} "))
+    flags = {word for word in FOLDED[name].split(",")[0].split() if word.startswith("--")}
+    assert flags <= set(command_parser(command, load_command(command))._option_string_actions)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
 
 from auepora_eval.cli.interrupts import Signalled, StopNow, finishing_first
+
+pytestmark = pytest.mark.full
 
 
 def twice_within(raised: Callable[[BaseException], BaseException]) -> None:
@@ -59,32 +58,3 @@ def test_other_errors_are_unchanged(signals: int, capfd: pytest.CaptureFixture[s
     assert seen[0].is_now is False
     assert signal.getsignal(signal.SIGINT) is before
     assert ("stopping:" in capfd.readouterr().err) is bool(signals)
-
-
-SIGNAL_IN_A_FORK = """
-import os, signal, time
-
-# Registered first, this hook is called after ours.
-os.register_at_fork(before=lambda: signal.raise_signal(signal.SIGTERM))
-from auepora_eval.cli.interrupts import StopNow, finishing_first
-
-try:
-    with finishing_first(lambda: None, seconds=60):
-        for _ in range(2):
-            if not (child := os.fork()):
-                os._exit(0)
-            os.waitpid(child, 0)
-            time.sleep(1)
-except StopNow:
-    print("stopped", signal.pthread_sigmask(signal.SIG_BLOCK, []))
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_signal_during_a_fork_still_stops_and_none_stays_blocked() -> None:
-    """Python drops what is raised while it forks."""
-    done = subprocess.run(
-        [sys.executable, "-c", SIGNAL_IN_A_FORK], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.stdout == "stopped set()\n", done.stderr
-    assert "ignored" not in done.stderr  # Python reports what it drops

@@ -64,7 +64,7 @@ def test_one_command_judges_a_stored_run(runs: Path, capsys: pytest.CaptureFixtu
     shown = capsys.readouterr().out
     assert "claims (judged_faithfulness):" in shown
     assert "quoted in " in shown
-    assert main(["report", "one", "--html", "page.html"]) == 0
+    assert main(["show", "one", "--html", "page.html"]) == 0
     page = Path("page.html").read_text(encoding="utf-8")
     assert ">Claims, judged_faithfulness</p>" in page
     assert " — 1.00</span><blockquote>" in page
@@ -82,48 +82,21 @@ def test_the_mode_that_auto_chose_is_announced_and_stored(
     assert record["identities"]["support"].startswith("support/m@")
 
 
-def test_a_jury_gets_its_weights_by_labels_and_keeps_them(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_jury_is_calibrated_and_keeps_it(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jury = "jury:[support:lexical,support:consistent]"
     assert main(["judge", "one", "--jury", "support:lexical,support:consistent", "--calibrate", "demo"]) == 0
     out = capsys.readouterr().out
-    assert "Correlation of errors: " in out
     assert "(24 labels, " in out
     assert "uncalibrated judge" not in out
     record = json.loads((runs / "one.run/judge.json").read_bytes())
-    assert len(record["weights"]["weights"]) == 2
-    assert record["calibration"]["identity"].startswith("support/jury@")
+    assert record["calibration"]["identity"].startswith("support/jury:[")
     before = scores(runs / "one.results.json")
     assert main(["judge", "one", "--replay", str(runs / "one.run/verdicts.jsonl")]) == 0
-    after = scores(runs / "one.results.json")
-    assert after == before
-    capsys.readouterr()
-    # The same jury later, and on another run: neither gets other weights, nor forgets how good they are.
-    assert main(["judge", "one", "--judge", jury]) == 0
     assert scores(runs / "one.results.json") == before
-    assert "On 24 labels: Correlation of errors: " in capsys.readouterr().out
+    capsys.readouterr()
     assert run("two", "recall@5,judged_faithfulness", "--judge", jury) == 0
     assert "uncalibrated judge" not in capsys.readouterr().out
-    assert json.loads((runs / "two.run/judge.json").read_bytes())["weights"] == record["weights"]
     assert main(["compare", "one", "two"]) == 0
-
-
-def test_a_cascade_says_what_it_saves_and_what_it_loses(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cascade = ["judge", "one", "--judge", "cascade:[support:lexical,support:consistent]"]
-    assert main(cascade) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "Cascade: the first judge decided " in out
-    assert "What that loses in agreement with people was not measured: --calibrate" in out
-    assert main([*cascade, "--calibrate", "demo"]) == 0
-    assert capsys.readouterr().out.count("that of the judge alone") == 1
-    assert main(cascade) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "On 24 labels: The cascade saves " in out
-    assert "Agreement with people: " in out
-    assert "was not measured" not in out
 
 
 def test_an_audit_is_printed_with_the_values_of_a_run_that_is_judged_at_once(
@@ -293,19 +266,6 @@ def test_a_judge_that_changes_is_noted_also_when_it_is_replayed(runs: Path) -> N
     assert scores(runs / "one.results.json") == before
 
 
-def test_a_cascade_prints_the_questions_that_the_cheap_judge_decided(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with judge_server(said) as server:
-        judge = f"cascade:[support:lexical,{server.url}#m]"
-        assert main(["judge", "one", "--judge", judge, "--mode", "label"]) == 0
-        line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("Cascade:"))
-        decided, questions = (int(word) for word in line.split() if word.isdigit())
-        canaries = len(server.requests) - (questions - decided)
-    assert 0 < decided < questions
-    assert 0 <= canaries <= 2
-
-
 @pytest.mark.parametrize("mode", ["auto", "label", "sampled:2"])
 @pytest.mark.parametrize("form", ["{}", "jury:[support:lexical,{}]"])
 def test_a_replay_finds_the_mode_by_the_verdicts(runs: Path, mode: str, form: str) -> None:
@@ -405,11 +365,11 @@ def test_answers_that_name_no_documents_are_not_unfaithful(
     assert "Not measured (no output names documents): judged_faithfulness" in capsys.readouterr().out
 
 
-def test_rescore_computes_judged_metrics_from_stored_verdicts(
+def test_score_of_a_run_computes_judged_metrics_from_stored_verdicts(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = "judged_faithfulness@0.7,unsupported_span_share,recall@3"
-    assert main(["rescore", "one", "--metrics", names]) == 2
+    assert main(["score", "--run", "one", "--metrics", names]) == 2
     command = "auepora judge one --judge NAME --metrics judged_faithfulness@0.7,unsupported_span_share"
     assert f"the run was not judged: {command}" in capsys.readouterr().err
     with judge_server(said) as server:
@@ -417,7 +377,7 @@ def test_rescore_computes_judged_metrics_from_stored_verdicts(
     before = scores(runs / "one.results.json")
     capsys.readouterr()
     # The server is gone.
-    assert main(["rescore", "one", "--metrics", names, "--id", "again"]) == 0
+    assert main(["score", "--run", "one", "--metrics", names, "--id", "again"]) == 0
     assert "judged_faithfulness@0.7" in capsys.readouterr().out
     assert scores(runs / "one.results.json") == before
     rescored = scores(runs / "again.results.json")
@@ -426,8 +386,8 @@ def test_rescore_computes_judged_metrics_from_stored_verdicts(
     # Its verdicts came along: they explain its scores, and can be used again.
     assert main(["show", "again", "--sample", "q001"]) == 0
     assert "claims (judged_faithfulness@0.7):" in capsys.readouterr().out
-    assert main(["rescore", "again", "--metrics", "judged_faithfulness@0.9"]) == 0
-    assert main(["rescore", "one", "--metrics", "judged_answer_relevance"]) == 2
+    assert main(["score", "--run", "again", "--metrics", "judged_faithfulness@0.9"]) == 0
+    assert main(["score", "--run", "one", "--metrics", "judged_answer_relevance"]) == 2
     assert (
         "The run has no verdicts for judged_answer_relevance. Ask for them: auepora judge one --judge "
         in (capsys.readouterr().err)

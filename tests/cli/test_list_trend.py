@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
-from tests.history.nightly import store
+from tests.decide.nightly import store
 
 Listed = Callable[..., tuple[str, str]]
 
@@ -37,12 +37,10 @@ def listed(nights: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     return run
 
 
-def test_the_line_and_its_change(listed: Listed) -> None:
+def test_the_line(listed: Listed) -> None:
     out, err = listed("--trend", "recall@1")
     assert "recall@1: rag on small (" in out
-    assert "▁▁▁│██" in out
-    assert "change: +0.3361, p = " in out
-    assert "1 change; the last one at rag-60-04, from 0.5056 to 0.8417: better" in " ".join(out.split())
+    assert "▁▁▁██" in out
     assert "1 run is alone" in err
     assert "Other samples, systems, settings" in err
 
@@ -58,7 +56,6 @@ def test_failures_are_shown_and_not_counted_as_gains(
     assert "Failed calls count as the worst of the metric" in shown.err
     assert main(["list", "--trend", "mean_latency", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr()
-    assert "better for the calls that were answered, but others failed" in " ".join(shown.out.split())
     assert "*: calls failed, and the value leaves them out" in shown.err
 
 
@@ -66,7 +63,6 @@ def test_json_and_plot(listed: Listed, tmp_path: Path) -> None:
     picture = tmp_path / "trend.png"
     document = json.loads(listed("--trend", "recall@1", "--json", "--plot", str(picture))[0])
     assert [len(line["points"]) for line in document["lines"]] == [5, 1]
-    assert document["lines"][0]["changes"][0]["evaluation_id"] == "rag-60-04"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "exists already" in listed("--trend", "recall@1", "--plot", str(picture), code=4)[1]
     listed("--trend", "recall@1", "--plot", str(picture), "--force")
@@ -79,7 +75,6 @@ def test_json_and_plot(listed: Listed, tmp_path: Path) -> None:
         (("--trend", "recal@1"), "Did you mean recall@1?"),
         (("--plot", "x.png"), "add --trend METRIC"),
         (("--trend", "recall@1", "--plot", "x.bmp"), "use .png or .svg"),
-        (("--trend", "recall@1", "--alpha", "5"), "argument --alpha"),
     ],
 )
 def test_rejected_arguments(listed: Listed, words: tuple[str, ...], says: str) -> None:

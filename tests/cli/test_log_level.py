@@ -31,7 +31,7 @@ RUN = ("run", "--dataset", "d.jsonl", "--system", "loud.py:shouts", "--metrics",
 @pytest.mark.parametrize(
     ("flags", "failures", "others"),
     [
-        pytest.param((), 5, 0, id="by default the first of a kind"),
+        pytest.param((), 0, 0, id="by default the command reports them"),
         pytest.param(("--log-level", "error"), 0, 0, id="error"),
         pytest.param(("--log-level", "warning"), 8, 0, id="warning"),
         pytest.param(("--log-level", "info"), 8, 10, id="info: attempts, start and end too"),
@@ -45,7 +45,7 @@ def test_level_selects_the_messages(
     lines = said.err.splitlines()
     assert sum(line.startswith("warning: sample.failed") for line in lines) == failures
     assert sum(line.startswith("info: ") for line in lines) == others
-    assert ("... and more sample.failed" in said.err) == (not flags)
+    assert "... and more" not in said.err
     assert "\x1b" not in said.err
     assert "sample.failed" not in said.out
     log = Path("data/evaluation/results/r.run/log.jsonl").read_text(encoding="utf-8")

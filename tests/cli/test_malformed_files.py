@@ -19,8 +19,6 @@ DATASETS = [
     if not name.startswith(EMPTY) and Path(name).name not in ("qa_pairs.jsonl", "offline_dataset.jsonl")
 ]
 COMMANDS = [
-    ("dataset", "info", "FILE"),
-    ("dataset", "sample", "FILE"),
     ("dataset", "diff", "FILE", "good.jsonl"),
     ("dataset", "diff", "good.jsonl", "FILE"),
     ("dataset", "convert", "FILE", "out/converted.jsonl"),
@@ -78,10 +76,10 @@ def test_plans(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
             refused(["run", "--config", str(FOLDER / name), "--out", "out"], folder, capsys)
 
 
-@pytest.mark.parametrize("command", ["show", "report", "compare", "rescore"])
+@pytest.mark.parametrize("command", ["show", "show --markdown -", "compare", "score --run"])
 def test_runs(command: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    further = {"compare": ["FILE"], "rescore": ["--metrics", "mrr"]}.get(command, [])
+    further = {"compare": ["FILE"], "score --run": ["--metrics", "mrr"]}.get(command, [])
     for name in TOLD:
         if name.endswith("/run.results.json"):
-            words = [command, "FILE", *further, "--out", "out"]
+            words = [*command.split(), "FILE", *further, "--out", "out"]
             refused([str(FOLDER / name) if word == "FILE" else word for word in words], folder, capsys)

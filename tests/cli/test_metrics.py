@@ -57,6 +57,11 @@ def test_one_metric_in_full(capsys: Capture) -> None:
     assert "range:   0 to 1, higher is better" in printed
 
 
+@pytest.mark.parametrize("name", ["rouge1", "rouge2", "rougeL_answer", "rougeLsum"])
+def test_equal_to_another_tool_only_as_far_as_it_is(capsys: Capture, name: str) -> None:
+    assert "equals:  rouge-score 0.1.2 (ASCII text)" in lines(capsys, name)
+
+
 def test_a_metric_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.chdir(tmp_path)
     code = (

@@ -85,9 +85,9 @@ def test_recall_of_functions(
     found = result(capsys)
     assert found["value"] == (None if value is None else pytest.approx(value))
     assert found["details"]["num_samples"] == scored
-    assert main(["verify", "r", "--out", "out"]) == 0
+    assert main(["show", "r", "--verify", "--out", "out"]) == 0
     capsys.readouterr()
-    main(["rescore", "r", "--metrics", "mrr", "--out", "out", "--json"])
+    main(["score", "--run", "r", "--metrics", "mrr", "--out", "out", "--json"])
     assert result(capsys, "mrr")["value"] == (None if value is None else pytest.approx(value))
 
 

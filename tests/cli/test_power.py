@@ -52,7 +52,7 @@ def power(demo_runs: Path, capsys: pytest.CaptureFixture[str]) -> Power:
             "takes 1,03",
             id="clusters",
         ),
-        pytest.param(("demo-bm25", "--metric", "recall@5"), "145 samples detect a change of", id="one run"),
+        pytest.param(("demo-bm25", "--metric", "recall@5"), "120 samples detect a change of", id="one run"),
         pytest.param(("demo-bm25", "demo-hybrid"), "shared by 14 metrics", id="two runs"),
     ],
 )

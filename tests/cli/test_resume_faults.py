@@ -52,7 +52,7 @@ def test_resume_retries_an_outage_of_a_finished_run(here: Path, capsys: Said) ->
         assert run("--resume", "x") == 0  # now there is nothing to do
         assert len(server.requests) == 2 * SIZE
     assert "nothing to resume." in capsys.readouterr().err
-    assert main(["verify", "x", "--out", "out"]) == 0
+    assert main(["show", "x", "--verify", "--out", "out"]) == 0
 
 
 def test_retry_failed_repeats_lasting_failures(here: Path, capsys: Said) -> None:

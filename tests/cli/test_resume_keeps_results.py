@@ -23,6 +23,8 @@ from auepora_eval.runs.store.state import RunState
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.servers import ChatServer, chat_server
 
+pytestmark = pytest.mark.full
+
 SIZE = 8
 Said = pytest.CaptureFixture[str]
 SLOW = """
@@ -75,7 +77,12 @@ def test_old_results_are_kept_until_new_ones_are_complete(here: Path, capsys: Sa
         assert "resume: auepora run --resume x --out out" in said
         assert (here / "out" / "x.results.json").read_bytes() == before
         assert stored().load_run("x").outputs == outputs  # also the one that is mended by now
-        for words in (["show", "x"], ["list"], ["verify", "x"], ["rescore", "x", "--metrics", "token_f1"]):
+        for words in (
+            ["show", "x"],
+            ["list"],
+            ["show", "x", "--verify"],
+            ["score", "--run", "x", "--metrics", "token_f1"],
+        ):
             assert main([*words, "--out", "out"]) in (0, 3), words
         capsys.readouterr()
         assert run("--resume", "x", "--breaker", "9") == 3
@@ -85,7 +92,7 @@ def test_old_results_are_kept_until_new_ones_are_complete(here: Path, capsys: Sa
         assert run("--resume", "x") == 3
         assert run("--resume", "x") == 0
     assert stored().load_tally("x").failed == 0
-    assert main(["verify", "x", "--out", "out"]) == 0
+    assert main(["show", "x", "--verify", "--out", "out"]) == 0
 
 
 def test_outdated_results_are_rebuilt(here: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +112,7 @@ def test_outdated_results_are_rebuilt(here: Path, capsys: Said, monkeypatch: pyt
         assert run("--resume", "x") == 0
         assert len(server.requests) == asked
     assert stored().load_tally("x").failed == 0
-    assert main(["verify", "x", "--out", "out"]) == 0
+    assert main(["show", "x", "--verify", "--out", "out"]) == 0
     assert run("--resume", "x") == 0
     assert "nothing to resume" in capsys.readouterr().err
 
@@ -173,13 +180,13 @@ def test_kill_during_replacement_is_repaired_by_a_resume(
         failed = stored().load_tally("x").failed
         assert failed in ((2,) if code else (0,)), code
         assert [output.error is None for output in stored().load_run("x").outputs].count(False) == failed
-        assert main(["verify", "x", "--out", "out"]) == 0
+        assert main(["show", "x", "--verify", "--out", "out"]) == 0
     writer: Any = RunState.writer
     monkeypatch.setitem(writer.__wrapped__.__kwdefaults__, "rows_in_the_json", 3)
     assert run("--resume", "x") == 0
     assert (here / "out" / "x.queries.parquet").exists()
     assert stored().load_tally("x").failed == 0
-    assert main(["verify", "x", "--out", "out"]) == 0
+    assert main(["show", "x", "--verify", "--out", "out"]) == 0
     assert not [path.name for path in (here / "out").rglob("*") if path.name.endswith(".tmp")]
 
 

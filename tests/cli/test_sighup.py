@@ -15,6 +15,8 @@ import pytest
 
 from auepora_eval.cli.interrupts import HANG_UP, StopNow, finishing_first
 
+pytestmark = pytest.mark.full
+
 SYSTEM = "import time\ndef system(query):\n    time.sleep(0.03)\n    return 'answer'\n"
 WORDS = (
     "run",

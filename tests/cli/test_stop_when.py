@@ -55,22 +55,22 @@ def test_report(auepora: Auepora, runs: Path) -> None:
     assert told == stopping(runs, "early")
     assert told["stopped_early"]
     assert told["samples_used"] < told["samples_in_dataset"] == 160
-    assert told["goals"][0]["verdict"] == "yes"
+    assert told["goals"][0]["outcome"] == "passed"
 
 
 def test_stopped_run_is_marked_in_every_command(auepora: Auepora, runs: Path) -> None:
     assert "Stopped early, after" in auepora("show", "early")[0]
-    assert "ok" in auepora("verify", "early")[0]
-    assert "Stopped early, after" in auepora("report", "early", "--markdown")[0]
+    assert "ok" in auepora("show", "early", "--verify")[0]
+    assert "Stopped early, after" in auepora("show", "early", "--markdown", "-")[0]
     page = runs / "early.html"
-    auepora("report", "early", "--html", str(page))
+    auepora("show", "early", "--html", str(page))
     assert "Stopped early, after" in page.read_text(encoding="utf-8")
-    auepora("rescore", "early", "--metrics", "mrr", "--id", "more")
+    auepora("score", "--run", "early", "--metrics", "mrr", "--id", "more")
     document = json.loads((runs / "more.results.json").read_text(encoding="utf-8"))
     mrr = document["retrieval_metrics"]["mrr"]
     assert mrr["details"]["interval_method"].startswith("confidence sequence")
     assert document["metadata"]["stopping"]["stopped_early"]
-    assert "ok" in auepora("verify", "more")[0]
+    assert "ok" in auepora("show", "more", "--verify")[0]
 
 
 def test_stopped_run_is_not_compared_as_complete(auepora: Auepora) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from auepora_eval.cli.main import main
 
+pytestmark = pytest.mark.full
+
 SYSTEM = """
 import time
 

@@ -1,4 +1,4 @@
-"""auepora show on experiments, recordings and benchmark files."""
+"""auepora show on experiments, and the benchmark file that it writes of a run."""
 
 from __future__ import annotations
 
@@ -52,19 +52,11 @@ def changed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     path.write_text(json.dumps(document), encoding="utf-8")
 
 
-def recorded(name: str, seconds: float) -> None:
-    rows = [
-        {"operation": "op", "timestamp": 1772323200 + n, "duration": seconds + n / 1000} for n in range(8)
-    ]
-    Path(name).write_text(json.dumps(rows), encoding="utf-8")
-
-
 def test_an_experiment_is_shown(say: Say, experiment: Path) -> None:
     document = json.loads(experiment.read_text(encoding="utf-8"))
     out, err = say("show", document["evaluation_id"])
     assert f"Winner: {document['winner']}." in out
     assert " ".join(document["reason"].split()) in out
-    assert "(primary)" in out
     assert all(variant["run"] in out for variant in document["variants"].values())
     assert "another tool" not in err
     first = next(iter(document["variants"].values()))["run"]
@@ -72,7 +64,9 @@ def test_an_experiment_is_shown(say: Say, experiment: Path) -> None:
 
 
 def test_an_experiment_is_not_a_run_that_can_be_verified(say: Say, experiment: Path) -> None:
-    assert "Only runs that auepora stored can be verified" in say("verify", str(experiment), code=2)[1]
+    assert (
+        "Only runs that auepora stored can be verified" in say("show", str(experiment), "--verify", code=2)[1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,13 +83,21 @@ def test_malformed_experiment_is_an_error(say: Say, experiment: Path, change: Ca
     assert "Winner: " in say("show", str(path))[0]
 
 
-def test_recordings_and_reports(say: Say) -> None:
-    recorded("monday.benchmark.json", 1.0)
-    recorded("tuesday.benchmark.json", 2.0)
-    say("bench-record", "monday.benchmark.json", "--baselines", "b.benchmark.json")
-    reports = ("benchmark_w.results.json", "w.benchmark.json")
-    for report in reports:
-        words = ("tuesday.benchmark.json", "--baselines", "b.benchmark.json", "--check", "--report", report)
-        say("bench-record", *words, code=1)
-    assert "critical: op: duration is 2.003, +100%" in say("show", f"./{reports[0]}")[0]
-    assert "op 8 0 " in say("show", f"./{reports[0]}")[0]
+def test_benchmark_file_of_a_run(say: Say) -> None:
+    lines = [{"sample_id": str(n), "timings": {"end_to_end": n}, "answer": "x"} for n in (1, 2, 3, 4)]
+    lines.append({"sample_id": "5", "error": {"type": "TimeoutError", "message": "late"}})
+    samples = [{"sample_id": line["sample_id"], "query": "q"} for line in lines]
+    for name, records in (("d", samples), ("p", lines)):
+        Path(f"{name}.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    say("score", *"--dataset d.jsonl --outputs p.jsonl --metrics mean_latency --id r".split(), code=3)
+    say("show", "r", "--benchmark", "r.benchmark.json")
+    document = json.loads(Path("r.benchmark.json").read_text(encoding="utf-8"))
+    times = {"average_time": 2.5, "median_time": 2.5, "p95_time": 3.85, "p99_time": 3.97}
+    measured = {"total_queries": 5, "failed_queries": 1, **times}
+    assert document["query_processing"] == pytest.approx(measured)
+    assert document["summary"]["evaluation_id"] == "r"
+    assert "valid" in say("dataset", "check", "r.benchmark.json")[0]
+    for made in ("r.benchmark.parquet", "r.benchmark.h5", "again.benchmark.json"):
+        say("dataset", "convert", "r.benchmark.json", made)
+    assert json.loads(Path("again.benchmark.json").read_text(encoding="utf-8")) == document
+    assert "exists already" in say("show", "r", "--benchmark", "r.benchmark.json", code=4)[1]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from auepora_eval.comparison.compare import compare_runs
-from auepora_eval.comparison.tables import comparison_report, comparison_to_dict
+from auepora_eval.comparison.tables import comparison_table, comparison_to_dict
 from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.plan import EvaluationPlan
@@ -90,7 +90,7 @@ def test_a_system_that_crashes_on_its_hard_questions_is_not_better() -> None:
         20,
         20,
     )  # seconds have no worst
-    assert "0.5000 (20 failed)" in comparison_report(compare_runs(honest, crashing))
+    assert "0.5000 (20 failed)" in comparison_table(compare_runs(honest, crashing)).to_markdown()
 
 
 def test_bleu_is_compared_as_the_corpus_metric_that_it_is() -> None:

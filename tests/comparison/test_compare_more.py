@@ -262,6 +262,7 @@ def test_resamples_are_those_asked_for() -> None:
     assert "3000 resamples" in only(a, b, resamples=3_000).test.method
 
 
+@pytest.mark.full
 def test_false_alarms_over_several_metrics_stay_at_alpha() -> None:
     """Two systems that are the same, on four metrics, 50 times: Holm keeps any alarm at 5 in 100."""
     rng = np.random.default_rng(6)

@@ -9,7 +9,7 @@ from scipy.stats import ttest_ind
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.core.types import EvaluationRun
-from tests.gate.gated import a_run
+from tests.decide.gated import a_run
 
 
 def timed(name: str, shift: float, seed: int, size: int = 60) -> EvaluationRun:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from auepora_eval.comparison.compare import MetricComparison, compare_runs
 from auepora_eval.comparison.pairing import Pairing
-from auepora_eval.comparison.unpaired import scores_by_run
 from auepora_eval.comparison.words import failures_in_words
 from auepora_eval.core.metrics_base import METRICS, SampleMetric
 from auepora_eval.core.scores import Batch
@@ -93,13 +92,6 @@ def test_a_crash_is_no_better_than_a_third_systems_bad_answers() -> None:
     crashing = [a_failure() if n % 2 else output for n, output in enumerate(short)]
     own, failed = (difference(answered("z"), side, "bleu") for side in (short, crashing))
     assert failed < own
-
-
-def test_the_values_of_variants_differ_by_what_is_tested() -> None:
-    """An experiment shows each variant by itself, and the one that leads by its value may win."""
-    a, b = answered("z " * 30), answered("z " * 30, crashing=True)
-    sides = scores_by_run({"a": run_of("a", a, "bleu"), "b": run_of("b", b, "bleu")}, "bleu")
-    assert sides["b"].value - sides["a"].value == pytest.approx(difference(a, b, "bleu"))
 
 
 def test_one_failure_of_forty_costs_variety_what_one_answer_weighs() -> None:
@@ -185,8 +177,8 @@ def test_answers_that_are_scored_by_each_other_are_no_better_for_failing() -> No
     assert (back.verdict, back.test.p) == ("inconclusive", None)
 
 
-def test_calls_are_counted_by_the_run() -> None:
-    """Forty calls of which eight failed; the metric is about the thirty questions that are answerable."""
+def test_calls_are_counted_that_the_metric_is_about() -> None:
+    """Forty calls of which eight failed; six of them are among the thirty questions that are answerable."""
     samples = questions()
     for n, sample in enumerate(samples):
         sample.labels = {"answerable": n >= 10}
@@ -197,7 +189,7 @@ def test_calls_are_counted_by_the_run() -> None:
         for name, side in (("a", fine), ("b", outputs))
     )
     found = compare_runs(a, b, resamples=200)
-    assert failures_in_words(found)[0].startswith("8 of 40 calls of b failed")
+    assert failures_in_words(found)[0].startswith("6 of 30 calls of b failed")
 
 
 def test_run_to_run_counts_failures_as_the_table_does() -> None:

@@ -12,7 +12,7 @@ from statsmodels.stats.power import TTestPower  # type: ignore[import-untyped]
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.power import power_from_numbers, power_from_runs, power_in_words, power_table
 from auepora_eval.comparison.tables import size_table
-from auepora_eval.gate.gate import gate_run
+from auepora_eval.decide.gate import gate_run
 from auepora_eval.stats.significance import sign_flip_test
 from tests.comparison.test_power import a_run
 

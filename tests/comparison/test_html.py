@@ -97,7 +97,7 @@ def test_the_command(
         assert main(["run", "--system", f"auepora_eval.demo.systems:{name}", "--id", name, *common]) == 0
     assert main(["run", "--system", "auepora_eval.demo.systems:bm25", "--id", "again", *common]) == 0
     capsys.readouterr()
-    assert main(["report", "bm25", "bigram", "again", "--html", "page.html", "--markdown"]) == 0
+    assert main(["compare", "bm25", "bigram", "again", "--html", "page.html", "--markdown", "-"]) == 0
     page, printed = Path("page.html").read_text(encoding="utf-8"), capsys.readouterr().out
     assert '<h2 id="ranking">Ranking' in page
     assert printed.startswith("### 3 systems compared\n")

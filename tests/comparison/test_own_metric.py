@@ -20,8 +20,8 @@ from auepora_eval.core.types import (
     TargetCategory,
     target_of,
 )
+from auepora_eval.decide.gate import gate_run
 from auepora_eval.errors import PlanError
-from auepora_eval.gate.gate import gate_run
 from auepora_eval.metrics.parse import meaning
 from tests.comparison.test_power import a_run
 
@@ -45,7 +45,7 @@ def test_a_mean_of_stored_scores_is_compared_without_its_class() -> None:
     assert (metric.name, metric.verdict) == ("brevity@12", "better")
     assert metric.effect == expected.effect
     assert metric.test == expected.test
-    assert [one.outcome for one in gate_run(own[0], baseline=own[1]).verdicts] == ["fail", "pass"]
+    assert [one.outcome for one in gate_run(own[0], baseline=own[1]).verdicts] == ["failed", "passed"]
     assert power_from_runs(*own, metrics=["brevity@12"]).metrics[0].detectable_same is not None
 
 

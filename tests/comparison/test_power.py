@@ -23,7 +23,8 @@ from auepora_eval.comparison.power import (
 )
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.scores import Note, Scores
-from auepora_eval.core.types import EvaluationRun, Stopping
+from auepora_eval.core.types import EvaluationRun
+from auepora_eval.core.verdict import Stopping
 from auepora_eval.errors import PlanError
 from auepora_eval.metrics.parse import parse_metric
 

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from auepora_eval.comparison.compare import LostSample, compare_runs
+from auepora_eval.comparison.markdown import report_markdown
 from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.comparison.tables import (
-    comparison_report,
     comparison_to_latex,
     ranking_in_words,
-    ranking_report,
     ranking_table,
     ranking_to_dict,
     ranking_to_latex,
@@ -84,7 +83,7 @@ def test_a_ranking_as_text() -> None:
     ranking = rank_runs(three())
     assert ranking_table(ranking).rows[0][3].endswith("#3")
     assert ranking_table(ranking).rows[0][1].endswith("(1-2) >c")
-    assert "| Metric | a good | b alike | c bad |" in ranking_report(ranking)
+    assert "| Metric | a good | b alike | c bad |" in report_markdown(three(), ranking=ranking)
     document = json.loads(msgspec.json.encode(ranking_to_dict(ranking), enc_hook=plain))
     assert document["metrics"][0]["standings"][2]["rank"] == 3
     latex = ranking_to_latex(ranking)
@@ -107,9 +106,9 @@ def test_the_significance_tests_have_the_names_of_results_files() -> None:
     assert analysis["confidence_intervals"]["confidence_level"] == 0.95
 
 
-def test_a_whole_report_in_markdown_keeps_hostile_text_in_its_cells() -> None:
+def test_a_comment_in_markdown_keeps_hostile_text_in_its_cells() -> None:
     runs = three()
     lost = [LostSample("mrr", "", "s|1", "<script>", "a\n# b", None, 1.0, 0.0)]
-    text = comparison_report(compare_runs(*runs[:2]), lost)
-    assert "### Largest regressions on mrr" in text
-    assert r"| s\|1 | 1.0000 | 0.0000 | `<script>` | a `#` b | (none) |" in text
+    text = report_markdown(runs[:2], compare_runs(*runs[:2]), lost=lost)
+    assert "Largest regressions on mrr" in text
+    assert r"| s\|1 | 1.0000 | 0.0000 | &lt;script> | a # b | (none) |" in text

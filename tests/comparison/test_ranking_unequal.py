@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from auepora_eval.comparison.compare import Comparison
 from auepora_eval.comparison.ranking import rank_runs
-from auepora_eval.comparison.tables import pair_table
+from auepora_eval.comparison.tables import pair_table, ranking_in_words, ranking_table
 from auepora_eval.core.types import EvaluationRun
 from tests.comparison.test_compare_more import scored
-from tests.gate.gated import a_run
+from tests.decide.gated import a_run
 
 HIGH, LOW = [1.0] * 12, [1.0] * 4 + [0.0] * 8
 
@@ -57,3 +59,17 @@ def test_a_metric_that_measured_nothing_in_one_of_them() -> None:
     ranking = rank_runs(runs, resamples=100)
     assert [one.name for one in ranking.metrics] == ["recall@5"]
     assert ranking.notes == ["mrr is not compared: no sample was scored in both (r0 and r2)"]
+
+
+@pytest.mark.parametrize("order", [(60, 30, 20), (30, 60, 20), (20, 30, 60)])
+def test_runs_on_parts_of_the_samples(order: tuple[int, int, int]) -> None:
+    runs = [
+        replace(a_run(f"first {size}", {"hit@5": [1.0, 0.0] * (size // 2)}), dataset_fingerprint=str(size))
+        for size in order
+    ]
+    ranking = rank_runs(runs, resamples=100, allow_mismatch=True)
+    assert [one.name for one in ranking.metrics] == ["hit@5"]
+    assert len(ranking.pairs) == 3
+    assert ranking.mismatches
+    assert ranking_in_words(ranking)
+    assert ranking_table(ranking).rows

@@ -13,7 +13,7 @@ from auepora_eval.comparison.tables import lost_title, slice_table
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.core.verdict import Verdict
 from tests.comparison.test_compare_more import scored
-from tests.gate.gated import a_run
+from tests.decide.gated import a_run
 
 
 def repeats(name: str, *values: Sequence[float | None]) -> list[EvaluationRun]:

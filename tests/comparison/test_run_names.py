@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.html import report_html
-from auepora_eval.comparison.tables import comparison_report, comparison_to_latex
+from auepora_eval.comparison.markdown import report_markdown
+from auepora_eval.comparison.tables import comparison_to_latex
 from auepora_eval.comparison.words import compared_names, comparison_in_plain_words, names_apart, shortened
 from tests.comparison.test_compare_more import scored
 
@@ -52,7 +53,8 @@ def test_two_runs_of_one_system_go_by_their_ids_everywhere() -> None:
     comparison = compare_runs(before, now)
     assert compared_names(comparison) == ("chunks-256", "chunks-512")
     assert comparison_in_plain_words(comparison)[0].startswith("chunks-512 is worse at finding")
-    assert "### chunks-512 compared with chunks-256, sample by sample" in comparison_report(comparison)
+    comment = report_markdown([before, now], comparison)
+    assert comment.startswith("### chunks-512 compared with chunks-256: ")
     latex = comparison_to_latex(comparison)
     assert "Metric & chunks-256 & chunks-512 &" in latex
     page = report_html([before, now], comparison)

@@ -15,8 +15,8 @@ from auepora_eval.comparison.tables import slice_notes, slice_table, slices_in_w
 from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.core.verdict import Verdict
+from auepora_eval.decide.gate import gate_run
 from auepora_eval.errors import PlanError
-from auepora_eval.gate.gate import gate_run
 from auepora_eval.stats.significance import benjamini_hochberg
 from tests.builders import a_sample
 from tests.comparison.test_compare_more import scored

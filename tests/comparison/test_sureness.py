@@ -9,7 +9,7 @@ from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.power import power_from_runs
 from auepora_eval.comparison.words import comparison_in_plain_words
 from tests.comparison.test_power import a_run
-from tests.gate.test_gate_margins import RIGHT, WRONG, margin_verdict
+from tests.decide.test_gate_margins import RIGHT, WRONG, margin_verdict
 
 
 def clustered(count: int, size: int) -> list[str]:
@@ -59,7 +59,7 @@ def test_one_large_cluster_is_worth_no_more_than_one() -> None:
 
 def test_all_samples_lost_alike_is_a_loss_with_an_interval() -> None:
     verdict = margin_verdict([RIGHT] * 30, [WRONG] * 30, "exact_match", 0.1)
-    assert verdict.outcome == "fail"
+    assert verdict.outcome == "failed"
     assert verdict.change_interval is not None
     assert verdict.change_interval == pytest.approx((-1.0, -0.81), abs=0.01)
     assert "-1 [-1, -0.8" in verdict.why

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,17 +11,14 @@ from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.comparison.tables import ranking_in_words, ranking_legend
 from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.types import EvaluationRun, SystemOutputs, TargetCategory
+from auepora_eval.decide.figures import GatedRun
+from auepora_eval.decide.gate import gate_run
 from auepora_eval.errors import PlanError
-from auepora_eval.experiment.experiment import run_experiment
-from auepora_eval.experiment.report import experiment_results, experiment_tables, outcome_notes
-from auepora_eval.gate.figures import GatedRun
-from auepora_eval.gate.gate import gate_run
-from auepora_eval.io.config.experiment import Experiment, Variant
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
-from tests.builders import a_dataset, a_failure, an_output
+from tests.builders import a_failure, an_output
 from tests.comparison.test_crashing import SIZE, questions, reference, run_of
 from tests.comparison.test_plain_words import inconclusive, metric, words
-from tests.gate.gated import a_run
+from tests.decide.gated import a_run
 
 WHY = (
     "answers are scored by each other, and some of the better run failed: answered, they might make it worse"
@@ -56,39 +52,6 @@ def test_ranks_are_missing_for_the_right_reason() -> None:
     assert "times" not in ranking_legend(ranking)
     assert "no rank: answers are scored by each other, and some failed" in ranking_legend(ranking)
     assert "Failed answers leave open who is best on self_bleu." in ranking_in_words(ranking)
-
-
-@pytest.mark.parametrize("test", ["auto", "t_test"])
-def test_an_experiment_says_why_it_is_inconclusive(test: str, tmp_path: Path) -> None:
-    """The t-test used to find a winner all the same."""
-    sides = {"dull": DULL, "varied": FAILED_ONCE}
-    plan = Experiment(
-        "test",
-        tuple(map(Variant, sides)),
-        primary_metric="self_bleu",
-        min_sample_size=10,
-        statistical_test=test,
-    )
-    samples = questions()
-    for n, sample in enumerate(samples):
-        sample.query = str(n)
-
-    def system(name: str) -> Callable[[str], SystemOutputs]:
-        def answer(query: str) -> SystemOutputs:
-            found = sides[name][int(query)]
-            if found.error:
-                raise RuntimeError("down")
-            return found
-
-        return answer
-
-    systems = {name: system(name) for name in sides}
-    found = run_experiment(plan, a_dataset(*samples), systems, EvaluationResultsStorage(tmp_path))
-    assert found.verdict.winner == "none"
-    assert found.verdict.reason == f"varied and dull cannot be compared on self_bleu: {WHY}."
-    pairs = experiment_tables(experiment_results(found))[1]
-    assert pairs.rows[0][4::2] == ["-", "inconclusive"]
-    assert not any("slowest" in note for note in outcome_notes(found))
 
 
 def test_more_clusters_are_asked_for_only_where_something_is_left_open() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
 import threading
@@ -11,8 +12,11 @@ from typing import Any, cast
 
 import pytest
 
+import auepora_eval as ae
 from auepora_eval.core.calls.executor import Executor, window
+from auepora_eval.core.calls.policy import CallPolicy
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.types import Document
 from auepora_eval.errors import RunStoppedError
 from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.execution.systems import load_system
@@ -139,6 +143,48 @@ def test_system_by_name_gives_the_same_run(name: str, monkeypatch: pytest.Monkey
         o.error and (o.error.type, o.error.message) for o in plain.outputs
     ]
     assert run.system_name == "quiet"
+
+
+@every_executor
+def test_system_cannot_change_the_gold(name: str) -> None:
+    sample = a_sample("s1", "q", relevant="ab", reference="yes", alternatives=["yeah"])
+    sample.candidate_docs, sample.metadata["deep"] = [Document("c", "text")], {"list": ["kept"]}
+    before = copy.deepcopy(sample)
+    system = load_system("tests.execution.worker_calls:Cheat")
+    run = ae.evaluate(system, [sample], metrics="recall@5,exact_match", executor=executor_named(name))
+    assert (run["recall@5"].value, run["exact_match"].value) == (0.0, 0.0)
+    assert run.samples == [sample] == [before]
+
+
+# The seconds are those that three documents take, and the limit of a call.
+@every_executor
+@pytest.mark.parametrize("system", ["lazily", "lazily_async"])
+@pytest.mark.parametrize(("pause", "limit", "error"), [(0.05, None, None), (0.2, 0.3, "TimeoutError")])
+def test_documents_that_are_yielded_are_a_part_of_the_call(
+    name: str, system: str, pause: float, limit: float | None, error: str | None
+) -> None:
+    samples = [{"sample_id": "s1", "query": str(pause), "relevant_docs": ["d0", "d1", "d2"]}]
+    run = AueporaEvaluator(
+        load_system(f"tests.execution.worker_calls:{system}"),
+        "recall@5",
+        executor=executor_named(name),
+        policy=CallPolicy(timeout=limit),
+    )
+    if error is not None:
+        with pytest.raises(ae.EvaluationError, match=f"{error}: no answer within 0.3 s"):
+            run.run(samples)
+        return
+    output = run.run(samples).outputs[0]
+    assert [hit.doc.doc_id for hit in output.retrieved] == ["d0", "d1", "d2"]
+    assert output.timings["end_to_end"] >= 3 * pause
+
+
+@every_executor
+def test_documents_without_end_are_an_error(name: str) -> None:
+    system = load_system("tests.execution.worker_calls:endlessly")
+    samples = [{"sample_id": "s1", "query": "q", "relevant_docs": ["d0"]}]
+    with pytest.raises(ae.EvaluationError, match="more than 100,000 documents"):
+        ae.evaluate(system, samples, metrics="recall@5", executor=executor_named(name))
 
 
 @every_executor

@@ -17,7 +17,7 @@ from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
 from auepora_eval.io.results.document import metric_entry
 from auepora_eval.metrics.parse import parse_metric
-from tests.builders import a_failure, an_output, small_world
+from tests.builders import a_failure, a_sample, an_output, small_world
 from tests.judges.oracles import EVERY_METRIC, with_judge
 
 every_metric = pytest.mark.parametrize("metric", EVERY_METRIC, ids=lambda metric: metric.name)
@@ -215,3 +215,24 @@ def test_failure_of_another_target_has_no_bounds(metric: SampleMetric) -> None:
         result = metric.compute([sample], [a_failure()])
         bounds = result.details["bounds_if_failed"]
         assert bounds is None or len(bounds) == 2
+
+
+# Metrics that say how right an answer is. claim_noise_sensitivity counts wrong claims: a refusal has none.
+OF_CORRECTNESS = [
+    one
+    for one in EVERY_METRIC
+    if one.target is TargetCategory.GENERATION_CORRECTNESS and one.higher_is_better
+]
+
+
+@pytest.mark.parametrize("metric", OF_CORRECTNESS, ids=lambda metric: metric.name)
+def test_declining_a_question_that_has_an_answer_is_wrong(metric: SampleMetric) -> None:
+    nuggets = [{"text": "22 cars", "importance": "vital"}]
+    checked = {"answer_in_reference": [], "reference_in_answer": [False]}
+    sample = a_sample(reference="22 cars", labels={"answerable": True, "nuggets": nuggets})
+    output = an_output("a", "I don't know.", extra={"claims": checked})
+    result = metric.compute([sample], [output])
+    assert result.coverage.scored == 1
+    # By letters and by vectors any two texts are a little alike.
+    is_vague = metric.name.startswith(("chrf", "semantic_similarity"))
+    assert result.value <= metric.bounds[1] * (0.2 if is_vague else 0)

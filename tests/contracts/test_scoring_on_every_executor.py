@@ -15,6 +15,8 @@ from tests.builders import a_dataset, a_sample
 from tests.contracts.test_every_executor import every_executor, executor_named
 from tests.stable import stable_bytes
 
+pytestmark = pytest.mark.full
+
 
 @every_executor
 def test_stored_run_has_the_same_bytes(name: str, tmp_path: Path, stored_serially: bytes) -> None:

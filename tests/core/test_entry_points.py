@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 PACKAGE = '''
 from dataclasses import dataclass
 from auepora_eval import SampleMetric, metric

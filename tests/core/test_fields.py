@@ -386,3 +386,34 @@ def test_a_reference_in_a_nested_list() -> None:
         DataError, match=r"dataset\[0\]: the reference answer: a text was expected, not a list"
     ):
         as_dataset([{"question": "q", "ground_truth": [["a"]]}])
+
+
+@pytest.mark.parametrize("first", [0, 1, 5, 0.0])
+@pytest.mark.parametrize("form", ["list", "cell"])
+def test_documents_are_in_the_order_of_their_ranks(first: float, form: str) -> None:
+    ranked: Any = [
+        {"doc_id": name, "text": name, "rank": first + place}
+        for name, place in (("third", 2), ("first", 0), ("second", 1))
+    ]
+    retrieved = ranked if form == "list" else json.dumps(ranked)
+    row = {"question": "q", "ground_truth": "g", "response": "r", "retrieved_contexts": retrieved}
+    _, output = read(row)
+    assert output is not None
+    assert [hit.doc.doc_id for hit in output.retrieved] == ["first", "second", "third"]
+    assert [hit.rank for hit in output.retrieved] == [first, first + 1, first + 2]
+    assert [hit.score for hit in output.retrieved] == [1, 1 / 2, 1 / 3]
+
+
+def test_documents_with_the_same_rank_are_refused() -> None:
+    hits = [{"doc_id": "a", "text": "a", "rank": 0}, {"doc_id": "b", "text": "b", "rank": 0}]
+    row = {"question": "q", "ground_truth": "g", "response": "r", "retrieved_contexts": hits}
+    with pytest.raises(DataError, match=r"retrieved_contexts: two documents have the same rank: \[0, 0\]"):
+        read_foreign([row], "rows")
+
+
+def test_documents_without_ranks_keep_their_order() -> None:
+    hits = [{"doc_id": "a", "text": "a"}, {"doc_id": "b", "text": "b", "rank": None}]
+    row = {"question": "q", "ground_truth": "g", "response": "r", "retrieved_contexts": hits}
+    _, output = read(row)
+    assert output is not None
+    assert [(hit.doc.doc_id, hit.rank) for hit in output.retrieved] == [("a", 1), ("b", 2)]

@@ -21,6 +21,8 @@ from auepora_eval.errors import ArgumentError
 from tests.builders import a_sample
 from tests.core.test_rag_interface import outcome
 
+pytestmark = pytest.mark.full
+
 TEXT = "Invoices are sent on the first day of each month."
 
 

@@ -64,6 +64,7 @@ def test_by_source_two_chunks_of_one_document_count_once() -> None:
         pytest.param(["sent monthly"], ["They are sent."], 0.0, 0.0, id="a part is not enough"),
         pytest.param(["sent", "monthly"], ["sent monthly"], 1.0, 1.0, id="two texts in one chunk"),
         pytest.param(["sent", "monthly", "paid"], ["sent", "monthly"], 2 / 3, 1.0, id="one in each"),
+        pytest.param(["sent", "monthly"], ["sent", "sent monthly"], 1.0, 1.0, id="overlapping chunks"),
         pytest.param([""], ["anything"], math.nan, math.nan, id="no text cannot be compared"),
         pytest.param(["", "sent"], ["sent"], 1.0, 1.0, id="one text can"),
     ],
@@ -120,8 +121,8 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["score", *files, *out, "--id", "by-id"]) == 0
     assert "With --match source" in capsys.readouterr().out
     assert main(["score", *files, *out, "--match", "source", "--id", "by-source"]) == 0
-    assert main(["verify", "by-source", *out]) == 0
-    assert main(["rescore", "by-source", "--metrics", "mrr", "--id", "more", *out]) == 0
+    assert main(["show", "by-source", "--verify", *out]) == 0
+    assert main(["score", "--run", "by-source", "--metrics", "mrr", "--id", "more", *out]) == 0
     run = ae.load_run(tmp_path / "runs" / "more")
     assert [run[name].value for name in ("recall@5", "mrr")] == [1, 1]
     assert run["mrr"].signature == {"metric": "mrr", "match": "source"}

@@ -69,6 +69,30 @@ def test_an_unknown_metric_gets_a_hint(wrong: str, hint: str) -> None:
         parse_metric(wrong)
 
 
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("mean_latency[retrieval,generation]", "timing_key: 'retrieval' and 'generation'"),
+        ("noise_drop[recall@5,token_f1]", "'recall@5' and 'token_f1'"),
+        ("latency@0.5[a,b,c]", "timing_key: 'a' and 'b'"),
+        ("latency@0.5[q=0.9]", "q: 0.5 and 0.9"),
+        ("recall@5[level=1,level=2]", "level: 1.0 and 2.0"),
+        ("recall@5[level=1,level=1]", "level: 1.0 and 1.0"),
+    ],
+)
+def test_an_option_that_is_given_twice_is_refused(name: str, option: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"has two values for .*{re.escape(option)}"):
+        parse_metric(name)
+
+
+@pytest.mark.parametrize("level", ["2", "0.5", "2.0000001", "1234567.5", "0.1"])
+def test_a_name_keeps_its_number(level: str) -> None:
+    for base in ("recall@5", "precision@5", "f1@5", "hit@5", "mrr", "map", "r_precision", "bpref"):
+        metric = parse_metric(f"{base}[level={level}]")
+        assert metric.name == f"{base}[level={level}]"
+        assert getattr(metric, "level", None) == float(level)
+
+
 def test_several_names_in_one_string() -> None:
     names = [m.name for m in parse_metrics("recall@5, mean_latency[retrieval] ,rouge1[stem=false],")]
     assert names == ["recall@5", "mean_latency[retrieval]", "rouge1[stem=false]"]

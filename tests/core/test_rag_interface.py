@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import auepora_eval as ae
 from auepora_eval.core.rag_interface import Generator, Retriever, SimpleRAGSystem, as_system
 from auepora_eval.core.shapes import as_outputs
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
@@ -133,3 +134,64 @@ def test_sample_is_passed_only_if_requested() -> None:
     assert outcome(typed).response.text == "1"
     assert outcome(lambda sample: sample.sample_id).response.text == "1"
     assert outcome(lambda prompt: f"{prompt}").response.text == SAMPLE.query  # never the gold
+
+
+@pytest.mark.parametrize("documents", [{"a", "b"}, frozenset({"a", "b"})])
+def test_a_set_of_documents_is_refused(documents: Any) -> None:
+    """Its order changes from one process to the next, and every metric of ranks with it."""
+    with pytest.raises(TypeError, match="the best first, as a set has no order"):
+        as_outputs((documents, "answer"))
+
+
+ANSWER_METRICS = (
+    "exact_match,contains_answer,token_f1,rougeL_answer,query_coverage,non_answer_rate,rejection_rate,"
+    "over_refusal_rate,counterfactual_accuracy,noise_accuracy"
+)
+
+
+def only_documents() -> dict[str, Any]:
+    class Index:
+        def retrieve(self, query: str) -> list[str]:
+            return ["d1"]
+
+    return {
+        "a list": lambda query: ["d1"],
+        "an object": Index(),
+        "a dict": lambda query: {"documents": ["d1"]},
+        "nothing found": lambda query: [],
+    }
+
+
+@pytest.mark.filterwarnings("ignore::auepora_eval.core.fields.ReadingNote")
+@pytest.mark.parametrize("kind", only_documents())
+def test_a_system_that_only_retrieves_has_no_answer_metrics(kind: str) -> None:
+    labels = {"answerable": False, "noise_ratio": 0.2, "true_answer": "22", "fake_answer": "23"}
+    samples = [a_sample("1", relevant=["d1"], reference="22", labels=labels)]
+    run = ae.evaluate(
+        only_documents()[kind], samples, metrics=f"{ANSWER_METRICS},recall@5,noise_accuracy[recall@5]"
+    )
+    for name in ANSWER_METRICS.split(","):
+        assert run[name].not_measured == "the system returns documents without answers", name
+        assert run[name].coverage.scored == 0
+    assert run["recall@5"].value == run["noise_accuracy[recall@5]"].value == float(kind != "nothing found")
+
+
+def test_an_empty_answer_of_a_generator_counts() -> None:
+    samples = [a_sample(n, relevant=["d1"], reference="22", labels={"answerable": n == "1"}) for n in "12"]
+    for system in (
+        lambda query: (["d1"], ""),
+        lambda query: "",
+        (lambda query: ["d1"], lambda query, docs: ""),
+    ):
+        run = ae.evaluate(system, samples, metrics="contains_answer,rejection_rate,non_answer_rate")
+        assert [result.value for result in run.results] == [0.0, 1.0, 1.0]
+
+
+@pytest.mark.filterwarnings("ignore::auepora_eval.core.fields.ReadingNote")
+def test_one_answer_is_enough_to_measure_them_all() -> None:
+    """Or a system would gain by returning documents alone where it has no answer."""
+    samples = [a_sample(n, n, relevant=["d1"], reference="22") for n in "12"]
+    run = ae.evaluate(
+        lambda query: (["d1"], "22") if query == "1" else ["d1"], samples, metrics="exact_match"
+    )
+    assert (run["exact_match"].value, run["exact_match"].coverage.scored) == (0.5, 2)

@@ -25,7 +25,7 @@ from auepora_eval.errors import DataError, PlanError, TooManyFailuresError
 from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.reporting.tables import results_to_markdown
-from tests.builders import a_dataset, a_sample, an_output
+from tests.builders import a_dataset, a_sample, an_output, run_without_answers
 
 PLAN = EvaluationPlan(parse_metrics("recall@5,mrr,token_f1,mean_latency"))
 EXECUTOR_NAMES = ("serial", "threads", "async")
@@ -168,7 +168,8 @@ def hits(*ranks: Any) -> list[RetrievedDocument]:
 
 @pytest.mark.parametrize("ranks", [(1, 1), (1, 2, 2), (1, "2"), (1.0, 2.0), (True, 2)])
 def test_ranks_that_do_not_order_the_documents_fail_the_sample(ranks: tuple[Any, ...]) -> None:
-    run = AueporaEvaluator(lambda query: (hits(*ranks), "x"), EvaluationPlan([])).run(dataset_of(1))
+    evaluator = AueporaEvaluator(lambda query: (hits(*ranks), "x"), EvaluationPlan([]))
+    run = run_without_answers(evaluator, dataset_of(1))
     error = run.outputs[0].error
     assert error is not None
     assert "1, 2, 3" in error.message

@@ -60,7 +60,7 @@ def test_markdown() -> None:
         "|--------|-------|------|",
         "| RETRIEVAL |  |  |",
         "| recall@5 | 0.5000 | five of ten |",
-        "| mrr_x | - | a `&` b `<c>` |",
+        "| mrr_x | - | a & b &lt;c> |",
         "",
         "2 samples failed.",
     ]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from auepora_eval.core.calls.executor import SystemCall
 from auepora_eval.core.calls.policy import CallPolicy
 from auepora_eval.core.calls.resources import ApiUsage
-from auepora_eval.core.types import Document, EvaluationSample, SystemOutputs
-from auepora_eval.errors import CallError, DataError
-from auepora_eval.execution.systems import CONTEXTS_AS_RETRIEVED, load_system
+from auepora_eval.core.types import CONTEXTS_AS_RETRIEVED, Document, EvaluationSample, SystemOutputs
+from auepora_eval.errors import AccessRefusedError, CallError, DataError
+from auepora_eval.execution.systems import load_system
 from auepora_eval.models.chat import fence_of
 from tests.builders import a_sample
 from tests.servers import chat_server
@@ -149,12 +149,12 @@ def test_headers_come_from_the_environment(kind: str, monkeypatch: pytest.Monkey
     monkeypatch.setenv("GATEWAY", "canary-7531")
     with chat_server(["401"]) as server:  # it repeats every header in its message
         name = f"openai:{server.url}#m" if kind == "openai" else f"http:{server.url}/ask"
-        output = asked(name, headers={"x-api-key": "env:GATEWAY"})
+        with pytest.raises(AccessRefusedError, match=r"the header x-api-key \(GATEWAY\)") as refused:
+            asked(name, headers={"x-api-key": "env:GATEWAY"})
         assert server.headers[0]["x-api-key"] == "canary-7531"
         assert "Authorization" not in server.headers[0]
-    assert output.error is not None
-    assert "'x-api-key': '***'" in output.error.message
-    assert "canary-7531" not in str(output)
+    assert "'x-api-key': '***'" in str(refused.value)
+    assert "canary-7531" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.execution.local import EXECUTORS, AsyncExecutor
 from tests.builders import a_dataset, a_sample, an_output
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 SYSTEM = """
 import asyncio

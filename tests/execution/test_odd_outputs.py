@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import subprocess
 import sys
@@ -12,10 +13,12 @@ from typing import Any
 
 import pytest
 
+import auepora_eval as ae
+from auepora_eval.cli.main import main
 from auepora_eval.core.calls.executor import SystemCall
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.types import EvaluationSample, SystemOutputs
+from auepora_eval.core.types import EvaluationSample, SystemOutputs, known_score
 from auepora_eval.errors import DataError
 from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.execution.systems import load_system
@@ -93,6 +96,39 @@ def test_system_that_changes_its_sample_changes_no_result(executor: str, tmp_pat
     assert [sample.sample_id for sample in samples] == [f"s{n}" for n in range(6)]
 
 
+@pytest.mark.parametrize("form", ["demo", "d.jsonl", "d.csv", "d.parquet", "d.eval.json", "d.yaml"])
+def test_gold_of_every_kind_of_file_stays_as_it_is(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if form.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    line = {"sample_id": "s1", "query": "q", "relevant_docs": ["a", "b"], "reference_answer": "yes"}
+    (tmp_path / "source.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    if form != "demo":
+        assert main(["dataset", "convert", "source.jsonl", form]) == 0
+    system = ["--system", "tests.execution.worker_calls:Cheat", "--metrics", "recall@5,exact_match"]
+    assert main(["run", "--dataset", form, *system, "--id", "x"]) == 0
+    stored = ae.load_run("x")
+    assert [result.value for result in stored.results] == [0.0, 0.0]
+    assert main(["show", "x", "--verify"]) == 0
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_score_that_is_not_finite_is_a_missing_one(
+    score: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    storage = EvaluationResultsStorage()
+    evaluator = AueporaEvaluator(lambda query: ([("a", score), ("b", 0.5)], "yes"), "exact_match")
+    evaluator.run(SAMPLES, evaluation_id="x", storage=storage)
+    hits = storage.load_run("x").outputs[0].retrieved
+    assert [(hit.doc.doc_id, known_score(hit)) for hit in hits] == [("a", None), ("b", 0.5)]
+    in_memory = evaluator.run(SAMPLES).outputs[0].retrieved
+    assert [(hit.doc.doc_id, known_score(hit)) for hit in in_memory] == [("a", None), ("b", 0.5)]
+    assert main(["show", "x", "--verify"]) == 0
+
+
 class RudeError(BaseException):
     """Not an Exception."""
 
@@ -156,9 +192,8 @@ def test_own_cancellation_is_not_a_failure_of_the_system() -> None:
 
 
 WANDERING = """
-import ctypes, os, subprocess, sys
+import os, subprocess, sys
 def system(query):
-    ctypes.CDLL(None).printf(b"kept in a buffer of C until the process ends\\n")
     os.makedirs("elsewhere", exist_ok=True)
     os.chdir("elsewhere")
     os.write(1, b"from a library in C\\n")

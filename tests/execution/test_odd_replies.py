@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import threading
@@ -16,7 +17,6 @@ from auepora_eval.core.types import SystemOutputs
 from auepora_eval.errors import CallError
 from auepora_eval.execution.systems import load_system
 from auepora_eval.models.http import BadReplyError, Endpoint
-from auepora_eval.models.transport import _TimedResponse
 from tests.builders import a_sample
 
 KEY = "Zq42-canary-xyzzy"
@@ -152,11 +152,8 @@ def endless(head: bytes) -> Iterator[bytes]:
         yield b"x" * 65_536
 
 
-@pytest.mark.parametrize(
-    "head", [b"-1\r\n", b"-ffffffff\r\n", b"40000000\r\n", b"+40000000\r\n", b"0x40000000\r\n"], ids=repr
-)
+@pytest.mark.parametrize("head", [b"40000000\r\n", b"+40000000\r\n", b"0x40000000\r\n"], ids=repr)
 def test_size_limit_counts_the_bytes_that_arrive(head: bytes) -> None:
-    """A chunk of size -1 means "everything that comes" to the HTTP library."""
     sent = [0]
 
     def serve(listening: socket.socket) -> None:
@@ -183,7 +180,6 @@ def test_size_limit_counts_the_bytes_that_arrive(head: bytes) -> None:
     [
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n{}\r\n0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 4, 7\r\n\r\n{}",
         b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
         b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n{}",
         b"HTTP/1.1 99999 OK\r\n\r\n{}",
@@ -207,24 +203,25 @@ def test_reply_that_cannot_be_parsed_is_an_error_of_its_call(reply: bytes) -> No
         "169.254.169.254",
         "::ffff:169.254.169.254",
         "::ffff:a9fe:a9fe",
-        "::169.254.169.254",
-        "64:ff9b::169.254.169.254",
-        "2002:a9fe:a9fe::1",
         "fe80::1",
+        "100.100.100.200",
+        "fd00:ec2::254",
     ],
 )
-def test_link_local_addresses_are_never_called(address: str) -> None:
+def test_metadata_addresses_are_never_called(address: str) -> None:
     host = f"[{address}]" if ":" in address else address
     endpoint = Endpoint(f"http://{host}/latest", timeout=2, plain_http=True)
-    with endpoint, pytest.raises(CallError, match="Such addresses are never called"):
+    with endpoint, pytest.raises(CallError, match="It is never called"):
         endpoint.post({}, bytes)
 
 
-def test_a_reply_whose_file_is_closed_can_be_flushed() -> None:
-    """Python 3.13 does so when it collects garbage, and would print an error of ours."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        reply = _TimedResponse(ours)
-        assert reply.fp is not None
-        reply.fp.close()
-        reply.flush()
+def test_a_compressed_reply_is_read_within_the_limit() -> None:
+    def compressed(text: str) -> bytes:
+        content = gzip.compress(json.dumps({"answer": text}).encode())
+        head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(content)}\r\n\r\n"
+        return head.encode() + content
+
+    assert answered([compressed("yes")]).response.text == "yes"
+    output = answered([compressed("x" * 5_000_000)])
+    assert output.error is not None
+    assert "the reply is longer than 4 MB" in output.error.message

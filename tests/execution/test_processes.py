@@ -18,6 +18,8 @@ from auepora_eval.execution.systems import load_system
 from tests.builders import a_sample, an_output
 from tests.execution.worker_calls import DeadlyAt, helped, hung, odd, own_process
 
+pytestmark = pytest.mark.full
+
 
 def test_a_sample_that_kills_its_worker_fails_after_three_tries_and_takes_no_other_with_it() -> None:
     results = dict(ProcessExecutor(concurrency=2).map(DeadlyAt(5, 11), range(30)))

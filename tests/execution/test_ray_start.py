@@ -20,7 +20,10 @@ from auepora_eval.errors import PlanError
 from auepora_eval.execution import ray as ray_cluster
 from auepora_eval.execution.ray import held_back
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are other ones here")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(sys.platform == "win32", reason="signals are other ones here"),
+]
 ROOT = Path(__file__).parents[2]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import multiprocessing
 import os
 import signal
 import threading
 import time
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,50 @@ class Quiet:
         if number % 10 == 3:
             raise ConnectionError(f"no route to {number}")
         return an_output("abcde"[number % 3 :][:top_k], f"answer {number % 4}")
+
+
+class Cheat:
+    """Makes its own nonsense the gold of the sample that it is given."""
+
+    name = "cheat"
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
+        for documents in (sample.relevant_docs, sample.candidate_docs):
+            for document in documents or ():
+                document.doc_id, document.text = "wrong", "whatever"
+                document.metadata["relevance"] = 1
+            if documents:
+                del documents[1:]
+        if sample.reference_answer is not None:
+            sample.reference_answer.text = "whatever"
+            sample.reference_answer.metadata.setdefault("alternatives", []).append("whatever")
+        sample.labels["unanswerable"] = True
+        sample.metadata.setdefault("deep", {}).setdefault("list", []).append("whatever")
+        return [("wrong", 1.0)], "whatever"
+
+
+def lazily(query: str) -> Any:
+    """Yields its documents one by one, which takes as long as it is asked to."""
+
+    def documents() -> Iterator[tuple[str, str]]:
+        for number in range(3):
+            time.sleep(float(query))
+            yield f"d{number}", "text"
+
+    return documents(), "yes"
+
+
+async def lazily_async(query: str) -> Any:
+    async def documents() -> AsyncIterator[tuple[str, str]]:
+        for number in range(3):
+            await asyncio.sleep(float(query))
+            yield f"d{number}", "text"
+
+    return {"answer": "yes", "retrieved": documents()}
+
+
+def endlessly(query: str) -> Any:
+    return {"answer": "yes", "retrieved": (f"d{number}" for number in itertools.count())}
 
 
 def hung(number: int) -> int:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auepora_eval.errors import DataError
+from auepora_eval.errors import DataError, install_command
 from auepora_eval.generate.corpus import html_text, plain_text, read_corpus
 
 PROSE = "The north pier is 40 metres long."
@@ -181,7 +181,7 @@ def test_byte_order_marks_and_line_ends_are_normalised() -> None:
 @pytest.mark.skipif(find_spec("pypdf") is not None, reason="pypdf is installed")
 def test_missing_pypdf_names_the_extra(tmp_path: Path) -> None:
     write_files(tmp_path, a_dot_pdf=pdf("One."), b_dot_txt=PROSE)
-    assert read_corpus(tmp_path).left_out[0].reason == "needs pypdf: pip install 'auepora-eval[pdf]'"
+    assert read_corpus(tmp_path).left_out[0].reason == f"needs pypdf: {install_command('pdf')}"
 
 
 @pytest.mark.skipif(find_spec("pypdf") is None, reason="needs pypdf (the extra pdf)")

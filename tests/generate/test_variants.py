@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
 from auepora_eval.demo.world import DATA
 from auepora_eval.generate.corpus import Corpus, SourceDocument, read_corpus
 from auepora_eval.generate.generator import Generation, Settings
-from auepora_eval.generate.tasks import RATIOS, VARIANTS, in_words, misspelt, other_value, spellings
+from auepora_eval.generate.variants import RATIOS, VARIANTS, spellings
 from auepora_eval.io.builds.splits import load_split
 from auepora_eval.io.jsonl import save_records
 from auepora_eval.metrics.parse import parse_metric
@@ -135,52 +132,34 @@ def test_paraphrases_and_typos_ask_for_the_same(records: list[dict[str, Any]]) -
             assert record["metadata"]["selected_chunk_ids"] == base["metadata"]["selected_chunk_ids"]
 
 
-@given(st.integers(0, 10_000))
-def test_misspelt_question_keeps_names_and_numbers(seed: int) -> None:
-    question = 'According to "Harbour rules", when did Ansel Brae leave the northern lighthouse in 1911?'
-    changed = misspelt(question, Random(seed))
-    before, after = question.split(), changed.split()
-    differing = [new for old, new in zip(before, after, strict=True) if old != new]
-    assert 1 <= len(differing) <= 2
-    assert {"Ansel", "Brae", '"Harbour', 'rules",', "1911?"} <= set(after)
+def test_typos_keep_names_and_numbers(records: list[dict[str, Any]]) -> None:
+    bases = {each["task_id"]: each for each in of_scenario(records, "base")}
+    for record in of_scenario(records, "typo"):
+        before = bases[record["metadata"]["labels"]["variant_of"]]["instruction"].split()
+        changed = [old for old, new in zip(before, record["instruction"].split(), strict=True) if old != new]
+        assert 1 <= len(changed) <= 2
+        assert all(old.rstrip("?,").isalpha() and old.islower() for old in changed)
+
+
+def test_fake_answers_have_the_form_of_the_true_ones(records: list[dict[str, Any]]) -> None:
+    for record in of_scenario(records, "counterfactual"):
+        labels = record["metadata"]["labels"]
+        true, fake = labels["true_answer"], labels["fake_answer"]
+        assert [word.isalpha() for word in true.split()] == [word.isalpha() for word in fake.split()]
+        assert not holds_answer(fake, spellings(true))
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "form"),
+    ("answer", "expected"),
     [
-        ("14 nights", "number", r"\d+ nights"),
-        ("1,780 crowns", "number", r"[\d,]+ crowns"),
-        ("$5.5 million", "number", r"\$\d+\.\d million"),
-        ("2.40", "number", r"\d\.\d\d"),
-        ("every two years", "number", r"every [a-z]+ years"),
-        ("Twenty-five", "number", r"[A-Z][a-z-]+"),
-        ("1 October 2009", "date", r"1 [A-Z][a-z]+ (19|20)\d\d"),
-        ("31 May", "date", r"28 [A-Z][a-z]+"),
-        ("october 2009", "date", r"[a-z]+ (19|20)\d\d"),
-        ("1911", "date", r"19\d\d"),
-        ("Ansel Brae", "name", "Maren Toft"),
+        ("ten years", ["ten years", "10 years"]),
+        ("25 years", ["25 years", "twenty-five years"]),
+        ("190 tonnes", ["190 tonnes"]),
+        ("Ansel Brae", ["Ansel Brae"]),
     ],
 )
-@given(seed=st.integers(0, 1000))
-def test_other_value_has_the_same_form(answer: str, kind: str, form: str, seed: int) -> None:
-    other = other_value(answer, kind, Random(seed), ["Maren Toft", "Ansel Croy", "Dr Maren Toft"])
-    assert other is not None
-    assert re.fullmatch(form, other)
-    assert other != answer
-    assert not holds_answer(other, answer)
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind"), [("the larger pump", "text"), ("soon", "number"), ("Brae", "name")]
-)
-def test_some_answers_have_no_other_value(answer: str, kind: str) -> None:
-    assert other_value(answer, kind, Random(0), ["Maren Toft"]) is None
-
-
-@given(st.integers(0, 99))
-def test_numbers_are_spelt_both_ways(number: int) -> None:
-    assert f"{in_words(number)} years" in spellings(f"{number} years")
-    assert number == 0 or number == 1 or f"{number} years" in spellings(f"{in_words(number)} years")
+def test_small_numbers_are_spelt_both_ways(answer: str, expected: list[str]) -> None:
+    assert spellings(answer) == expected
 
 
 class Quoting:

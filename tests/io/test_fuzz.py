@@ -18,6 +18,8 @@ from auepora_eval.io.datasets.predictions import load_predictions
 from auepora_eval.io.jsonl import load_jsonl_dataset
 from auepora_eval.io.loader import load_dataset
 
+pytestmark = pytest.mark.full
+
 VALID = (
     b'{"sample_id":"1","query":"q","relevant_docs":["a",{"doc_id":"b","text":"t","metadata":{"relevance":2}}],'
     b'"reference_answer":{"text":"r","metadata":{"alternatives":["s"]}},"labels":{"x":1.5}}\n'

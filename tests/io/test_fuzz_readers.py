@@ -45,6 +45,8 @@ from tests import make_malformed as corpus
 from tests.builders import a_sample
 from tests.io.documents import VALID, spoilt
 
+pytestmark = pytest.mark.full
+
 EXAMPLES = int(os.environ.get("AUEPORA_FUZZ", "40"))
 fuzzed = settings(
     max_examples=EXAMPLES,

@@ -130,7 +130,6 @@ def test_a_bare_id_is_a_document_whose_text_is_missing(tmp_path: Path) -> None:
         pytest.param(b'{"sample_id":"1","query":"a\\udc00"}', ":1:", "surrogate", id="lone low surrogate"),
         pytest.param(b'{"sample_id":"1","query":"a\x00"}', ":1:", "not JSON", id="raw NUL"),
         pytest.param(b"\x00" * 100, ":1:", "NUL characters", id="a file of NULs"),
-        pytest.param(with_field(f'"labels":{{"x":{10**400}}}'), ":1: $.labels.x:", "too large", id="10**400"),
         pytest.param(with_field('"labels":{"x":1' + "0" * 5000 + "}"), ":1:", "too large", id="10**5000"),
         pytest.param(b"[" * 100_000, ":1:", "nested too deeply", id="100,000 brackets"),
         pytest.param(
@@ -180,28 +179,6 @@ def test_a_very_long_id_is_kept_and_its_repetition_is_told_briefly(tmp_path: Pat
     with pytest.raises(DataError, match="give each sample its own") as caught:
         loaded(tmp_path, line * 2)
     assert len(str(caught.value)) < 300
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        '"query":"p"',
-        '"labels":{"level":1,"level":2}',
-        '"relevant_docs":[{"doc_id":"a","metadata":{"relevance":0,"relevance":2}}]',
-        '"metadata" : {"a":{"b" :1,"b"\t: 2}}',
-        '"reference_answer":"it says \\"query\\": so","metadata":{"x":1,"x":2}',
-    ],
-)
-def test_a_repeated_key_is_an_error(tmp_path: Path, fields: str) -> None:
-    path = tmp_path / "d.jsonl"
-    path.write_text(f'{{"sample_id":"0","query":"q"}}\n{{"sample_id":"1","query":"q",{fields}}}\n')
-    with pytest.raises(DataError, match=r"d.jsonl:2: .* occurs twice"):
-        load_jsonl_dataset(path)
-
-
-def test_a_text_may_say_a_key_again(tmp_path: Path) -> None:
-    line = b'{"sample_id":"1","query":"what is \\"query\\": and \\"sample_id\\":?"}'
-    assert loaded(tmp_path, line)[0].query == 'what is "query": and "sample_id":?'
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_what_is_not_there_says_what_is(tmp_path: Path) -> None:
 
 def test_a_dataset_is_checked(tmp_path: Path) -> None:
     a_file(tmp_path, "datasets/d.eval.json", queries=[{"query_id": 1}], version=2)
-    with pytest.raises(ValueError, match=r"d.eval.json: \$.* And \d more: auepora dataset validate"):
+    with pytest.raises(ValueError, match=r"d.eval.json: \$.* And \d more: auepora dataset check"):
         EvaluationDatasetLoader(tmp_path).load_dataset("d")
 
 

@@ -202,6 +202,7 @@ def test_what_is_written_is_never_taken_for_a_bomb(tmp_path: Path, monkeypatch: 
     assert list(load_parquet_dataset(tmp_path / "d.parquet")) == list(dataset)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("documents", "is_a_bomb"), [(6000, True), (4000, False)])
 def test_how_often_the_same_is_believed(tmp_path: Path, documents: int, is_a_bomb: bool) -> None:
     text = a_long_text(0, 30_000)

@@ -35,6 +35,11 @@ def only_said(text: str) -> SystemOutputs:
     return SystemOutputs([], Response(text), extra={"documents_missing": True})
 
 
+def only_retrieved(*hits: RetrievedDocument) -> SystemOutputs:
+    """No answer was asked for, which is not the same as an empty one."""
+    return SystemOutputs(list(hits), Response(""), extra={"answer_missing": True})
+
+
 @pytest.mark.parametrize(
     ("field", "expected"),
     [
@@ -43,15 +48,12 @@ def only_said(text: str) -> SystemOutputs:
         pytest.param('"response":"x"', only_said("x"), id="response as a text"),
         pytest.param('"response":{"text":"x"}', only_said("x"), id="response"),
         pytest.param('"response":"x","answer":"x"', only_said("x"), id="the same twice"),
-        pytest.param('"retrieved":[]', SystemOutputs([], Response("")), id="nothing found"),
-        pytest.param(
-            '"retrieved":["a","b"]', SystemOutputs([bare("a", 1), bare("b", 2)], Response("")), id="ids"
-        ),
+        pytest.param('"retrieved":[]', only_retrieved(), id="nothing found"),
+        pytest.param('"retrieved":["a","b"]', only_retrieved(bare("a", 1), bare("b", 2)), id="ids"),
         pytest.param(
             '"retrieved":[{"doc_id":"b","rank":2,"score":0.5},{"doc_id":"a","rank":1,"score":3}]',
-            SystemOutputs(
-                [RetrievedDocument(Document("a", ""), 3.0, 1), RetrievedDocument(Document("b", ""), 0.5, 2)],
-                Response(""),
+            only_retrieved(
+                RetrievedDocument(Document("a", ""), 3.0, 1), RetrievedDocument(Document("b", ""), 0.5, 2)
             ),
             id="sorted by rank",
         ),
@@ -92,6 +94,11 @@ def test_forms(tmp_path: Path, field: str, expected: SystemOutputs) -> None:
             ['"retrieved":[{"doc_id":"a","rank":1},{"doc_id":"b","rank":1}]'], "the same rank", id="same rank"
         ),
         pytest.param(
+            ['"retrieved":{"doc_id":["a"],"score":[1.0],"rank":[1]}'],
+            r"\$\.retrieved: there is no field 'rank'\. The fields are doc_id, score\.",
+            id="ranks as a column",
+        ),
+        pytest.param(
             ['"retrieved":[{"doc_id":"a","rank":1.5}]'],
             r"\[0\]\.rank: a whole number or null was expected, not a fraction",
             id="rank 1.5",
@@ -109,7 +116,7 @@ def test_forms(tmp_path: Path, field: str, expected: SystemOutputs) -> None:
         ),
         pytest.param(['"answer":"","timings":{"t":"x"}'], r"\$\.timings", id="time x"),
         pytest.param(
-            [f'"answer":"","timings":{{"t":{10**400}}}'], r"\$\.timings\.t: .*too large", id="time 10**400"
+            [f'"answer":"","timings":{{"t":{10**400}}}'], r"\$\.timings.*out of range", id="time 10**400"
         ),
         pytest.param(['"error":{"typ":"X"}'], "the field 'type' is missing", id="error without type"),
     ],
@@ -149,31 +156,6 @@ def test_an_answer_and_a_response_that_differ_are_an_error(tmp_path: Path, respo
         load_predictions(path)
     path.write_text(f"{good}\n")
     assert load_predictions(path)["1"].response.text == "three"
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"sample_id": "1", "answer": "three", "answer": "four"}',
-        '{"sample_id": "1", "answer": "a", "retrieved": [{"doc_id": "x", "doc_id": "y"}]}',
-        '{"sample_id": "1", "answer": "a", "timings" : {"end_to_end": 1, "end_to_end" : 2}}',
-        '{"sample_id": "1", "answer": "says \\"so\\": yes", "answer" : "b"}',
-    ],
-)
-def test_a_repeated_key_is_an_error_with_its_line(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "p.jsonl"
-    path.write_text(f'{{"sample_id": "0", "answer": "x"}}\n{line}\n')
-    with pytest.raises(DataError, match=r"p.jsonl:2: .* occurs twice"):
-        load_predictions(path)
-    with pytest.raises(DataError, match=r"p.jsonl:2: .* occurs twice"):
-        list(PredictionFile(path).outputs(["0", "1"]))
-
-
-def test_a_text_that_looks_like_a_repeated_key_is_a_text(tmp_path: Path) -> None:
-    path = tmp_path / "p.jsonl"
-    answer = 'it says "answer": "four" and "answer" : "five"'
-    path.write_text(json.dumps({"sample_id": "1", "answer": answer}) + "\n")
-    assert load_predictions(path)["1"].response.text == answer
 
 
 def test_lists_as_columns_are_found_in_their_file(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.io.builds.tasks import (
@@ -226,7 +226,7 @@ def test_what_cannot_be_used_is_named(task: dict[str, Any] | str | bytes, reason
     assert words in error.what
 
 
-@pytest.mark.parametrize("number", ["1e999", "-1E+400", "1" + "0" * 400, "1" + "0" * 400 + ".5"])
+@pytest.mark.parametrize("number", ["1e999", "-1E+400", "1" + "0" * 400 + ".5"])
 @pytest.mark.parametrize("place", ["citations", "retrieved", "metadata", "answer_citations"])
 def test_a_number_that_no_float_can_hold_never_gets_into_a_split(place: str, number: str) -> None:
     task = a_raw_task(answer_citations=[{"page": 1}])
@@ -296,60 +296,6 @@ def test_chunks_are_passed_on_whatever_they_hold(field: str, value: Any) -> None
     assert record["citations"] == chunks[::-1]
     line = json.dumps(a_raw_task(answer_citations=[{field: [7]}])).replace("[7]", "[1e999]")
     assert refused(line).reason == "invalid_json"
-
-
-_ONCE = json.dumps(a_raw_task(metadata={"a": 1, "labels": {"b": ["x: y"]}}, answer_citations=[{"id": 1}]))
-
-
-@pytest.mark.parametrize(
-    ("once", "twice", "path"),
-    [
-        ('"task_id": "t1"', '"task_id": "t0", "task_id": "t1"', ""),
-        ('"prompt"', '"prompt": "", "prompt"', "$.rag"),
-        ('"id": 2, "text"', '"id": 2, "id": 2, "text"', "$.rag.retrieved[1]"),
-        ('"id": 2, "source_path"', '"page" : 1, "id": 2, "source_path"', "$.rag.citations[1]"),
-        ('"a": 1', '"a": 1, "a"\t: 1', "$.metadata"),
-        ('"b": [', '"b": 0, "b": [', "$.metadata.labels"),
-        ('[{"id": 1}]', '[{"id": 1, "id": 1}]', "$.answer_citations[0]"),
-    ],
-)
-@pytest.mark.parametrize("text", ["boats", "at 10:30: boats", 'the "boats": three', "les bateaux : trois"])
-def test_a_key_twice_is_an_error_wherever_it_is_and_whatever_texts_hold(
-    once: str, twice: str, path: str, text: str
-) -> None:
-    line = _ONCE.replace("boats", json.dumps(text)[1:-1])
-    assert built(line)
-    error = refused(line.replace(once, twice))
-    assert error.reason == "invalid_json"
-    assert error.what.startswith(f"{path}: the key " if path else "the key ")
-
-
-@settings(deadline=None)
-@given(
-    tree=st.recursive(
-        st.text(':" a', max_size=3),
-        lambda part: st.lists(st.tuples(st.text("ab:", max_size=1), part), max_size=4),
-    ),
-    spaces=st.sampled_from(["", " ", "\t "]),
-)
-def test_no_repeated_key_is_missed(tree: Any, spaces: str) -> None:
-    """A tree of pairs, written with its repeated keys, is accepted only if no object has any."""
-
-    def written(part: Any) -> str:
-        if isinstance(part, str):
-            return json.dumps(part)
-        return "{" + ",".join(f"{json.dumps(key)}{spaces}:{written(value)}" for key, value in part) + "}"
-
-    def is_unique(part: Any) -> bool:
-        if isinstance(part, str):
-            return True
-        return len({key for key, _ in part}) == len(part) and all(is_unique(value) for _, value in part)
-
-    line = f'{{"task_id": "t", "question": "q", "answer": "a", "metadata": {{"tree": {written(tree)}}}}}'
-    if is_unique(tree):
-        assert built(line)
-    else:
-        assert "occurs twice" in refused(line).what
 
 
 def test_fields_that_no_split_has_are_kept_in_the_metadata() -> None:

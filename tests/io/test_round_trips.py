@@ -32,6 +32,8 @@ from auepora_eval.io.parquet import save_parquet_dataset
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import save_predictions
 
+pytestmark = pytest.mark.full
+
 # Every character but the halves of surrogate pairs, which UTF-8 cannot write.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 IDS = TEXTS.filter(lambda text: bool(text.strip()))

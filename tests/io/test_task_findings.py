@@ -1,4 +1,4 @@
-"""What `dataset validate` finds in raw tasks and splits that can be loaded all the same."""
+"""What `dataset check` finds in raw tasks and splits that can be loaded all the same."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_empty_prompt_and_no_contexts_are_findings(
     split = tmp_path / "qa_pairs.jsonl"
     assert file_errors(split)[0].startswith(f"qa_pairs.jsonl:2: {finding}")
     assert len(load_split(split)) == 2  # a system that needs neither can be run on it
-    assert main(["dataset", "validate", str(tmp_path / "manifest.json")]) == 1
+    assert main(["dataset", "check", str(tmp_path / "manifest.json")]) == 1
     assert finding in capsys.readouterr().out
 
 
@@ -49,7 +49,7 @@ def test_fields_at_the_top_that_differ_from_those_under_rag_are_reported(
     raw = write_tasks(tmp_path / "offline_dataset.jsonl", tasks)
     (error,) = file_errors(raw)
     assert error.startswith("offline_dataset.jsonl:2: $.rag.contexts: it differs from 'contexts' at the top")
-    assert main(["dataset", "check", str(raw)]) == 0
+    assert main(["dataset", "check", str(raw)]) == 1
     printed = capsys.readouterr().out
     assert "(other): 'contexts' at the top level differs from the one under 'rag', which is used." in printed
     assert "(same): 'contexts'" not in printed

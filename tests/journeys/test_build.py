@@ -21,6 +21,8 @@ from auepora_eval.cli.main import main
 from auepora_eval.io.loader import FORMATS
 from tests.raw_tasks import a_raw_task, records, write_tasks
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 DATA = Path("evaluation/datasets")
 
@@ -60,8 +62,8 @@ def test_steps_of_seed_000(project: Path) -> None:
     assert re.search(r"^qa +16 +evaluation/datasets/qa_pairs.jsonl", done.stdout, re.MULTILINE)
     checked = script("check_processed_corpus", "--config", "configs/default.yaml")
     assert checked.returncode == 0, checked.stderr
-    assert "as it should be" in checked.stdout
-    assert f"auepora dataset sample {DATA / 'qa_pairs.jsonl'} --suspicious" in checked.stdout
+    assert "manifest.json: valid (manifest)" in checked.stdout
+    assert f"auepora dataset check {DATA / 'qa_pairs.jsonl'} --suspicious" in checked.stdout
 
 
 def test_first_step_of_seed_000(project: Path) -> None:
@@ -85,7 +87,7 @@ def test_outputs_in_three_folders(project: Path, capsys: pytest.CaptureFixture[s
     words = ["--qa-output", "q/qa.jsonl", "--summary-output", "s/su.jsonl"]
     assert main(["dataset", "build", *words, "--manifest-output", "m/manifest.json"]) == 0
     assert "runs made on it will not know the version" in capsys.readouterr().err
-    assert main(["dataset", "validate", "m/manifest.json"]) == 0
+    assert main(["dataset", "check", "m/manifest.json"]) == 0
     assert main(["dataset", "check", "m/manifest.json", "--previous", "m/manifest.json"]) == 0
     capsys.readouterr()
     assert main(["dataset", "build", *words, "--manifest-output", "manifest.json", "--force"]) == 0
@@ -174,7 +176,7 @@ def test_smaller_build_of_a_version_is_noted(project: Path, capsys: pytest.Captu
     assert "document d3.txt: gone, 0 records after 6." in out
     assert main(["dataset", "check", manifest, "--previous", "v1.json", "--json"]) == 1
     (report,) = json.loads(capsys.readouterr().out)["files"]
-    assert report["drops"][0] == {
+    assert report["build"]["drops"][0] == {
         "kind": "document",
         "name": "d3.txt",
         "before": 6,
@@ -192,7 +194,7 @@ def test_smaller_build_of_a_version_is_noted(project: Path, capsys: pytest.Captu
     )
     assert main(["dataset", "check", "empty.jsonl", "--fail-on", "warning"]) == 1
     assert "the rag_prompt is empty. Add it" in capsys.readouterr().out
-    assert main(["dataset", "sample", split, "--suspicious", "--n", "1"]) == 0
+    assert main(["dataset", "check", split, "--suspicious", "--sample", "1"]) == 0
     assert "How many boats?" in capsys.readouterr().out
 
 

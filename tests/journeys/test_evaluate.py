@@ -108,7 +108,19 @@ def test_the_demo_prints_the_verdict_and_the_next_commands(
     assert parsed(capsys)["runs"][0].endswith("demo-bm25-2.results.json")
 
 
-def test_run_show_list_rescore_compare_report(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_of_a_summary_are_of_the_values_that_it_shows(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = ("run", "--dataset", "data.jsonl", "--system", "my_rag.py:system")
+    others = "recall@1,hit@1,mrr,map,exact_match,token_f1,rouge1,rougeL_answer"
+    for number, (metrics, is_shown) in enumerate(((f"bleu,{others}", True), (f"{others},bleu", False))):
+        auepora(*run, "--metrics", metrics, "--id", f"r{number}")
+        assert ("bleu has a scale of 0 to 100." in capsys.readouterr().out) == is_shown
+    assert auepora("show", "r1") == 0
+    assert "bleu has a scale of 0 to 100." in capsys.readouterr().out, "the table has all values"
+
+
+def test_run_show_list_score_again_compare_report(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ("run", "--dataset", "data.jsonl", "--metrics", "recall@1,token_f1,p95_latency", "--top-k", "1")
     first = ("--system", "my_rag.py:system", "--id", "first")
     assert auepora(*run, *first, "--full") == 3  # one call in three fails
@@ -128,9 +140,12 @@ def test_run_show_list_rescore_compare_report(here: Path, capsys: pytest.Capture
     assert worst.startswith("3  recall@1 failed: ")  # what failed comes first
     assert "answer:    RuntimeError: out of memory" in worst
     # The same rule as that of the run: too many failed.
-    assert auepora("rescore", "first", "--metrics", "rouge1,mrr") == 3
+    assert auepora("score", "--run", "first", "--metrics", "rouge1,mrr") == 3
     assert (
-        auepora("rescore", "first", "--metrics", "rouge1,mrr", "--min-coverage", "0.6", "--id", "again") == 0
+        auepora(
+            "score", "--run", "first", "--metrics", "rouge1,mrr", "--min-coverage", "0.6", "--id", "again"
+        )
+        == 0
     )
     assert "first-rescored" not in capsys.readouterr().out
     assert auepora("show", "first-rescored", "--json") == 0
@@ -146,9 +161,9 @@ def test_run_show_list_rescore_compare_report(here: Path, capsys: pytest.Capture
     assert auepora("compare", "first", "second", "--json") == 0
     compared = parsed(capsys)
     assert {metric["name"] for metric in compared["metrics"]} >= {"recall@1", "token_f1"}
-    assert auepora("report", "first", "second", "--html", "page.html") == 0
+    assert auepora("compare", "first", "second", "--html", "page.html") == 0
     assert "my_rag" not in (here / "page.html").read_text() or (here / "page.html").stat().st_size > 2000
-    assert auepora("report", "first") == 0
+    assert auepora("show", "first", "--markdown", "-") == 0
     assert "| RETRIEVAL_RELEVANCE | recall@1 | 1.0000 |" in capsys.readouterr().out
 
 
@@ -312,7 +327,7 @@ def test_model_text_cannot_control_terminal_or_page(here: Path, capsys: pytest.C
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert "\u202e" not in out
-    assert auepora("report", "evil", "--html", "page.html") == 0
+    assert auepora("show", "evil", "--html", "page.html") == 0
     page = (here / "page.html").read_text()
     assert page.count("<script") == 1  # our own
     assert "&lt;script&gt;" in page

@@ -12,6 +12,8 @@ import pytest
 
 from auepora_eval.cli.main import main
 
+pytestmark = pytest.mark.full
+
 PROJECT = Path(__file__).parents[2] / "examples" / "tool_library"
 GOOD = ("STEM = False", "STEM = True")
 BAD = ("LONGEST_QUESTION = 40", "LONGEST_QUESTION = 8")

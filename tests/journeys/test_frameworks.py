@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "frameworks" / "same_questions.py"
 PACKAGES = ("langchain_core", "llama_index.core", "haystack")
 

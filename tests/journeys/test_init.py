@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -14,7 +15,10 @@ import yaml
 
 from auepora_eval.cli.main import main
 from auepora_eval.io.config.new_project import FILES, PLAN, RULES, TEST, WORKFLOW, project_files
+from auepora_eval.io.jsonl import save_records
 from tests.servers import chat_server
+
+pytestmark = pytest.mark.full
 
 RAG = """
 from auepora_eval.demo.world import demo_corpus
@@ -23,6 +27,14 @@ def my_rag(query, top_k=5):
     words = set(query.lower().split())
     best = sorted(demo_corpus(), key=lambda doc: -len(words & set(doc.text.lower().split())))[:top_k]
     return best, best[0].text.split(". ")[0]
+"""
+
+# Chunks with ids of their own, as an index makes them: only their source names the document.
+CHUNKS = """
+def rag(query):
+    number = int(query.removeprefix("Question ").rstrip("?"))
+    chunk = {"doc_id": f"c{number + 7}", "text": "Fact", "metadata": {"source": f"d{number}.md"}}
+    return {"answer": str(number) if number % 3 else "I don't know.", "retrieved": [chunk]}
 """
 
 BREVITY = """
@@ -95,6 +107,54 @@ def test_project_of_a_function(project: Path, capsys: pytest.CaptureFixture[str]
     assert done.returncode == 1
     assert "no_regression recall@5" in done.stdout
     assert "FAIL" in done.stdout
+
+
+def test_project_with_chunks_and_few_unanswerable_questions(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plan has the match that the documents need, and no rule that the dataset is too small for."""
+    (project / "chunks.py").write_text(CHUNKS, encoding="utf-8")
+    answerable = [
+        {
+            "sample_id": f"q{n}",
+            "query": f"Question {n}?",
+            "reference_answer": str(n),
+            "relevant_docs": [f"d{n}.md"],
+        }
+        for n in range(10)
+    ]
+    others = [
+        {"sample_id": f"q{n}", "query": f"Question {n}?", "labels": {"answerable": False}} for n in (10, 11)
+    ]
+    save_records([*answerable, *others], project / "q.jsonl")
+    assert main(["init", "--dataset", "q.jsonl", "--system", "chunks.py:rag"]) == 0
+    captured = capsys.readouterr()
+    assert "so the plan has match: source." in captured.err
+    assert re.search(r"recall@5 +1\.0000", captured.out)
+    assert yaml.safe_load((project / PLAN).read_text(encoding="utf-8"))["match"] == "source"
+    text = (project / RULES).read_text(encoding="utf-8")
+    assert yaml.safe_load(text) == {"no_regression": ["recall@5", "contains_answer"], "max_failed": 0.01}
+    assert "# No test of rejection_rate: it has 2 samples, and a loss can be significant from 7 on.\n" in text
+    journal = (project / "baselines" / "baseline.run" / "journal.jsonl").read_text(encoding="utf-8")
+    assert journal.count('"type":"output"') == 5, "no sample is called again to match it in another way"
+    check_works(project)
+
+
+@pytest.mark.parametrize(
+    ("samples", "rules"),
+    [
+        pytest.param(5, {"max_loss": {"exact_match": 0.2}}, id="too few for a test"),
+        pytest.param(6, {"no_regression": ["exact_match"]}, id="enough for one"),
+    ],
+)
+def test_rules_that_the_dataset_can_decide(project: Path, samples: int, rules: dict[str, Any]) -> None:
+    lines = (project / "d.jsonl").read_text(encoding="utf-8").splitlines()[:samples]
+    (project / "small.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    words = ["--dataset", "small.jsonl", "--system", "my_rag.py:my_rag", "--metrics", "exact_match"]
+    assert main(["init", *words]) == 0
+    assert yaml.safe_load((project / RULES).read_text(encoding="utf-8")) == {**rules, "max_failed": 0.01}
+    assert main(["run", "--resume", "baseline", "--out", "baselines"]) == 0
+    assert [main(command) for command in commands_of(project)] == [0, 0]
 
 
 def test_project_of_an_endpoint(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,8 @@ from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.journeys.test_frameworks import OFFLINE
 from tests.test_docs import blocks
 
+pytestmark = pytest.mark.full
+
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "mlflow.md"
 READ = """
 import json, sys, mlflow

@@ -17,6 +17,8 @@ import pytest
 
 from auepora_eval.cli.main import COMMANDS
 
+pytestmark = pytest.mark.full
+
 SYSTEM = "auepora_eval.demo.systems:bm25"
 RESULTS = "data/evaluation/results"
 
@@ -29,38 +31,32 @@ JOBS: list[tuple[str, str]] = [
     ("run", f"--dataset demo --system {SYSTEM} --limit 20 --id first --spans spans.jsonl --spans-content"),
     ("run", f"--dataset demo --system {SYSTEM} --limit 20 --id again --concurrency 4 --executor async"),
     ("score", f"--dataset demo --outputs {RESULTS}/first.run/journal.jsonl --metrics recall@3 --limit 20"),
-    ("rescore", "first --metrics recall@1"),
+    ("score", "--run first --metrics recall@1"),
     ("judge", "first --judge support:lexical --probe"),
     ("import-traces", "spans.jsonl --samples live.jsonl --outputs live.predictions.jsonl"),
     ("compare", "demo-bm25 demo-hybrid"),
     ("experiment", "demo"),
     ("gate", "demo-hybrid --min recall@5=0.1"),
     ("power", "demo-bm25 demo-hybrid --metric recall@5"),
-    ("report", "demo-bm25 --html report.html"),
+    ("show", "demo-bm25 --html report.html"),
     ("metrics", "recall"),
     ("list", ""),
     ("show", "demo-bm25"),
-    ("verify", "demo-bm25"),
+    ("show", "demo-bm25 --verify"),
     ("view", "--no-open"),
     ("annotate", "demo-hybrid --no-open"),
-    ("dataset review", "demo --out reviewed.jsonl --no-open"),
-    ("agree", "demo"),
+    ("annotate", "--questions demo --out reviewed.jsonl --no-open"),
+    ("annotate", "--agree demo"),
     ("judge-audit", "--labels demo --judge lexical --threshold 0.7"),
-    ("bench-record", "first"),
     ("dataset generate", "demo --out offline_dataset.jsonl"),
     ("dataset build", "--offline-dataset offline_dataset.jsonl --version v1"),
-    ("dataset validate", f"{RESULTS}/demo-bm25.results.json"),
+    ("dataset check", f"{RESULTS}/demo-bm25.results.json"),
     ("dataset convert", "demo demo.eval.json"),
-    ("dataset check", "demo"),
-    ("dataset info", "demo"),
+    ("dataset check", "demo --sample 2"),
     ("dataset diff", "demo demo"),
-    ("dataset sample", "demo --n 2"),
     ("labels score", "--dataset demo --fhri"),
     ("labels sweep", "--dataset demo --fhri"),
 ]
-
-# These serve pages until Ctrl-C, which comes a moment after they listen.
-SERVING = ("view", "annotate", "dataset review")
 
 WORKER = """
 import fcntl, json, os, signal, socket, struct, sys, threading, time
@@ -92,7 +88,7 @@ done = []
 for name, words in json.load(open(sys.argv[1])):
     attempts.clear()
     print("JOB", name, file=sys.stderr)
-    if name in SERVING:
+    if "--no-open" in words:  # it serves pages until Ctrl-C, which comes a moment after it listens
         serving.clear()
         threading.Thread(target=stop_the_server, daemon=True).start()
     code = main([*name.split(), *words.split()])
@@ -126,7 +122,7 @@ def run_jobs(folder: Path, jobs: list[tuple[str, str]]) -> tuple[list[dict[str, 
         *without_network(),
         sys.executable,
         "-c",
-        f"SERVING = {SERVING}\n{WORKER}",
+        WORKER,
         "jobs.json",
         "done.json",
     ]

@@ -13,6 +13,8 @@ from auepora_eval.cli.main import main
 from tests.raw_tasks import records, write_tasks
 from tests.servers import chat_server
 
+pytestmark = pytest.mark.full
+
 SYSTEMS = '''
 def from_prompt(prompt):
     """A model that is given the prompt of the record, and quotes its first context."""
@@ -89,7 +91,7 @@ def test_from_raw_tasks_to_valid_splits(run: Run) -> None:
         *("retrieved", "citations", "answer_citations", "metadata"),
     ]
     assert record["answer_citations"] == record["citations"]
-    out, _ = run("dataset", "validate", "evaluation/datasets/manifest.json")
+    out, _ = run("dataset", "check", "evaluation/datasets/manifest.json")
     assert "valid (manifest)" in out
 
 
@@ -151,7 +153,7 @@ def test_grounding_is_scored_against_what_the_model_was_shown(run: Run, by: str)
 
     assert value("good", "from_prompt") == pytest.approx(1.0)
     assert value("bad", "inventing") < 0.5
-    run("verify", "good")
+    run("show", "good", "--verify")
 
 
 def test_the_flags_of_the_seeds_builder(run: Run) -> None:
@@ -169,13 +171,13 @@ def test_what_is_wrong_with_records_is_found_before_a_run(run: Run) -> None:
     bare["rag"] |= {"contexts": [], "sources": [], "retrieved": [], "citations": [], "scores": []}
     double |= {"contexts": ["[1] Another text."], "sources": ["other.txt"]}
     write_tasks(Path("odd.jsonl"), [{"instruction": "Sum it up."}, empty, bare, double])
-    out, _ = run("dataset", "validate", "odd.jsonl", code=1)
+    out, _ = run("dataset", "check", "odd.jsonl", code=1)
     assert "odd.jsonl:1" in out  # the first record does not decide the format, and is itself an error
     assert "odd.jsonl:2: $.rag_prompt: the prompt is empty." in out
     assert "odd.jsonl:3: $.contexts: there are no contexts." in out
     assert "odd.jsonl:4: $.rag.contexts: it differs from 'contexts' at the top level." in out
     write_tasks(Path("odd.jsonl"), [empty, bare, double])
-    out, _ = run("dataset", "check", "odd.jsonl")
+    out, _ = run("dataset", "check", "odd.jsonl", code=1)
     assert "(qa-7): the rag_prompt is empty." in out
     assert "(qa-8): there are no contexts." in out
     assert "(qa-9): 'contexts' at the top level differs from the one under 'rag', which is used." in out
@@ -188,7 +190,7 @@ def test_a_cut_off_line_is_the_same_error_in_raw_tasks_and_splits(run: Run) -> N
         path = Path("evaluation/datasets") / name
         text = path.read_text(encoding="utf-8")
         path.write_text(text.splitlines()[0] + "\n" + text.splitlines()[1][:40] + "\n", encoding="utf-8")
-        out, _ = run("dataset", "validate", str(path), code=1)
+        out, _ = run("dataset", "check", str(path), code=1)
         error = next(line.strip() for line in out.splitlines() if f"{name}:2" in line)
         errors.add(error.split(":2", 1)[1])
     assert len(errors) == 1
@@ -221,3 +223,39 @@ def test_the_prompt_reaches_a_server_that_asks_for_it(run: Run) -> None:
     with chat_server(says=lambda body: {"answer": "x"}, bare=True) as server:
         run("run", *flags, "--system", f"http:{server.url}/ask", "--config", "plan.config.yaml", "--id", "b")
         assert server.requests[0]["rag_prompt"] == prompt
+
+
+@pytest.mark.parametrize("by", ["run", "score"])
+def test_values_by_construction_say_so_and_are_not_in_the_defaults(run: Run, by: str) -> None:
+    run("dataset", "build")
+    note = "The retrieved documents are the contexts of the dataset (--contexts-as-retrieved)"
+    data = ["--dataset", "evaluation/datasets/qa_pairs.jsonl", "--contexts-as-retrieved"]
+    if by == "run":
+        command = ["run", *data, "--system", "systems.py:inventing"]
+    else:
+        lines: list[Any] = [{"sample_id": f"qa-{n}", "answer": "Seventeen submarines."} for n in range(6)]
+        write_tasks(Path("answers.jsonl"), lines)
+        command = ["score", *data, "--outputs", "answers.jsonl"]
+
+    out, err = run(*command, "--metrics", "recall@5,mrr,token_f1", "--id", "named")
+    assert note in out + err
+    document = results("named")
+    for name in ("recall@5", "mrr"):
+        entry = document["retrieval_metrics"][name]
+        assert entry["value"] == 1.0
+        assert note in entry["details"]["notes"][0]
+        assert "by construction: recall@5, mrr." in entry["details"]["notes"][0]
+    assert "notes" not in document["answer_quality_metrics"]["token_f1"]["details"]
+    run("score", "--run", "named", "--metrics", "recall@5,token_f1", "--id", "again")
+    listed: list[list[str]] = [["compare", "named", "again"], ["gate", "named", "--min", "recall@5=0.5"]]
+    for words in (
+        *listed,
+        ["show", "named"],
+        ["show", "named", "--markdown", "-"],
+        ["score", "--run", "named", "--metrics", "hit@5"],
+    ):
+        assert note in " ".join("".join(run(*words)).split()), words
+
+    run(*command, "--id", "default")
+    assert not {"recall@5", "mrr", "hit@1"} & results("default")["retrieval_metrics"].keys()
+    assert note not in "".join(run("show", "default"))

@@ -21,6 +21,8 @@ from auepora_eval.metrics.parse import default_metrics
 from auepora_eval.reporting.plots import plot_metrics
 from tests.builders import a_sample
 
+pytestmark = pytest.mark.full
+
 SAMPLES: list[dict[str, Any]] = [
     {"sample_id": str(n), "query": f"How many boats at pier {n}?", "reference_answer": f"{n} boats"}
     for n in range(12)

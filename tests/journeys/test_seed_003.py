@@ -16,6 +16,8 @@ from auepora_eval.metrics.citations.evaluator import CitationEvaluator
 from auepora_eval.quality.checks import DataQualityChecker
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 
+pytestmark = pytest.mark.full
+
 SEED = Path(__file__).parents[1] / "golden" / "seed_003"
 
 
@@ -214,8 +216,8 @@ def test_one_annotators_ground_truth_is_the_gold_of_a_run(
         "consistency_scores": [1.0, 1.0],
     }
     assert quality["hallucination_rate"] == {"value": 0.0, "total_claims": 2, "hallucinated_claims": 0}
-    command(capsys, "verify", "first")
-    out, _ = command(capsys, "dataset", "validate", "data/evaluation/results/first.results.json")
+    command(capsys, "show", "first", "--verify")
+    out, _ = command(capsys, "dataset", "check", "data/evaluation/results/first.results.json")
     assert "valid (results)" in out
     out, _ = command(capsys, "show", "first")
     assert "cites on tools" in out  # the name of the system is kept beside its version
@@ -256,9 +258,9 @@ def test_documents_graded_0_are_not_shown_as_gold(here: Path, capsys: pytest.Cap
     out, _ = command(capsys, "show", "r", "--sample", "1")
     assert "not retrieved: good" in out
     assert "*   1  bad" not in out
-    out, _ = command(capsys, "dataset", "info", "d.jsonl", "--json")
-    assert json.loads(out)["documents"]["gold"] == 1
-    out, _ = command(capsys, "dataset", "sample", "d.jsonl")
+    out, _ = command(capsys, "dataset", "check", "d.jsonl", "--json")
+    assert json.loads(out)["files"][0]["description"]["documents"]["gold"] == 1
+    out, _ = command(capsys, "dataset", "check", "d.jsonl", "--sample", "1")
     assert "bad" not in out
     (here / "t.py").write_text("def system(query):\n    return {'answer': 'x', 'retrieved': ['good']}\n")
     command(capsys, "run", *flags, "--system", "t.py:system", "--id", "before")
@@ -267,7 +269,7 @@ def test_documents_graded_0_are_not_shown_as_gold(here: Path, capsys: pytest.Cap
     out, _ = command(capsys, "compare", "before", "r")
     assert "Largest regressions on recall@5" in out
     assert "bad*" not in out  # a star marks gold
-    command(capsys, "report", "r", "--html", "r.html")
+    command(capsys, "show", "r", "--html", "r.html")
     page = (here / "r.html").read_text(encoding="utf-8")
     assert '<li class="gold missed"><span>good</span>' in page
     assert '<li class="gold">' not in page
@@ -279,13 +281,11 @@ def test_baselines_under_the_names_of_the_seed(here: Path, capsys: pytest.Captur
         path = here / "data/evaluation/benchmarks" / name
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps({"search": baseline}), encoding="utf-8")
-        out, _ = command(capsys, "dataset", "validate", str(path))
+        out, _ = command(capsys, "dataset", "check", str(path))
         assert "valid (benchmark)" in out
 
 
-def test_a_statistical_test_that_cannot_be_used_is_reported(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_experiment_tests_as_compare_does(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     experiment = """
 dataset: tools.eval.json
 ab_testing:
@@ -301,4 +301,4 @@ ab_testing:
     (project / "tools.eval.json").write_text(json.dumps(dataset), encoding="utf-8")
     capsys.readouterr()
     main(["experiment", "tools.yaml"])
-    assert "statistical_test: bleu is not a mean, so it has no t-test" in capsys.readouterr().err
+    assert "note: statistical_test: not used" in capsys.readouterr().err

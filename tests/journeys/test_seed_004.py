@@ -16,6 +16,8 @@ from auepora_eval.cli.main import main
 from auepora_eval.demo.world import DATA
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 
+pytestmark = pytest.mark.full
+
 PUBLIC = Path(__file__).parents[3] / "shared" / "data" / "fhri"
 NOT_HERE = pytest.mark.skipif(not PUBLIC.exists(), reason="needs ../shared/data/fhri")
 SETS = [
@@ -80,10 +82,10 @@ def predictions(name: str, samples: list[dict[str, Any]], label: str | None = No
 
 def test_the_printed_example(run: Run) -> None:
     Path("mine.json").write_text(PRINTED, encoding="utf-8")
-    assert "mine.json:4: JSON has no comments." in run("dataset", "validate", "mine.json", code=1)
+    assert "mine.json:4: JSON has no comments." in run("dataset", "check", "mine.json", code=1)
     without = "\n".join(line.split("//")[0] for line in PRINTED.splitlines())
     Path("mine.json").write_text(without, encoding="utf-8")
-    assert "mine.json: valid (labels)" in run("dataset", "validate", "mine.json")
+    assert "mine.json: valid (labels)" in run("dataset", "check", "mine.json")
     for score, label in ((0.71, "accurate"), (0.70, "hallucination")):  # "multi_ticker" uses 0.70
         scores = write_lines("scores.jsonl", [{"id": "fhri_002", "score": score}])
         words = ("labels", "score", "--dataset", "mine.json", "--scores", scores, "--json")
@@ -95,7 +97,7 @@ def test_the_printed_example(run: Run) -> None:
 def test_only_the_label_is_compared(run: Run, path: Path) -> None:
     """The label decides what is right; notes, rubric and your_annotation are for people."""
     samples = records(path)
-    assert "valid (labels)" in run("dataset", "validate", str(path))
+    assert "valid (labels)" in run("dataset", "check", str(path))
     right = predictions("right.jsonl", samples)
     report = run("labels", "score", "--dataset", str(path), "--predictions", right, "--slices", "--json")
     overall = report["metrics"]["overall"]
@@ -157,7 +159,7 @@ def test_a_scenario_of_ones_own(run: Run, path: Path) -> None:
     samples[0]["fhri_spec"]["scenario_override"] = "harbour_fees"
     samples[1]["fhri_spec"]["scenario_override"] = None
     Path("mine.json").write_text(json.dumps({"samples": samples}), encoding="utf-8")
-    assert "valid (labels)" in run("dataset", "validate", "mine.json")
+    assert "valid (labels)" in run("dataset", "check", "mine.json")
     scores = write_lines("scores.jsonl", [{"id": one["id"], "score": 0.5} for one in samples])
     data = ("--dataset", "mine.json", "--scores", scores)
     assert "has no scenario 'harbour_fees'" in run("labels", "score", *data, code=2)

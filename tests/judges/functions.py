@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from auepora_eval.judges.judge import FunctionJudge, Judge
-from auepora_eval.judges.question import Question, Verdict, kind_named
+from auepora_eval.judges.question import Judgement, Question, kind_named
 
 YES_WORDS = re.compile(r"\b(?:yes|supported)\b", re.IGNORECASE)
 
@@ -40,7 +40,7 @@ def a_coin(seed: int = 0) -> Judge:
     return FunctionJudge(lambda question: float(rng.random() < 0.5), "coin")
 
 
-def says(scores: dict[str, float | Verdict], name: str = "table") -> Judge:
+def says(scores: dict[str, float | Judgement], name: str = "table") -> Judge:
     """A judge with a table of scores by claim."""
     return FunctionJudge(lambda question: scores[question.material["claim"]], name)
 

@@ -10,7 +10,7 @@ from auepora_eval.core.types import EvaluationRun
 from auepora_eval.judges.trust.calibration import JudgeCalibration, Measured, Rate
 from auepora_eval.judges.trust.probes import ProbeReport
 from auepora_eval.judges.trust.record import with_judge
-from tests.gate.gated import a_run
+from tests.decide.gated import a_run
 
 METRIC = "hit@5"  # any share: what a judge scored is decided by what is stored with it
 

@@ -12,7 +12,7 @@ from auepora_eval.errors import CallError, UnknownNameError
 from auepora_eval.judges.asking import completed
 from auepora_eval.judges.judge import Asked, FunctionJudge, Judging, VerdictBook
 from auepora_eval.judges.metric import JudgedMetric
-from auepora_eval.judges.question import Question, Verdict
+from auepora_eval.judges.question import Judgement, Question
 from auepora_eval.metrics.parse import parse_metric
 
 RUBRIC = Path(__file__).parent / "tone.md"
@@ -29,7 +29,7 @@ def judging_by(function: Callable[[Question], object], **options: Any) -> Judgin
             try:
                 verdict = judge.judge(question)
             except CallError as error:
-                verdict = Verdict(failed=str(error))
+                verdict = Judgement(failed=str(error))
             book.add(completed(verdict, judge, question))
 
     return Judging(FunctionJudge(function, "oracle"), book, asker=ask, **options)
@@ -38,7 +38,7 @@ def judging_by(function: Callable[[Question], object], **options: Any) -> Judgin
 def any_option(question: Question) -> object:
     """Choose an option by the hash of the texts: the same question has the same answer."""
     if not question.kind.options:
-        return Verdict(score=1.0, texts=[question.material["text"]])
+        return Judgement(score=1.0, texts=[question.material["text"]])
     content = "\n".join(f"{key}: {text}" for key, text in sorted(question.material.items()))
     number = crc32(content.encode("utf-8", "surrogatepass"))
     return question.kind.options[number % len(question.kind.options)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.types import SampleScore
+from auepora_eval.core.types import EvaluationSample, SampleScore
 from auepora_eval.errors import CallError, DataError, UnknownNameError
 from auepora_eval.judges.metric import JudgedMetric
 from auepora_eval.judges.metrics.rubric import read_rubric
@@ -69,10 +69,36 @@ def test_correctness(said: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("answer", ["I don't know.", "Ask the harbour master."])
-def test_a_refusal_is_counted_apart_by_its_words_or_by_the_judge(answer: str) -> None:
+@pytest.mark.parametrize(
+    ("sample", "value"),
+    [
+        (a_sample(reference="at sea"), 0.0),
+        (a_sample(reference="at sea", labels={"answerable": True}), 0.0),
+        (a_sample(reference="at sea", labels={"answerable": False}), None),
+        (a_sample(reference="at sea", labels={"scenario": "unanswerable"}), None),
+        (a_sample(reference="The documents do not say."), None),
+    ],
+)
+def test_a_refusal_is_wrong_if_there_is_an_answer(
+    answer: str, sample: EvaluationSample, value: float | None
+) -> None:
+    """By its words or by the judge."""
     metric = metric_by(lambda _: "refusal", "judged_correctness")
-    result = metric.compute([a_sample(reference="at sea")], [an_output("", answer)])
-    assert (result.coverage.skipped, result.details["num_declined"]) == (1, 1)
+    result = metric.compute([sample], [an_output("", answer)])
+    assert (result.scores[0].value, result.scores[0].reason) == (value, "the answer declines")
+    assert result.details["num_declined"] == 1
+
+
+def test_declining_nearly_everything_is_not_correct() -> None:
+    """One of 23 questions is answered, and rightly."""
+    samples = [a_sample(str(n), reference="at sea") for n in range(23)]
+    outputs = [an_output("", "At sea." if n == 0 else "I don't know.") for n in range(23)]
+    result = metric_by(lambda _: "same", "judged_correctness").compute(samples, outputs)
+    assert result.value == pytest.approx(1 / 23)
+    assert result.coverage.scored == 23
+    assert result.notes == [
+        "22 of 23 answers decline a question that has an answer: metrics of correctness count them as wrong."
+    ]
 
 
 def test_an_empty_answer_is_wrong_without_a_call() -> None:
@@ -133,7 +159,8 @@ def test_the_judge_assigns_the_nuggets_of_the_dataset(options: str, value: float
 
 def test_nuggets_refusals_empty_answers_and_failures() -> None:
     name, sample = "nugget_recall[assign=judge]", {"labels": {"nuggets": NUGGETS}}
-    assert score_of(metric_by(down, name), "I don't know.", **sample).reason == "the answer declines"
+    refused = score_of(metric_by(down, name), "I don't know.", **sample)
+    assert (refused.value, refused.reason) == (0.0, "the answer declines")
     assert score_of(metric_by(down, name), "", **sample).value == 0.0
     failed = score_of(metric_by(down, name), "At sea.", **sample)
     assert (failed.value, failed.failed) == (None, True)

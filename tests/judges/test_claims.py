@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SystemOutputs
 from auepora_eval.errors import CallError, UnknownNameError
 from auepora_eval.judges.metric import JudgedMetric
-from auepora_eval.judges.question import Question, Verdict
+from auepora_eval.judges.question import Judgement, Question
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample, an_output
 from tests.judges.oracles import judging_by
@@ -43,7 +44,7 @@ def replayed(rows: list[dict[str, Any]]) -> Callable[[Question], object]:
 
     def judge(question: Question) -> object:
         if question.kind.name == "claims":
-            return Verdict(score=1.0, texts=claims[question.material["text"]])
+            return Judgement(score=1.0, texts=claims[question.material["text"]])
         verdict = known[question.material["passage"], question.material["claim"]]
         return "yes" if verdict == "Entailment" else "no"
 
@@ -127,7 +128,7 @@ def test_an_answer_without_documents_hallucinates_what_is_wrong() -> None:
 @pytest.mark.parametrize(
     ("answer", "sample", "reason"),
     [
-        ("I don't know.", SAMPLE, "the answer declines"),
+        ("I don't know.", replace(SAMPLE, labels={"answerable": False}), "the answer declines"),
         ("The Annet is red.", a_sample(), "the sample has no reference_answer"),
         ("The Annet is red.", a_sample(reference="So what?"), "the reference makes no claims"),
     ],
@@ -154,7 +155,7 @@ def test_a_long_answer_is_split_into_claims_in_parts() -> None:
     def judge(question: Question) -> object:
         if question.kind.name == "claims":
             asked.append(len(question.material["text"].split()))
-            return Verdict(score=1.0, texts=[f"claim {len(asked)}"])
+            return Judgement(score=1.0, texts=[f"claim {len(asked)}"])
         return "yes"
 
     output = boat_output(" ".join(f"The Annet carries {cars} cars." for cars in range(200)))

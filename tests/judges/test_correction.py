@@ -15,7 +15,7 @@ from auepora_eval.judges.trust.probes import probe
 from auepora_eval.judges.trust.record import JudgeTrust, trust_of, with_judge
 from auepora_eval.stats.calibration import prediction_powered_mean
 from benchmarks.judges import coverage_of_corrections
-from tests.gate.gated import a_run
+from tests.decide.gated import a_run
 from tests.judges.functions import ALWAYS_YES, noisy
 from tests.judges.judged_runs import METRIC, a_calibration, labels_of, truths
 

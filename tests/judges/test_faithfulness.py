@@ -10,7 +10,7 @@ import pytest
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SampleScore, SystemOutputs
 from auepora_eval.errors import CallError, PlanError, UnknownNameError
 from auepora_eval.judges.metrics.faithfulness import CheckedClaims, ClaimCheck
-from auepora_eval.judges.question import Question, Verdict
+from auepora_eval.judges.question import Judgement, Question
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_failure, a_sample
 from tests.judges.oracles import judging_by
@@ -135,6 +135,23 @@ def test_refusals_are_counted_apart() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "passages", "is_noted"),
+    [
+        ("judged_faithfulness", {"a": PIER}, False),
+        ("judged_faithfulness", {"a": PIER, "b": CARS}, True),
+        ("unsupported_span_share", {"a": PIER, "b": CARS}, True),
+        ("judged_contradiction", {"a": PIER, "b": CARS}, False),
+    ],
+)
+def test_false_alarms_of_several_passages_are_noted(
+    name: str, passages: dict[str, str], is_noted: bool
+) -> None:
+    output = answered("The Annet moors at the north pier.", **passages)
+    result = metric_by(literal, name).compute([a_sample()], [output])
+    assert any("false alarms add up with the number of passages" in note for note in result.notes) == is_noted
+
+
+@pytest.mark.parametrize(
     ("name", "worst"),
     [("judged_faithfulness", 0.0), ("judged_contradiction", 1.0), ("unsupported_span_share", 1.0)],
 )
@@ -199,11 +216,11 @@ def test_a_failed_output_is_a_failure_without_a_call() -> None:
 
 
 def test_evidence_is_the_quote_of_the_judge_in_its_passage() -> None:
-    def judge(question: Question) -> Verdict:
+    def judge(question: Question) -> Judgement:
         place = question.material["passage"].find("moors at the north pier")
         if place < 0:
-            return Verdict(score=0.0, label="no")
-        return Verdict(score=1.0, label="yes", quote="moors", quote_at=(place, place + 5))
+            return Judgement(score=0.0, label="no")
+        return Judgement(score=1.0, label="yes", quote="moors", quote_at=(place, place + 5))
 
     metric = metric_by(judge, "judged_faithfulness")
     long = " ".join(["Much happens in the harbour every day."] * 60)  # a chunk of 350 words, and more
@@ -241,7 +258,7 @@ def test_claims_of_the_judge_are_asked_for_first_and_then_checked() -> None:
     def judge(question: Question) -> object:
         if question.kind.name == "claims":
             assert question.material == {"question": "Where?", "text": "It moors there and is red."}
-            return Verdict(score=1.0, texts=["It moors there", "The Annet is red."])
+            return Judgement(score=1.0, texts=["It moors there", "The Annet is red."])
         return "yes" if question.material["claim"] == "The Annet is red." else "no"
 
     metric = metric_by(judge, "judged_faithfulness[claims=llm]")

@@ -28,6 +28,8 @@ from tests.judges.killed_judge import CONCURRENCY, KILLS, RUN, judge_words, prep
 from tests.judges.scripted import Material, material_of, says
 from tests.servers import ChatServer, chat_server
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 FAULTS = ("429", "500", "hung", "garbage")
 

@@ -10,7 +10,7 @@ import pytest
 import auepora_eval as ae
 from auepora_eval.errors import PlanError, ScoringError
 from auepora_eval.judges.judge import FunctionJudge, as_judge
-from auepora_eval.judges.question import Question, Verdict, kind_named
+from auepora_eval.judges.question import Judgement, Question, kind_named
 
 QUESTION = Question(kind_named("nugget"), {"question": "q", "answer": "a", "information": "i"})
 
@@ -22,9 +22,9 @@ QUESTION = Question(kind_named("nugget"), {"question": "q", "answer": "a", "info
         (0.9, 0.9, "full"),
         (1, 1.0, "full"),
         (True, 1.0, "full"),
-        (Verdict(score=0.1), 0.1, "none"),
-        (Verdict(label="full"), 1.0, "full"),
-        (Verdict(score=0.6, label="full"), 0.6, "full"),
+        (Judgement(score=0.1), 0.1, "none"),
+        (Judgement(label="full"), 1.0, "full"),
+        (Judgement(score=0.6, label="full"), 0.6, "full"),
     ],
 )
 def test_a_score_an_option_or_a_verdict(said: object, score: float, label: str) -> None:
@@ -33,7 +33,7 @@ def test_a_score_an_option_or_a_verdict(said: object, score: float, label: str) 
 
 
 @pytest.mark.parametrize(
-    "said", ["maybe", 1.5, math.nan, None, Verdict(), Verdict(score=2.0), Verdict(label="?")]
+    "said", ["maybe", 1.5, math.nan, None, Judgement(), Judgement(score=2.0), Judgement(label="?")]
 )
 def test_anything_else_is_an_error(said: object) -> None:
     with pytest.raises(ScoringError):
@@ -41,9 +41,9 @@ def test_anything_else_is_an_error(said: object) -> None:
 
 
 def test_a_failed_verdict_and_a_list_of_texts_are_left_alone() -> None:
-    assert FunctionJudge(lambda _: Verdict(failed="no")).judge(QUESTION).score is None
+    assert FunctionJudge(lambda _: Judgement(failed="no")).judge(QUESTION).score is None
     listed = Question(kind_named("claims"), {"question": "q", "text": "t"})
-    assert FunctionJudge(lambda _: Verdict(texts=["a"])).judge(listed).texts == ["a"]
+    assert FunctionJudge(lambda _: Judgement(texts=["a"])).judge(listed).texts == ["a"]
 
 
 def test_stored_answers_are_judged_in_python() -> None:

@@ -89,6 +89,7 @@ def real_texts() -> Iterator[str]:
                 yield from (passage["text"] for passage in json.loads(line)["passages"])
 
 
+@pytest.mark.full
 @needs_data
 def test_false_alarms_on_real_texts_are_rare() -> None:
     texts = list(dict.fromkeys(real_texts()))

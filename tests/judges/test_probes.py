@@ -8,7 +8,7 @@ import pytest
 
 from auepora_eval.judges.asking import Asking, verdicts_on
 from auepora_eval.judges.judge import FunctionJudge, Judge, Judging, SupportJudge, VerdictBook
-from auepora_eval.judges.question import Question, Verdict, kind_named
+from auepora_eval.judges.question import Judgement, Question, kind_named
 from auepora_eval.judges.trust.probes import canaries, drift, drift_in, probe, probe_questions, probed_kinds
 from tests.judges.functions import ALWAYS_YES, INVERSE, OBEDIENT, ORACLE, a_coin, a_question
 
@@ -81,14 +81,14 @@ def test_a_word_overlap_judge_misses_numbers_and_negations() -> None:
 
 
 def test_failed_verdicts_and_missing_mass_fail() -> None:
-    def broken(question: Question) -> Verdict:
+    def broken(question: Question) -> Judgement:
         raise RuntimeError("down")
 
     assert {"copy", "foreign", "position"} <= set(probe(FunctionJudge(broken)).failed)
-    thin = FunctionJudge(lambda question: Verdict(failed="no_mass: 0.1", mass=0.1), "thin")
+    thin = FunctionJudge(lambda question: Judgement(failed="no_mass: 0.1", mass=0.1), "thin")
     assert "mass" in probe(thin).failed
     dense = FunctionJudge(
-        lambda question: Verdict(score=ORACLE.judge(question).score, label="yes", mass=0.97), "dense"
+        lambda question: Judgement(score=ORACLE.judge(question).score, label="yes", mass=0.97), "dense"
     )
     report = probe(dense)
     assert "mass" not in report.failed
@@ -120,7 +120,7 @@ def test_drift_is_noticed() -> None:
 
 
 def test_failures_are_not_drift() -> None:
-    assert not drift([(Verdict(score=1.0, label="yes"), Verdict(failed="429"))]).is_noticed
+    assert not drift([(Judgement(score=1.0, label="yes"), Judgement(failed="429"))]).is_noticed
     assert str(drift([])) == "no canaries"
 
 

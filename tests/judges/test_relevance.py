@@ -12,7 +12,7 @@ from auepora_eval.core.types import Document, EvaluationSample, SystemOutputs
 from auepora_eval.errors import CallError, DataError
 from auepora_eval.judges.metric import JudgedMetric
 from auepora_eval.judges.metrics.relevance import GradedPassages, qrels_lines
-from auepora_eval.judges.question import Question, Verdict
+from auepora_eval.judges.question import Judgement, Question
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample, an_output
 from tests.judges.oracles import judging_by
@@ -66,10 +66,10 @@ def test_the_best_order_has_the_relevant_documents_that_were_missed() -> None:
 
 
 def test_a_grade_is_the_expectation_over_the_options() -> None:
-    def judge(question: Question) -> Verdict:
+    def judge(question: Question) -> Judgement:
         chances = {"0": 0.1, "1": 0.2, "2": 0.3, "3": 0.4}
         score = sum(int(grade) * chance for grade, chance in chances.items()) / 3
-        return Verdict(score=score, label="3", probabilities=chances)
+        return Judgement(score=score, label="3", probabilities=chances)
 
     assert metric_by(judge, "judged_relevance@1").compute([a_sample()], [OUTPUT]).value == pytest.approx(
         2 / 3

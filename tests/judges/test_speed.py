@@ -5,7 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from benchmarks.judge_speed import CONCURRENCY, SECONDS, asking, replaying
+
+pytestmark = pytest.mark.full
 
 
 def test_asking_takes_little_more_than_the_judge(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The support function `trained`: order, identity, the two sets of weights, and its use by name."""
+"""The support function `trained`: order, identity, weights, and its use by name."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from auepora_eval.cli.main import main
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SystemOutputs
-from auepora_eval.errors import MissingDependencyError
 from auepora_eval.judges import support
 from auepora_eval.judges.support import WeightsFile, trained_support
-from auepora_eval.judges.support_features import FEATURES, SIGNS, VECTORS
+from auepora_eval.judges.support_features import FEATURES, SIGNS
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.models.entailment import checked_support, support_function, support_identity
 from tests.builders import a_sample
@@ -29,11 +28,9 @@ WEIGHTS = ROOT / "auepora_eval" / "judges" / "support_weights.json"
 PIER = "The Annet moors at the north pier. It carries 22 cars. Tickets rose in May."
 
 
-@pytest.fixture(params=["vectors", "words"])
-def trained(request: pytest.FixtureRequest) -> support.TrainedSupport:
-    if request.param == "vectors":
-        pytest.importorskip("safetensors", reason="needs the extra embeddings")
-    return trained_support(request.param)
+@pytest.fixture
+def trained() -> support.TrainedSupport:
+    return trained_support()
 
 
 @pytest.mark.parametrize(
@@ -72,9 +69,7 @@ def test_nothing_to_compare_is_not_supported(
 
 
 def test_marks_of_citations_and_lists_do_not_count(trained: support.TrainedSupport) -> None:
-    # The space that a mark leaves is a token of its own for the vectors.
-    bare = pytest.approx(trained(PIER, "It carries 22 cars."), abs=0.002)
-    assert trained(PIER, "1. It carries 22 cars [3].") == bare
+    assert trained(PIER, "1. It carries 22 cars [3].") == trained(PIER, "It carries 22 cars.")
 
 
 @given(st.text(), st.text())
@@ -97,36 +92,16 @@ def test_threads_get_the_same_scores(trained: support.TrainedSupport) -> None:
         assert list(pool.map(lambda pair: trained(*pair), pairs)) == alone
 
 
-def test_without_the_extra_the_identity_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise MissingDependencyError(name)
-
-    with_vectors = support_identity("trained")
-    monkeypatch.setattr(support, "embedder", missing)
-    support_function.cache_clear()
-    try:
-        assert support_identity("trained").startswith("trained/words@")
-        signature = parse_metric("citation_correctness[trained]").signature()
-        assert signature["support"] == support_identity("trained")
-        assert support_function("trained")(PIER, "It carries 22 cars.") > 0.7
-    finally:
-        support_function.cache_clear()
-    pytest.importorskip("safetensors", reason="needs the extra embeddings")
-    assert with_vectors.startswith("trained/vectors@")
-
-
 def test_the_identity_is_the_hash_of_the_weights() -> None:
     weights = msgspec.json.encode(msgspec.json.decode(WEIGHTS.read_bytes(), type=WeightsFile).weights)
-    assert trained_support("words").version == f"words@{hashlib.sha256(weights).hexdigest()[:8]}"
+    assert support_identity("trained") == f"trained/{hashlib.sha256(weights).hexdigest()[:8]}"
     assert support_identity("lexical") == "lexical"
 
 
 def test_each_weight_keeps_its_sign() -> None:
     content = msgspec.json.decode(WEIGHTS.read_bytes(), type=WeightsFile)
-    assert tuple(content.weights["vectors"].features) == FEATURES
-    assert set(FEATURES) - set(content.weights["words"].features) == set(VECTORS)
-    for weights in content.weights.values():
-        assert all(weight * SIGNS[name] >= 0 for name, weight in weights.features.items())
+    assert tuple(content.weights.features) == FEATURES
+    assert all(weight * SIGNS[name] >= 0 for name, weight in content.weights.features.items())
 
 
 def test_the_weights_name_their_sources_and_their_script() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.judges.support_features import FEATURES, SIGNS, VECTORS, Evidence, read_claim
+from auepora_eval.judges.support_features import FEATURES, Evidence, read_claim
 
 FERRIES = (
     "The Annet moors at the north pier. It carries 22 cars. The crew might repaint the hull. "
@@ -14,8 +14,8 @@ FERRIES = (
 )
 
 
-def features(claim: str, documents: str = FERRIES, *, vectors: bool = False) -> dict[str, float]:
-    row = Evidence(documents).features(read_claim(claim), vectors=vectors)
+def features(claim: str, documents: str = FERRIES) -> dict[str, float]:
+    row = Evidence(documents).features(read_claim(claim))
     return dict(zip(FEATURES, row.tolist(), strict=True))
 
 
@@ -57,31 +57,10 @@ def test_a_negation_in_the_documents_is_not_the_only_one() -> None:
     assert features("The Annet never moors.", documents)["only_negation"] == 0.0
 
 
-def test_word_vectors_find_near_words_and_sentences() -> None:
-    pytest.importorskip("safetensors", reason="needs the extra embeddings")
-    near, far = (
-        features(claim, vectors=True)
-        for claim in ("The Annet carries 22 automobiles.", "The Annet carries 22 poems.")
-    )
-    assert far["near_words"] < near["near_words"] < 1
-    assert features("The Annet moors.", vectors=True)["near_words"] == 1.0
-    foreign = features("Gulls lay three eggs.", vectors=True)
-    assert 0 <= foreign["near_window"] < far["near_window"] <= 1
-
-
-def test_without_vectors_their_features_are_zero() -> None:
-    assert [features("The Annet docks.")[name] for name in VECTORS] == [0.0, 0.0]
-
-
 @given(st.text(), st.text())
 @settings(deadline=None, max_examples=200)
 def test_any_two_texts_have_features_from_0_to_1(documents: str, claim: str) -> None:
     evidence, read = Evidence(documents), read_claim(claim)
     if read.content and not evidence.is_empty:
-        row = evidence.features(read, vectors=False)
+        row = evidence.features(read)
         assert ((row >= 0) & (row <= 1)).all()
-
-
-def test_there_are_sixteen_of_them() -> None:
-    assert len(SIGNS) == 16
-    assert set(SIGNS.values()) == {1, -1}

@@ -13,18 +13,10 @@ from auepora_eval.judges.support import Weights, WeightsFile, trained_support
 from auepora_eval.judges.support_features import FEATURES
 from auepora_eval.stats.classification import area_under_curve
 from benchmarks.support import attributionbench, by_support, faithbench
-from benchmarks.train_support import (
-    DATA,
-    WEIGHT_SETS,
-    WEIGHTS,
-    Family,
-    family,
-    fit,
-    train,
-    training_examples,
-)
+from benchmarks.train_support import DATA, WEIGHTS, Family, family, train, training_examples
 
-pytest.importorskip("safetensors", reason="needs the extra embeddings")
+pytestmark = pytest.mark.full
+
 needs_training_data = pytest.mark.skipif(
     not (DATA / "mtrag").is_dir() or not (DATA / "clapnq").is_dir(),
     reason="needs ../shared/data/mtrag and ../shared/data/clapnq",
@@ -41,7 +33,7 @@ def a_family(seed: int, shift: float) -> Family:
 
 
 def test_signs_hold_against_the_data() -> None:
-    weights = fit([a_family(0, 0.0)], vectors=True).features
+    weights = train([a_family(0, 0.0)]).features
     assert weights["words"] > 0.2
     assert weights["gap"] == 0.0
 
@@ -49,27 +41,25 @@ def test_signs_hold_against_the_data() -> None:
 def test_what_families_differ_in_is_not_learned() -> None:
     one, other = a_family(0, 0.0), a_family(1, 5.0)
     # All answers of the second family are moved by the same, and supported as often.
-    both = fit([one, other], vectors=True).features
-    assert both["words"] == pytest.approx(fit([one], vectors=True).features["words"], rel=0.3)
+    both = train([one, other]).features
+    assert both["words"] == pytest.approx(train([one]).features["words"], rel=0.3)
 
 
 @needs_training_data
 def test_the_script_gives_the_weights_that_ship() -> None:
     stored = msgspec.json.decode(WEIGHTS.read_bytes(), type=WeightsFile).weights
-    made = train({name: family(listed) for name, listed in training_examples(DATA).items()})
+    made = train([family(listed) for listed in training_examples(DATA).values()])
 
     def numbers(weights: Weights) -> dict[str, float]:
         return {"intercept": weights.intercept, **weights.features}
 
-    for name in WEIGHT_SETS:
-        assert numbers(made[name]) == pytest.approx(numbers(stored[name]), abs=1e-6)
+    assert numbers(made) == pytest.approx(numbers(stored), abs=1e-6)
 
 
 @pytest.mark.skipif(not (DATA / "attributionbench").is_dir(), reason="needs ../shared/data/attributionbench")
-@pytest.mark.parametrize("name", WEIGHT_SETS)
-def test_it_ranks_attributionbench_as_well_as_the_bar(name: str) -> None:
+def test_it_ranks_attributionbench_as_well_as_the_bar() -> None:
     examples = list(attributionbench(DATA))
-    of = by_support(trained_support(name))  # type: ignore[arg-type]
+    of = by_support(trained_support())
     scores = [of(each) for each in examples]
     assert area_under_curve(scores, [each.label > 0 for each in examples]) >= 0.73
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from auepora_eval.judges.asking import completed
 from auepora_eval.judges.judge import FunctionJudge
 from auepora_eval.judges.metrics.texts import best_sentence, chunk_spans, cut_around, length, question_about
-from auepora_eval.judges.question import Verdict
+from auepora_eval.judges.question import Judgement
 
 TEXT = "Ann is here. Bo sails now. Cy is a cat. Dee eats fish. Ed sits there."  # 3, 3, 4, 3 and 3 words
 
@@ -77,7 +77,7 @@ def test_a_verdict_on_a_text_that_was_cut_is_marked() -> None:
     assert question.about == {"passage_id": "a", "cut": ["passage"]}
     assert length(question.material["passage"]) == 1_000
     judge = FunctionJudge(lambda _: "2")
-    assert completed(Verdict(score=1.0), judge, question).flags == ["cut"]
+    assert completed(Judgement(score=1.0), judge, question).flags == ["cut"]
     short = question_about("relevance", "boats?", {"passage": ("Boats.", "boats?")}, passage_id="a")
     assert short.about == {"passage_id": "a"}
-    assert completed(Verdict(score=1.0), judge, short).flags == []
+    assert completed(Judgement(score=1.0), judge, short).flags == []

@@ -103,6 +103,17 @@ def test_the_number_of_answers_that_a_quantile_takes(q: float, one_sided: int, t
         assert (details["interval_method"] == "not estimable") == (n < two_sided)
 
 
+def test_a_quantile_of_clusters_has_no_interval() -> None:
+    """200 calls of two conversations are two units, however many calls there are."""
+    samples = [a_sample(str(n)) for n in range(200)]
+    outputs = [an_output(timings={"end_to_end": 1 + n % 2 + n / 1e6}) for n in range(200)]
+    assert LatencyQuantile(0.95).compute(samples, outputs).interval is not None
+    for n, sample in enumerate(samples):
+        sample.metadata["cluster"] = n % 2
+    result = LatencyQuantile(0.95).compute(samples, outputs)
+    assert (result.interval, result.interval_method) == (None, "not estimable")
+
+
 def test_the_interval_of_a_quantile_covers_it_as_often_as_it_says() -> None:
     rng = np.random.default_rng(7)
     truth = -math.log(0.05)  # the p95 of the exponential distribution

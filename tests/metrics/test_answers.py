@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import EvaluationSample, Response
+from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.generation_text import AnswerShare, ContainsAnswer, ExactMatch, TokenF1
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.text.tokens import squad_normalised
@@ -152,7 +153,9 @@ def test_an_answer_or_a_reference_that_is_no_text_fails_the_sample(name: str) ->
     ]
 
 
-def required(answer: str, wanted: Any, *, structured: bool = True) -> tuple[float | None, float | None]:
+def required(
+    answer: str, wanted: Any, *, structured: bool = True, rule: str = "words"
+) -> tuple[float | None, float | None]:
     sample = a_sample(reference="unused")
     assert sample.reference_answer is not None
     if structured:
@@ -161,7 +164,7 @@ def required(answer: str, wanted: Any, *, structured: bool = True) -> tuple[floa
         sample.reference_answer.metadata["required"] = wanted
     outputs = [an_output(answer=answer)]
     contains, share = (
-        metric.compute([sample], outputs).scores[0] for metric in (ContainsAnswer(), AnswerShare())
+        metric.compute([sample], outputs).scores[0] for metric in (ContainsAnswer(rule), AnswerShare())
     )
     return contains.value, share.value
 
@@ -177,7 +180,26 @@ def required(answer: str, wanted: Any, *, structured: bool = True) -> tuple[floa
         pytest.param("他在New York 工作", ["New York"], 1, 1, id="Latin among Chinese"),
         pytest.param("newyork", ["new york"], 0, 0, id="in English they count"),
         pytest.param("", ["Paris"], 0, 0, id="no answer"),
-        pytest.param("in 1911", "19", 1, 1, id="a text for a list; text, not words"),
+        pytest.param("in 1911", "1911", 1, 1, id="a text for a list"),
+        pytest.param("in 1911", "19", 0, 0, id="whole numbers"),
+        pytest.param("I know that you can.", ["No"], 0, 0, id="whole words"),
+        pytest.param("No, you cannot.", ["No"], 1, 1, id="a word before a comma"),
+        pytest.param("There are 120 of them.", ["2"], 0, 0, id="a digit of a number"),
+        pytest.param("It is 3.2 m, at 7:12, for 1,200 crowns.", ["2"], 0, 0, id="a part of a number"),
+        pytest.param("It costs 1200 crowns.", ["1,200"], 1, 1, id="digits in groups"),
+        pytest.param("At noon.", ["at noon"], 1, 1, id="a full stop in the answer"),
+        pytest.param("It closes at noon", ["At noon."], 1, 1, id="a full stop in the reference"),
+        pytest.param("by the North Pier", ["“North-Pier”"], 1, 1, id="quotes and hyphens"),
+        pytest.param("near Gull Stack", ["the Gull Stack"], 1, 1, id="a first article"),
+        pytest.param("grade A", ["A"], 1, 1, id="an article alone is an answer"),
+        pytest.param("in the US", ["U.S."], 1, 1, id="an abbreviation"),
+        pytest.param("в интернете", ["нет"], 0, 0, id="Cyrillic: whole words"),
+        pytest.param("서울은 큽니다", ["서울"], 1, 1, id="Korean: particles follow without a space"),
+        pytest.param("ฉันอยู่กรุงเทพมหานคร", ["กรุงเทพ"], 1, 1, id="Thai: no spaces"),
+        pytest.param("东京塔", ["东京"], 1, 1, id="Chinese: by characters"),
+        pytest.param("13 berths.", ["13 berths [1]."], 1, 1, id="a citation mark in the reference"),
+        pytest.param("13 [2] berths [1, 3]", ["13 berths"], 1, 1, id="citation marks in the answer"),
+        pytest.param("the sign is +", ["+"], 1, 1, id="no words at all"),
     ],
 )
 def test_required_answers(answer: str, wanted: Any, contains: float, share: float) -> None:
@@ -195,6 +217,38 @@ def test_without_a_list_one_reference_is_enough() -> None:
     assert value(AnswerShare(), "It is two months.", "six weeks", "42 days") == 0.0
     score = ContainsAnswer().compute([a_sample(reference=" ")], [an_output(answer="x")]).scores[0]
     assert (score.value, score.failed) == (None, False)
+
+
+def test_every_reference_is_looked_for_as_whole_words() -> None:
+    for references in (("No", "2"), ("2", "No")):
+        assert value(ContainsAnswer(), "I know that there are 120.", *references) == 0.0
+        assert value(parse_metric("contains_answer[rgb]"), "I know that there are 120.", *references) == 1.0
+    with pytest.raises(UnknownNameError, match="the rule is words or rgb"):
+        parse_metric("contains_answer[squad]")
+
+
+@pytest.mark.parametrize(
+    "name",
+    """exact_match token_precision token_recall token_f1 contains_answer contains_answer[rgb] answer_share
+    rouge1 rouge2 rougeL_answer rougeLsum bleu chrf numeric_match numeric_f1 semantic_similarity""".split(),
+)
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ("The pier has 13 berths.", "The pier has 13 berths [1]."),
+        ("The pier has 13 berths [2].", "The pier has 13 berths."),
+        ("The pier has 13 berths[1][2].", "The pier has 13 berths [2, 3]."),
+        ("The pier has 13[1]berths.", "The pier has 13 berths."),
+    ],
+)
+def test_citation_marks_are_not_words(name: str, answer: str, reference: str) -> None:
+    metric = parse_metric(name)
+    assert value(metric, answer, reference) == pytest.approx(metric.bounds[1])
+
+
+def test_an_answer_of_brackets_alone_is_kept() -> None:
+    assert value(ExactMatch(), "[4]", "[4]") == 1.0
+    assert value(ExactMatch(), "[5]", "[4]") == 0.0
 
 
 def rgb_check(answer: str, wanted: Any) -> bool:
@@ -215,7 +269,7 @@ def test_containment_equals_rgbs_on_its_documents(name: str, language: str) -> N
         row = json.loads(line)
         for text in [*row["positive"], *row["positive_wrong"], *row["negative"]]:
             answer = text.replace(" ", "") if language == "zh" else text
-            assert required(text, row["answer"])[0] == float(rgb_check(answer, row["answer"])), (
+            assert required(text, row["answer"], rule="rgb")[0] == float(rgb_check(answer, row["answer"])), (
                 row["answer"],
                 text,
             )

@@ -8,14 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import auepora_eval as ae
 from auepora_eval.core.scores import Batch
-from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from auepora_eval.core.types import (
+    Document,
+    EvaluationSample,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+)
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.io.results.document import section_of
 from auepora_eval.metrics.citations.evaluator import CitationEvaluator
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.models.entailment import SUPPORTS, Support
-from tests.builders import a_sample
+from tests.builders import a_failure, a_sample, an_output
 
 ANNET = "The Annet carries 22 cars. It moors at the north pier."
 LAMP = "Ansel Brae keeps the lamp of Saint Agnes since 1911."
@@ -57,7 +64,12 @@ GOLD = (cite(0, 26), cite(27, 54))
         ("citation_recall", [cite(0, 26), cite(0, 9, "lamp")], 0.5),
         ("citation_f1", [cite(0, 26), cite(0, 9, "lamp")], 0.5),
         ("citation_precision", [cite(0, 26), cite(0, 26)], 1.0),
-        ("citation_recall", ["annet"], 1.0),
+        # All of the 54 characters are cited: 26 of them are the first gold span, 27 the second.
+        ("citation_recall", ["annet"], 0.5),
+        ("citation_recall@0.4", ["annet"], 1.0),
+        ("citation_span_exact", ["annet"], 27 / 54 / 2),
+        ("citation_span_exact", [{"file_name": "annet", "page_number": 1}], 27 / 54 / 2),
+        ("citation_span_accuracy", ["unknown file"], 0.0),
         ("citation_precision", [], 0.0),
         ("citation_f1", [], 0.0),
         ("citation_recall@1.0", [cite(0, 15)], 0.0),
@@ -132,7 +144,6 @@ def test_mean_consistency_is_of_citations_and_the_scores_are_of_answers() -> Non
 @pytest.mark.parametrize(
     ("name", "output", "reason"),
     [
-        ("citation_span_accuracy", answered("x", ["annet"]), "the citations have no spans"),
         ("citation_correctness", answered("The Annet."), "the answer cites nothing"),
         ("citation_correctness", answered("The Annet [1].", texts=("",)), "the cited documents have no text"),
         ("citation_relevance", answered("The Annet."), "the answer cites nothing"),
@@ -202,6 +213,30 @@ def test_a_title_is_part_of_the_passage() -> None:
     assert parse_metric("alce_citation_recall@0.9").compute([a_sample()], [output]).value == 1.0
 
 
+@pytest.mark.parametrize("texts", [(ANNET, LAMP), ("", "")], ids=["with texts", "without texts"])
+@pytest.mark.parametrize("gold", [GOLD, GOLD[:1]], ids=["two", "one"])
+def test_a_vague_citation_is_not_worth_more_than_a_span_that_is_too_long(texts: Any, gold: Any) -> None:
+    sample = with_gold(*gold)
+    sample.relevant_docs = [Document("annet", "")]
+    metrics = ["span_accuracy", "span_exact", "span_good", "span_perfect", "precision", "recall", "f1"]
+    for name in (*metrics, "accuracy"):
+        long, vague = (
+            parse_metric(f"citation_{name}").compute(
+                [sample], [answered("The Annet carries 22 cars.", [cited], texts)]
+            )
+            for cited in (cite(0, len(ANNET)), "annet")
+        )
+        assert vague.coverage.scored == long.coverage.scored == 1, name
+        assert vague.value <= long.value, name
+
+
+def test_gold_without_a_span_is_the_whole_document() -> None:
+    sample = with_gold({"file_name": "annet"})
+    for cited in (cite(0, 26), "annet"):
+        output = answered("x", [cited])
+        assert parse_metric("citation_f1").compute([sample], [output]).value == 1.0
+
+
 def test_overall_and_its_weights() -> None:
     sample, output = with_gold(*GOLD), answered("The Annet carries 22 cars.", [cite(0, 26)])
     measured = {"span": 0.5, "quality": 1.0, "consistency": 1.0, "hallucination": 1.0}
@@ -238,12 +273,12 @@ def test_what_a_number_counts_is_the_same_everywhere(answer: str, citations: Any
         "citation_span_accuracy@5",
         "citation_precision@0.9",
         "citation_correctness@0.5",
-        "citation_correctness[embedding]",
-        "citation_correctness@0.5[embedding]",
-        "citation_accuracy[support=embedding,span=0.5]",
+        "citation_correctness[trained]",
+        "citation_correctness@0.5[trained]",
+        "citation_accuracy[support=trained,span=0.5]",
         "trec_support_recall@0.6[partial=0.2]",
-        "trec_support_recall[embedding,partial=0.2]",
-        "alce_citation_precision[embedding]",
+        "trec_support_recall[trained,partial=0.2]",
+        "alce_citation_precision[trained]",
     ],
 )
 def test_names_with_options_parse_back(name: str) -> None:
@@ -339,3 +374,20 @@ def test_alce_is_what_its_paper_defines(answer: list[tuple[str, list[int]]], doc
     output = answered(text, texts=tuple(texts))
     for name, value in zip(("alce_citation_recall", "alce_citation_precision"), expected, strict=True):
         assert parse_metric(name).compute([a_sample()], [output]).value == pytest.approx(value), name
+
+
+@pytest.mark.parametrize("name", ["exact", "accuracy", "good", "perfect"])
+def test_failures_in_batches_with_and_without_gold_spans(name: str) -> None:
+    """Scores are made in batches of 500: a batch may have failures of which none could be scored."""
+    span = {"file_name": "a.txt", "start_char": 0, "end_char": 3}
+    gold = [span if n < 500 else {"file_name": "a.txt"} for n in range(510)]
+    samples = [
+        ae.EvaluationSample(n, "q", metadata={"citations": [citation]}) for n, citation in enumerate(gold)
+    ]
+    outputs = {str(n): a_failure() if n in (3, 505) else an_output(answer="abc") for n in range(len(samples))}
+    for output in outputs.values():
+        output.response.metadata["citations"] = [span]
+    (result,) = ae.score(samples, outputs, metrics=f"citation_span_{name}").results
+    assert result.value == 1.0
+    assert result.coverage.scored == 499
+    assert result.if_failed == (499 / 500, 1.0)

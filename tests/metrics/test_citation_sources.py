@@ -79,7 +79,7 @@ def test_a_span_of_a_source_is_found_in_its_chunk() -> None:
     assert sources.find(Citation("f#2")).document is not None
     beyond = sources.find(Citation("f.pdf", None, (30, 40)))
     assert (beyond.text, beyond.trouble) == ("", "")  # the rest of the file was not retrieved: nobody knows
-    assert sources.places([Citation(number=2)]) == [[Place("f.pdf", None, (17, 26))]]
+    assert sources.places([], [Citation(number=2)]) == ([], [Place("f.pdf", None, (17, 26))])
 
 
 def test_a_document_without_text_is_no_fault_of_the_citation() -> None:

@@ -256,3 +256,15 @@ def test_every_answer_has_figures_that_json_can_hold(answer: str, citations: Any
     assert all(score is None or 0 <= score <= 1 for score in found["overall_scores"].values())
     assert found["span_accuracy"]["perfect_matches"] <= found["span_accuracy"]["good_matches"]
     json.dumps(found, allow_nan=False)
+
+
+def test_a_vague_citation_is_not_worth_more_than_a_span_that_is_too_long() -> None:
+    document = "The Annet carries 22 cars. It moors at the north pier."
+    gold = {"citations": [{"file_name": "d", "start_char": 0, "end_char": 26}]}
+    long, vague = (
+        CitationEvaluator({}).evaluate_answer_citations(document[:26], [cited], {"d": document}, gold)
+        for cited in ({"file_name": "d", "start_char": 0, "end_char": 54}, {"file_name": "d"})
+    )
+    assert vague["overall_scores"] == long["overall_scores"]
+    assert vague["span_accuracy"]["mean_exact_jaccard"] == 26 / 54
+    assert (vague["span_accuracy"]["cited_spans"], long["span_accuracy"]["cited_spans"]) == (0, 1)

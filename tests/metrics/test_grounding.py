@@ -183,6 +183,7 @@ def test_marks_are_taken_out() -> None:
     )
 
 
+@pytest.mark.full
 @given(st.text(), st.text())
 def test_any_text_is_scored_or_explained(answer: str, document: str) -> None:
     for name in ALL:
@@ -202,12 +203,12 @@ def test_an_answer_that_is_its_document_is_fully_grounded(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "answers", "correlation"),
     [
-        ("grounding_overlap", 309, 0.74),
-        ("grounding_bigrams", 309, 0.72),
-        ("number_support", 135, 0.56),
-        ("name_support", 232, 0.52),
-        ("best_sentence_overlap", 309, 0.70),
-        ("lexical_consistency", 309, 0.68),
+        ("grounding_overlap", 300, 0.73),
+        ("grounding_bigrams", 300, 0.71),
+        ("number_support", 133, 0.56),
+        ("name_support", 228, 0.51),
+        ("best_sentence_overlap", 300, 0.69),
+        ("lexical_consistency", 300, 0.66),
     ],
 )
 def test_agreement_with_people_on_mtrag(name: str, answers: int, correlation: float) -> None:
@@ -245,14 +246,14 @@ def test_how_well_one_person_agrees_with_the_others() -> None:
 @pytest.mark.parametrize(
     ("name", "part", "claims", "auroc"),
     [
-        ("grounding_overlap", "", 1194, 0.71),
+        ("grounding_overlap", "", 1193, 0.71),
         ("grounding_overlap", "LFQA", 110, 0.93),
-        ("grounding_overlap", "ExpertQA", 466, 0.57),
-        ("grounding_bigrams", "", 1192, 0.72),
+        ("grounding_overlap", "ExpertQA", 465, 0.57),
+        ("grounding_bigrams", "", 1191, 0.72),
         ("number_support", "", 203, 0.715),
-        ("name_support", "", 544, 0.64),
-        ("best_sentence_overlap", "", 1194, 0.72),
-        ("lexical_consistency", "", 1194, 0.73),
+        ("name_support", "", 543, 0.64),
+        ("best_sentence_overlap", "", 1193, 0.72),
+        ("lexical_consistency", "", 1193, 0.73),
     ],
 )
 def test_agreement_with_people_on_attributionbench(name: str, part: str, claims: int, auroc: float) -> None:

@@ -108,7 +108,7 @@ def test_notes_are_printed_stored_and_shown_again(
     Path("system.py").write_text("def system(query):\n    return {'retrieved': ['A'], 'answer': 'x'}\n")
     run = ["run", "--dataset", "questions.jsonl", "--system", "system.py:system", "--metrics", "recall@5"]
     text = "No retrieved document id equals a relevant one in 1 sample"
-    for words in (["score", *arguments], run, ["rescore", "mine", "--metrics", "recall@5", "--only"]):
+    for words in (["score", *arguments], run, ["score", "--run", "mine", "--metrics", "recall@5", "--only"]):
         for flags, stream in ((("--force",), "out"), (("--force", "--json"), "err")):
             name = "mine" if words[0] == "score" else "other"
             assert main([*words, *flags, "--out", "results", "--id", name]) == 0

@@ -16,7 +16,9 @@ from sklearn.metrics import (  # type: ignore[import-untyped]
     precision_score,
 )
 
+import auepora_eval as ae
 from auepora_eval.core.types import EvaluationSample, MetricResult, Response, SystemOutputs
+from auepora_eval.decide.gate import gate_run
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.metrics.robustness.rejection import is_answerable
@@ -128,22 +130,56 @@ def test_scikit_learn_agrees(decisions: list[tuple[bool, bool]]) -> None:
     ("name", "answerable", "bounds"),
     [
         pytest.param("rejection_rate", False, [1 / 3, 2 / 3], id="it could have declined or not"),
-        pytest.param("rejection_rate", True, [1 / 2, 1 / 2], id="it plays no part"),
+        pytest.param("rejection_rate", True, None, id="it plays no part"),
         pytest.param("over_refusal_rate", True, [2 / 5, 3 / 5], id="it could have declined or not "),
         pytest.param("abstention_precision", True, [1 / 4, 1 / 3], id="declined wrongly or answered"),
         pytest.param("abstention_precision", False, [1 / 3, 2 / 4], id="answered or declined rightly"),
         pytest.param("abstention_f1", False, [2 / 6, 4 / 7], id="1 of 3 or 2 of 3 found"),
-        pytest.param("abstention_f1", None, [2 / 5, 2 / 5], id="no label, no part"),
+        pytest.param("abstention_f1", None, None, id="no label, no part"),
         pytest.param("answered_accuracy", True, [1 / 3, 2 / 3], id="wrong or right"),
-        pytest.param("answered_accuracy", False, [1 / 2, 1 / 2], id="no answer to be right"),
+        pytest.param("answered_accuracy", False, None, id="no answer to be right"),
         pytest.param("conditioned_score", False, [2 / 7, 3 / 7], id="answered or declined"),
-        pytest.param("conditioned_score", None, [2 / 6, 2 / 6], id="no label, no part "),
+        pytest.param("conditioned_score", None, None, id="no label, no part "),
     ],
 )
-def test_a_failure_bounds_the_value(name: str, answerable: bool | None, bounds: list[float]) -> None:
+def test_a_failure_bounds_the_value(name: str, answerable: bool | None, bounds: list[float] | None) -> None:
     samples, outputs = [*SAMPLES, labelled(answerable)], [*OUTPUTS, a_failure()]
     details = parse_metric(name).compute(samples, outputs).details
-    assert details["bounds_if_failed"] == pytest.approx(bounds)
+    assert details["bounds_if_failed"] == (bounds and pytest.approx(bounds))
+    assert details["num_failed"] == (bounds is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "concerned"),
+    [
+        ("rejection_rate", (False,)),
+        ("over_refusal_rate", (True,)),
+        ("answer_rate", (True, False)),
+        ("abstention_f1", (True, False)),
+        ("answered_accuracy", (True,)),
+        ("conditioned_score", (True, False)),
+    ],
+)
+def test_a_call_that_fails_elsewhere_changes_nothing(name: str, concerned: tuple[bool, ...]) -> None:
+    """Ten questions of each kind; in the second run five calls fail on questions of one kind."""
+    samples = [
+        a_sample(str(n), reference="pier", labels={"answerable": n < 10, "scenario": "base"})
+        for n in range(20)
+    ]
+    outputs = {sample.sample_id: an_output("", NO if n % 3 else "pier") for n, sample in enumerate(samples)}
+    for answerable in (True, False):
+        failed = {str(n): a_failure() for n in (range(5) if answerable else range(10, 15))}
+        first = ae.score(samples, outputs, metrics=name)
+        second = ae.score(samples, {**outputs, **failed}, metrics=name)
+        row = ae.compare(first, second)[name]
+        gated = gate_run(second, {"min": {name: 0.0}, "max_failed": 0.3})  # 5 of 20 calls failed
+        if answerable in concerned:
+            assert second[name].coverage.failed == 5
+        else:
+            assert second[name].coverage == first[name].coverage
+            assert second[name].interval == first[name].interval
+            assert (row.effect.change, row.effect.bounds, row.coverage.unmatched) == (0.0, None, 0)
+            assert (row.coverage.failed_candidate, gated.exit_code) == (0, 0)
 
 
 def test_shares_and_ratios_have_intervals() -> None:

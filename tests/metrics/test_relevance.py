@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import auepora_eval as ae
 from auepora_eval.core.types import Response, SystemOutputs
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.answers.relevance import QueryAnswerSimilarity
@@ -44,7 +46,6 @@ def test_query_coverage(query: str, answer: str, expected: float) -> None:
         ("query_coverage", "a lamp", " ", "the answer is empty"),
         ("query_coverage", "what is it?", "a lamp", "the query has no content words"),
         ("query_answer_similarity", "a lamp", "", "the answer is empty"),
-        ("non_answer_rate", "a lamp", "", "the output is blank: no answer, no documents, no timings"),
     ],
 )
 def test_what_cannot_be_measured_is_skipped(name: str, query: str, answer: str, reason: str) -> None:
@@ -104,10 +105,20 @@ def test_non_answers_are_empty_or_refusals() -> None:
         an_output("a", "I don't know."),
         an_output("a", ""),
         SystemOutputs([], Response("", {"declined": False})),
+        SystemOutputs([], Response("")),
         a_failure(),
     ]
-    result = parse_metric("non_answer_rate").compute([a_sample(str(n)) for n in range(5)], outputs)
-    assert [score.value for score in result.scores] == [0.0, 1.0, 1.0, 0.0, None]
-    assert result.value == 0.5
+    result = parse_metric("non_answer_rate").compute([a_sample(str(n)) for n in range(6)], outputs)
+    assert [score.value for score in result.scores] == [0.0, 1.0, 1.0, 0.0, 1.0, None]
+    assert result.value == 0.6
     assert not result.details["higher_is_better"]
-    assert result.details["bounds_if_failed"] == [0.4, 0.6]
+    assert result.details["bounds_if_failed"] == [0.5, pytest.approx(4 / 6)]
+
+
+def test_a_prediction_with_an_empty_answer_is_a_non_answer(tmp_path: Path) -> None:
+    lines = ['{"sample_id": "1", "answer": ""}', '{"sample_id": "2", "answer": "three boats"}']
+    (tmp_path / "answers.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    samples = [{"sample_id": name, "query": "How many?", "reference_answer": "three"} for name in "12"]
+    run = ae.score(samples, tmp_path / "answers.jsonl", metrics="non_answer_rate,token_f1")
+    assert (run["non_answer_rate"].value, run["non_answer_rate"].coverage.scored) == (0.5, 2)
+    assert run["token_f1"].coverage.scored == 2

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.errors import ScoringError, UnknownNameError
-from auepora_eval.metrics.citations.evaluator import embedding_support, lexical_support
+from auepora_eval.metrics.citations.evaluator import lexical_support
 from auepora_eval.models.entailment import SUPPORTS, checked_support, support_function
 
 PIER = "The Annet moors at the north pier. It carries 22 cars."
@@ -32,15 +32,6 @@ def test_lexical(claim: str, expected: float) -> None:
     assert lexical_support(PIER, claim) == pytest.approx(expected)
 
 
-def test_embedding_looks_at_the_nearest_sentence() -> None:
-    pytest.importorskip("safetensors", reason="needs the extra embeddings")
-    near = embedding_support(PIER, "The ferry Annet has room for 22 cars.")
-    far = embedding_support(PIER, "Gulls lay three eggs in spring.")
-    assert 0 <= far < near <= 1
-    assert embedding_support(PIER, "It carries 22 cars.") == pytest.approx(1.0, abs=1e-5)
-    assert embedding_support("", "x") == 0.0
-
-
 @given(st.text(), st.text())
 @settings(deadline=None)  # the first call reads the word lists
 def test_any_two_texts_have_a_score(premise: str, claim: str) -> None:
@@ -59,7 +50,7 @@ def test_anything_else_is_refused(returned: Any) -> None:
 
 
 def test_names() -> None:
-    assert {"lexical", "embedding"} <= set(SUPPORTS)
+    assert {"lexical", "trained"} <= set(SUPPORTS)
     assert support_function("lexical") is lexical_support
-    with pytest.raises(UnknownNameError, match="Did you mean embedding"):
-        support_function("embeding")
+    with pytest.raises(UnknownNameError, match="Did you mean lexical"):
+        support_function("lexicl")

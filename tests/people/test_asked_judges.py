@@ -1,4 +1,4 @@
-"""judge-audit of judges that are asked: functions, models on loopback, juries and cascades."""
+"""judge-audit of judges that are asked: functions and models on loopback."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.judges.asking import Asking
 from auepora_eval.judges.judge import Asked, FunctionJudge, Judge, Judging
-from auepora_eval.judges.jury import Cascade, Jury
 from auepora_eval.judges.llm import LlmJudge
-from auepora_eval.judges.question import Question, Verdict, kind_named
+from auepora_eval.judges.question import Judgement, Question, kind_named
 from auepora_eval.models.chat import ChatModel
 from auepora_eval.people.judge_audit import Audit, audit, judge_calibration, judge_scores
 from auepora_eval.people.judge_labels import Labelled
-from auepora_eval.people.jury_audit import fitted_jury, members_table
 from auepora_eval.runs.verdicts import read_audit
 from tests.judges.functions import ALWAYS_YES, INVERSE, ORACLE, a_coin
 from tests.judges.scripted import Material, Rule, judge_server, supported
@@ -35,8 +33,8 @@ def test_the_passage_that_supports_a_claim_most_decides() -> None:
 
 
 def test_a_failed_verdict_and_no_evidence_are_no_scores() -> None:
-    def failing(question: Question) -> Verdict:
-        return Verdict(failed="429") if question.material["passage"] == FERRY else Verdict(score=1.0)
+    def failing(question: Question) -> Judgement:
+        return Judgement(failed="429") if question.material["passage"] == FERRY else Judgement(score=1.0)
 
     assert judge_scores(FunctionJudge(failing), CLAIMS[:1]) == [None]
     assert judge_scores(ORACLE, [Labelled((), "Car 1 is red.", True)]) == [None]
@@ -84,27 +82,6 @@ def test_questions_go_through_the_asker_and_are_asked_once() -> None:
     assert counts == [120]
     assert first.estimate is not None
     assert (found.auroc.value, found.labels, found.informedness) == (1.0, 60, 1.0)
-
-
-def test_members_of_juries_and_cascades() -> None:
-    half = FunctionJudge(lambda question: 0.9 * (ORACLE.judge(question).score or 0.0) + 0.05, "nearly")
-    jury = Jury([half, ORACLE])
-    table = members_table(Judging(jury), CLAIMS)
-    assert table is not None
-    assert "support/function:nearly" in str(table)
-    assert "Correlation of errors" in str(table)
-    fitted, calibration = fitted_jury(jury, Judging(jury), CLAIMS, date="d")
-    assert fitted.weights is not None
-    assert (
-        calibration.identity == fitted.identity(kind_named("support")) != jury.identity(kind_named("support"))
-    )
-    assert calibration.auroc.value == 1.0
-    assert fitted_jury(jury, Judging(jury), CLAIMS[:3], date="d")[0] is jury
-    cascade = members_table(Judging(Cascade(half, ALWAYS_YES)), CLAIMS)
-    assert "The cascade saves 60 of 60 calls (100%)" in str(cascade)
-    assert members_table(Judging(ORACLE), CLAIMS) is None
-    few = members_table(Judging(jury), CLAIMS[:3])
-    assert "Only 3 labelled claims" in str(few)
 
 
 @pytest.fixture

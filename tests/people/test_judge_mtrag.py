@@ -62,6 +62,7 @@ def test_the_raters_agreement(records: list[dict[str, Any]], score: str, alpha: 
         assert ceiling.alpha.value == pytest.approx(estimate.value)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("judge", "pearson", "spearman", "widths"),
     [
@@ -74,9 +75,9 @@ def test_the_raters_agreement(records: list[dict[str, Any]], score: str, alpha: 
         ),
         pytest.param(
             "grounding_overlap",
-            0.745,
-            0.71,
-            {40: (0.179, None, 0.127), 80: (0.127, None, 0.097), 120: (0.104, None, 0.083)},
+            0.716,
+            0.70,
+            {40: (0.179, None, 0.130), 80: (0.127, None, 0.099), 120: (0.104, None, 0.085)},
             id="overlap of words",
         ),
     ],

@@ -16,7 +16,7 @@ from auepora_eval.core.display import terminal_line
 from auepora_eval.quality.card import Split, dataset_card
 from auepora_eval.quality.description import describe
 from tests.builders import a_sample
-from tests.gate.test_gate_reports import HOSTILE
+from tests.decide.test_gate_reports import HOSTILE
 from tests.reporting.markdown_reading import read
 
 
@@ -36,7 +36,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_card_of_a_build(built: Path) -> None:
-    words = ["dataset", "info", str(built / "manifest.json"), "--card", str(built / "README.md")]
+    words = ["dataset", "check", str(built / "manifest.json"), "--card", str(built / "README.md")]
     assert main(words) == 0
     matter, page = parts((built / "README.md").read_text(encoding="utf-8"))
     assert matter["pretty_name"] == "datasets v2"
@@ -55,14 +55,14 @@ def test_card_of_a_build(built: Path) -> None:
 
     assert main(words) == 4, "a card that exists is not overwritten"
     assert main([*words, "--force"]) == 0
-    assert main(["dataset", "info", str(built), "--card", str(built / "other.md")]) == 0
+    assert main(["dataset", "check", str(built), "--card", str(built / "other.md")]) == 0
     assert (built / "other.md").read_bytes() == (built / "README.md").read_bytes()
 
 
 def test_hugging_face_reads_the_card(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     datasets = pytest.importorskip("datasets", reason="the package datasets is not installed")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert main(["dataset", "info", str(built), "--card", str(built / "README.md")]) == 0
+    assert main(["dataset", "check", str(built), "--card", str(built / "README.md")]) == 0
     loaded = datasets.load_dataset(str(built), "qa", split="test", cache_dir=str(built / "cache"))
     assert loaded.num_rows == len((built / "qa_pairs.jsonl").read_text(encoding="utf-8").splitlines())
 
@@ -72,12 +72,12 @@ def test_card_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     line = {"sample_id": "1", "query": "q", "reference_answer": "a"}
     Path("data").mkdir()
     Path("data/my questions [1].jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
-    assert main(["dataset", "info", "data/my questions [1].jsonl", "--card", "README.md"]) == 0
+    assert main(["dataset", "check", "data/my questions [1].jsonl", "--card", "README.md"]) == 0
     matter, page = parts(Path("README.md").read_text(encoding="utf-8"))
     # The path is a pattern for Hugging Face: a bracket in it is escaped.
     assert matter["configs"][0]["data_files"][0]["path"] == "data/my questions [[]1].jsonl"
     assert "How it was made" not in page
-    assert main(["dataset", "info", "demo", "--card", "demo.md"]) == 2
+    assert main(["dataset", "check", "demo", "--card", "demo.md"]) == 2
 
 
 @pytest.mark.parametrize("text", HOSTILE)

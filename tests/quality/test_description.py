@@ -1,4 +1,4 @@
-"""What `dataset info` tells of a dataset, on samples small enough to count."""
+"""What `dataset check` tells of a dataset, on samples small enough to count."""
 
 from __future__ import annotations
 

@@ -16,10 +16,9 @@ from auepora_eval.cli.main import main
 from tests.killing import forked
 
 COMMANDS = {
-    "rescore": "rescore a --metrics exact_match,token_f1 --id a2 --out runs --force",
+    "score --run": "score --run a --metrics exact_match,token_f1 --id a2 --out runs --force",
     "gate": "gate b --baseline a --no-regression exact_match --out runs --junit gate.xml --force",
-    "bench-record": "bench-record a --out runs --baselines base.json --report found.benchmark.json --force",
-    "report": "report a b --out runs --html page.html --force",
+    "compare --html": "compare a b --out runs --html page.html --force",
     "convert": "dataset convert d.jsonl converted.eval.json --force",
     "generate": "dataset generate demo --out tasks.jsonl --tasks qa --variants none --force",
     "compare": "compare a b --out runs --json",

@@ -145,7 +145,7 @@ def test_t05_breaker_ends_waits() -> None:
             if int(sample.sample_id) < 2:
                 return super().run(a_sample("1"), top_k=top_k)
             time.sleep(0.1)
-            raise CallError("who are you", kind="http_4xx", status=401)
+            raise CallError("no such model", kind="http_4xx", status=404)
 
     evaluator = AueporaEvaluator(
         Mixed(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
 import json
 from pathlib import Path
@@ -11,23 +10,17 @@ from urllib.parse import quote
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.redaction import without_secrets
 from tests.servers import chat_server
 
 CANARY = "sk-Canary+/7Zq42=xyzzy"
-FORMS = {
-    CANARY,
-    quote(CANARY, safe=""),
-    json.dumps(CANARY)[1:-1],
-    base64.b64encode(CANARY.encode()).decode().rstrip("=")[:-2],
-    base64.b64encode(f"Bearer {CANARY}".encode()).decode()[12:-4],
-}
+FORMS = {CANARY, quote(CANARY, safe=""), json.dumps(CANARY)[1:-1], "canary-"}
 
 SYSTEM = """
 import os
 
 def talkative(query):
-    raise RuntimeError(f"401 for key {os.environ['PROVIDER_API_KEY']} in {dict(os.environ)}")
+    raise RuntimeError(f"401 for key {os.environ['PROVIDER_API_KEY']} in {dict(os.environ)}, sent "
+        "Authorization: Bearer canary-bearer-8 to https://u:canary-user-9@h/?api_key=canary-query-10")
 
 def chained(query):
     try:
@@ -48,20 +41,9 @@ def hits(folder: Path, *texts: str) -> list[str]:
     return found
 
 
-def tell(case: str, folder: Path, *texts: str) -> None:
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    size = sum(path.stat().st_size for path in files) + sum(len(text.encode()) for text in texts)
-    found = len(hits(folder, *texts))
-    print(
-        f"\nT-17 {case}: {len(FORMS)} forms of the key in {len(files)} files, {size:,} bytes: found {found}"
-    )
-
-
 def test_search_finds_a_written_key(tmp_path: Path) -> None:
-    bearer = base64.b64encode(f"Bearer {CANARY}".encode()).decode()
     (tmp_path / "zipped").write_bytes(gzip.compress(CANARY.encode()))
-    (tmp_path / "encoded").write_text(bearer, encoding="utf-8")
-    assert len(hits(tmp_path, f"url?key={quote(CANARY, safe='')}", "nothing")) == 3
+    assert len(hits(tmp_path, f"url?key={quote(CANARY, safe='')}", "nothing")) == 2
 
 
 @pytest.fixture
@@ -77,7 +59,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROVIDER_API_KEY", CANARY)
 
 
-@pytest.mark.parametrize("mode", ["ok", "echo", "401", "500", "redirect", "garbage", "half closed"])
+@pytest.mark.parametrize("mode", ["ok", "echo", "401", "redirect", "garbage"])
 @pytest.mark.parametrize("kind", ["openai", "http"])
 def test_sent_key_is_not_stored(
     mode: str, kind: str, dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -92,7 +74,6 @@ def test_sent_key_is_not_stored(
         assert server.headers[0]["Authorization"] == f"Bearer {CANARY}"
     said = capsys.readouterr()
     assert list(out.iterdir())
-    tell(f"{kind} {mode}", out, said.out, said.err)
     assert hits(out, said.out, said.err) == []
 
 
@@ -108,7 +89,6 @@ def test_key_in_a_custom_header_is_not_stored(
         main(["run", "--config", str(plan), "--out", str(out), "--id", "r"])
         assert server.headers[0]["x-api-key"] == CANARY
     said = capsys.readouterr()
-    tell(f"header {mode}", out, said.out, said.err)
     assert hits(out, said.out, said.err) == []
 
 
@@ -130,7 +110,6 @@ def test_keys_in_exceptions_of_a_system_are_not_stored(
     said = capsys.readouterr()
     assert code == 3  # every call failed
     assert "***" in said.out
-    tell(f"{attribute} {executor}", out, said.out, said.err)
     assert hits(out, said.out, said.err) == []
 
 
@@ -151,15 +130,6 @@ def test_key_instead_of_its_variable_name_is_not_printed(
     assert hits(tmp_path / "o", said.out, said.err) == []
 
 
-def test_only_variables_with_key_names_are_secrets(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("KEYBOARD", "querty-layout")
-    monkeypatch.setenv("GITHUB_TOKEN", "short")
-    text = f"querty-layout short {CANARY}"
-    assert without_secrets(text) == "querty-layout short ***"
-
-
 def test_log_and_spans_contain_no_key(
     dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,5 +144,44 @@ def test_log_and_spans_contain_no_key(
     assert "attempt.failed" in (out / "r.run" / "log.jsonl").read_text(encoding="utf-8")
     assert "attempt.failed" in said.err
     assert "resourceSpans" in (out / "spans.jsonl").read_text(encoding="utf-8")
-    tell("log and spans", out, said.out, said.err)
     assert hits(out, said.out, said.err) == []
+
+
+def test_load_error_shows_no_secret(
+    dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken.py").write_text(
+        'import os\nraise ValueError(os.environ["PROVIDER_API_KEY"])\n', encoding="utf-8"
+    )
+    assert main(["run", "--dataset", dataset, "--system", "broken.py:f", "--out", "out"]) == 2
+    said = capsys.readouterr()
+    assert "***" in said.err
+    assert CANARY not in said.err
+
+
+def test_traceback_shows_no_secret(
+    dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("odd.py").write_text(
+        "import os\nfrom auepora_eval.core.metrics_base import Metric\n"
+        "class Odd:\n"
+        "    def run(self, sample, *, top_k=5):\n        return 'a'\n"
+        "    @property\n"
+        "    def name(self):\n        raise LookupError(os.environ['PROVIDER_API_KEY'])\n",
+        encoding="utf-8",
+    )
+    assert main(["run", "--dataset", dataset, "--system", "odd.py:Odd", "--out", "out"]) == 2
+    said = capsys.readouterr()
+    assert "LookupError: ***" in said.err
+    assert CANARY not in said.err
+
+
+def test_answers_are_stored_unchanged(dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = "Send Authorization: Bearer abc123def to https://u:pw@h/?key=1"
+    monkeypatch.chdir(tmp_path)
+    Path("calm.py").write_text(f"def says(query):\n    return {answer!r}\n", encoding="utf-8")
+    flags = ["--metrics", "exact_match", "--id", "r", "--out", "out"]
+    assert main(["run", "--dataset", dataset, "--system", "calm.py:says", *flags]) == 0
+    assert answer in Path("out/r.run/journal.jsonl").read_text(encoding="utf-8")

@@ -12,41 +12,28 @@ from hypothesis import strategies as st
 from auepora_eval.comparison.compare import LostSample, compare_runs
 from auepora_eval.comparison.markdown import MOST_BYTES, report_markdown
 from auepora_eval.comparison.ranking import rank_runs
-from auepora_eval.comparison.tables import comparison_report, ranking_report
 from auepora_eval.core.display import markdown_text, visible_text
 from auepora_eval.core.table import Table
 from tests.comparison.test_compare_more import scored
-from tests.gate.test_gate_reports import HOSTILE
+from tests.decide.test_gate_reports import HOSTILE
 from tests.reporting.markdown_reading import cells, read
 
 
 @pytest.mark.parametrize(
     ("text", "safe"),
     [
-        ("ask @octocat about #1", "ask `@octocat` about `#1`"),
-        ("see http://evil.example or www.evil.example", "see `http://evil.example` or `www.evil.example`"),
-        ("&commat;me or bob.smith@example.com", "`&commat;me` or `bob.smith@example.com`"),
-        ("mailto:a@b.com xmpp:a@b.c too", "`mailto:a@b.com xmpp:a@b.c` too"),
-        (f"GH-12 and {'a1' * 20}", f"`GH-12` and `{'a1' * 20}`"),
-        ("me@16c999e8c71 in a/b#7", "`me@16c999e8c71` in `a/b#7`"),
-        ("![x](//evil)", "`![x](//evil)`"),
-        ("[0]: //evil", "`[0]`: //evil"),
-        ("see #3, #4.", "see `#3, #4`."),
-        ("chunks-512 is a name", "chunks-512 is a name"),
-        ("costs $5 or $6", "costs `$5` or `$6`"),
-        ("a | b\n# c", "a \\| b `#` c"),
+        ("![x](//evil)", "![x\\](//evil)"),
+        ("costs $5 &commat; `x`", "costs \\$5 \\&commat; \\`x\\`"),
+        ("a | b\n# c", "a \\| b # c"),
+        ("# said", "\\# said"),
         ("> said", "\\> said"),
         ("- item", "\\- item"),
-        ("---", "\\---"),
         ("1. item", "1\\. item"),
         ("-0.05 is a number", "-0.05 is a number"),
         (
             "recall@5, token_f1: 0.9* <0.001 [+0.020, +0.120]",
             "recall@5, token_f1: 0.9\\* &lt;0.001 [+0.020, +0.120]",
         ),
-        ("<b>`x`*_~", "``<b>`x`*_~``"),
-        ("`", "`` ` ``"),
-        ("c:\\|x\\", "`c:\\`\\|`x\\`"),
         ("a\x1b\u202eb\x85c", "ab c"),
         ("_a_ b__c", "\\_a\\_ b\\_\\_c"),
     ],
@@ -85,21 +72,15 @@ def _check(text: str) -> None:
         LostSample(text, "", text, text, text, text, 1.0, 0.0),
         LostSample(text, "", text, text, text, text, 1.0, 0.0, True, (text, "d"), (text,), ("d",)),
     ]
-    ranked = ranking_report(rank_runs(runs, resamples=100), text, (), lost)
     comments = (
         report_markdown(runs[:2], comparison, lost=lost),
-        report_markdown(runs, ranking=rank_runs(runs, resamples=100)),
+        report_markdown(runs, ranking=rank_runs(runs, resamples=100), lost=lost, shown=text),
         report_markdown(runs[:1]),
     )
-    for page in (comparison_report(comparison, lost), ranked, *comments):
+    for page in comments:
         read(page)
         headings = [line for line in page.splitlines() if line.startswith("#")]
         assert all(line.startswith("### ") for line in headings)
-
-
-def test_ranks_are_not_numbers_of_issues() -> None:
-    runs = [scored([1.0] * n + [0.0] * (9 - n), f"run {n}") for n in (2, 5, 9)]
-    assert any("#1" in text for text in read(ranking_report(rank_runs(runs, resamples=100))))
 
 
 def test_comment_begins_with_the_verdict_and_folds_the_rest() -> None:

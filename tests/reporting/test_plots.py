@@ -264,9 +264,7 @@ def test_other_formats_raise_before_anything_is_written(name: str, tmp_path: Pat
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(
-        MissingDependencyError, match=r"plots need matplotlib: pip install 'auepora-eval\[plots\]'"
-    ):
+    with pytest.raises(MissingDependencyError, match=r"plots need matplotlib: pip install .*\[plots\]'"):
         plot_metrics([a_result()])
 
 

@@ -33,7 +33,7 @@ def test_ids_of_200_characters(here: Path, capsys: pytest.CaptureFixture[str]) -
     assert main([*RUN, "--budget-calls", "3"]) == 1
     assert main(RESUME) == 0
     assert "3 of 8 samples have an output" in capsys.readouterr().err
-    for line in ("show x", f"show x --sample {LONG[:-2]}07", "verify x"):
+    for line in ("show x", f"show x --sample {LONG[:-2]}07", "show x --verify"):
         assert main([*line.split(), "--out", "runs"]) == 0, capsys.readouterr().err
     rows = json.loads(Path("runs/x.results.json").read_text(encoding="utf-8"))["query_results"]
     assert rows[7]["query_id"] == f"{LONG[:-2]}07"

@@ -32,7 +32,10 @@ from auepora_eval.runs.store.storage import EvaluationResultsStorage, stored_pai
 from tests.builders import a_dataset, a_failure, a_sample, an_output, run_to_results, scored_run, small_world
 
 METRICS = "recall@3,token_f1,bleu,latency@0.5,failure_rate,rejection_rate,flip_rate"
-pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning"),
+]
 
 
 class Own(Metric):
@@ -117,9 +120,9 @@ def test_rows_that_come_in_chunks(tmp_path: Path, size: int) -> None:
         ["show", "a", "--sample", "s3"],
         ["show", "a", "--worst", "recall@3"],
         ["compare", "a", "b"],
-        ["report", "a", "b"],
-        ["verify", "a"],
-        ["rescore", "a", "--metrics", "mrr", "--id", "c", "--min-coverage", "0.5"],
+        ["compare", "a", "b", "--markdown", "-"],
+        ["show", "a", "--verify"],
+        ["score", "--run", "a", "--metrics", "mrr", "--id", "c", "--min-coverage", "0.5"],
     ],
     ids=" ".join,
 )
@@ -167,7 +170,7 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
 def test_without_pyarrow_the_rows_stay_in_the_json(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     storage = EvaluationResultsStorage(tmp_path)
-    with pytest.warns(UserWarning, match=r"over 3 samples.*auepora-eval\[parquet\]"):
+    with pytest.warns(UserWarning, match=r"over 3 samples.*\[parquet\]"):
         storage.save_run(a_run(), rows_in_the_json=3)
     assert len(storage.load_results("run")["query_results"]) == 10
     assert comparable(storage.load_run("run")) == comparable(a_run())
@@ -221,7 +224,7 @@ def test_scoring_from_files_crosses_the_line(tmp_path: Path, monkeypatch: Any) -
     assert [r.value for r in stored.results] == [r.value for r in run.results]
     assert stored.results[0].scores.clusters == run.results[0].scores.clusters  # type: ignore[attr-defined]
     assert stored.resource_usage is None
-    assert main(["verify", run.evaluation_id, "--out", str(tmp_path / "runs")]) == 0
+    assert main(["show", run.evaluation_id, "--verify", "--out", str(tmp_path / "runs")]) == 0
 
 
 def test_some_samples_of_a_run_are_read_without_the_others(tmp_path: Path) -> None:

@@ -21,8 +21,6 @@ from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
 
-OLD = Path(__file__).parents[1] / "golden" / "results_1.0"
-
 
 @pytest.fixture
 def document(tmp_path: Path) -> dict[str, Any]:
@@ -114,32 +112,15 @@ def test_prices_come_from_flags_and_from_a_plan(tmp_path: Path, capsys: Any) -> 
     assert "is not a price" in capsys.readouterr().err
 
 
-def test_a_file_of_version_1_0_is_read(capsys: Any, tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(OLD)
-    run = storage.load_run("old")
-    assert (run.system_name, run.top_k, run.seed, len(run.samples)) == ("harbour", 3, 7, 5)
-    assert run.result("recall@3").value == 1.0
-    assert run.result("bleu").scores[0].parts
-    assert run.resource_usage is None
-    assert storage.load_scores("old").results == run.results
-    assert storage.list_results()[0]["total_queries"] == 5
-    assert main(["show", "old", "--out", str(OLD)]) == 0
-    assert "harbour on pier: 5 samples, top_k 3, 1 failed" in capsys.readouterr().out
-    again = EvaluationResultsStorage(tmp_path)
-    again.save_run(run)
-    assert again.load_run("old").results == run.results
-    assert main(["compare", "old", str(tmp_path / "old.results.json"), "--out", str(OLD)]) == 0
-
-
 @pytest.mark.parametrize(
     ("version", "says"),
     [
         (
             "1.2",
-            "'1.2' is not one of the versions that are known here: 1.0, 1.1. If the file is newer",
+            "'1.2' is not the version that is known here, 1.1. If the file is newer",
         ),
-        ("new", "'new' is not one of the versions"),
-        (1.1, "1.1 is not one of the versions"),
+        ("new", "'new' is not the version"),
+        (1.1, "1.1 is not the version"),
     ],
 )
 def test_a_newer_file_is_refused_and_listed_as_such(tmp_path: Path, version: Any, says: str) -> None:
@@ -286,6 +267,7 @@ def test_results_side_by_side(tmp_path: Path) -> None:
     storage.save_results({"evaluation_id": "b", "retrieval_metrics": {"hit@1": {"value": 0.8}, "odd": [1]}})
     assert storage.compare_results(["a", "b"]) == {
         "evaluations": ["a", "b"],
+        "failures": {},
         "metrics_comparison": {
             "hit@1": {"a": 0.72, "b": 0.8},
             "mrr": {"a": None},

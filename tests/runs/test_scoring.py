@@ -25,6 +25,8 @@ from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from auepora_eval.runs.store.verify import FITS, verify_run
 from tests.builders import a_failure, a_sample, small_world
 
+pytestmark = pytest.mark.full
+
 LINES: list[dict[str, Any]] = [
     {"sample_id": str(n), "retrieved": [f"d{n}", "x"], "answer": f"answer {n}"} for n in range(30)
 ]

@@ -14,7 +14,7 @@ from auepora_eval.core.types import EvaluationSample, Response, SystemOutputs
 from auepora_eval.errors import StorageError
 from auepora_eval.io.traces.spans import Span, otlp_spans
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.spans.spans import Moments, content_is_wanted, run_spans, write_events, write_spans
+from auepora_eval.runs.spans.spans import Moments, content_is_wanted, run_spans, write_spans
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
 
@@ -165,46 +165,24 @@ def test_a_file_has_one_document_per_line(
         write_spans(stored[0], "r", path)
 
 
-def plain(pairs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return OTLP's attributes as a dict."""
-    return {pair["key"]: next(iter(pair["value"].values())) for pair in pairs}
-
-
-def test_events_are_log_records_with_the_ids_of_their_spans(
-    stored: tuple[EvaluationResultsStorage, Moments], tmp_path: Path
-) -> None:
-    path = tmp_path / "events.jsonl"
-    assert write_events(stored[0], "r", path) == 4 * 2, "three samples and the run, two metrics each"
-    (document,) = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    records = document["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
-    spans = {span.span_id: span for group in by_sample(stored).values() for span in group}
-    for record in records:
-        assert record["eventName"] == "gen_ai.evaluation.result"
-        assert spans[record["spanId"]].trace_id == record["traceId"]
-        assert plain(record["attributes"])["auepora.evaluation.id"] == "r"
-    first, last = (plain(records[place]["attributes"]) for place in (0, -1))
-    assert (first["auepora.sample.id"], first["gen_ai.evaluation.name"]) == ("s1", "recall@2")
-    assert first["gen_ai.evaluation.score.value"] == 1.0
+def test_values_of_the_run_have_their_intervals(stored: tuple[EvaluationResultsStorage, Moments]) -> None:
     result = stored[0].load_run("r")["exact_match"]
+    spans = [span for group in by_sample(stored).values() for span in group]
+    (scoring,) = (span for span in spans if span.name == "scoring")
+    only, last = (event.attributes for event in scoring.events)
     assert result.interval is not None
     assert last["gen_ai.evaluation.score.value"] == result.value == 0.5
     assert (last["auepora.interval.low"], last["auepora.interval.high"]) == result.interval
     assert (last["auepora.interval.level"], last["auepora.interval.method"]) == (0.95, result.interval_method)
     # One sample was scored: there is no interval, and the event says why.
-    only = plain(records[-2]["attributes"])
     assert "auepora.interval.low" not in only
     assert only["auepora.interval.method"]
 
 
-@pytest.mark.parametrize("form", ["spans", "events"])
-def test_documents_are_otlp(
-    stored: tuple[EvaluationResultsStorage, Moments], tmp_path: Path, form: str
-) -> None:
-    logs = pytest.importorskip("opentelemetry.proto.logs.v1.logs_pb2")
+def test_documents_are_otlp(stored: tuple[EvaluationResultsStorage, Moments], tmp_path: Path) -> None:
     traces = pytest.importorskip("opentelemetry.proto.trace.v1.trace_pb2")
     json_format = pytest.importorskip("google.protobuf.json_format")
     path = tmp_path / "out.jsonl"
-    (write_spans if form == "spans" else write_events)(stored[0], "r", path)
+    write_spans(stored[0], "r", path)
     document = json.loads(path.read_text(encoding="utf-8"))
-    message = traces.TracesData() if form == "spans" else logs.LogsData()
-    assert json_format.ParseDict(document, message).ByteSize() > 100  # unknown fields raise
+    assert json_format.ParseDict(document, traces.TracesData()).ByteSize() > 100  # unknown fields raise

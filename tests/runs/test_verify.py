@@ -25,7 +25,6 @@ from auepora_eval.runs.store.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify
 from tests.builders import a_document, a_failure, an_output, scored_run, small_world
 
 METRICS = "recall@3,ndcg@3,token_f1,bleu,latency@0.5,failure_rate,rejection_rate,noise_retention"
-OLD = Path(__file__).parents[1] / "golden" / "results_1.0"
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")
 
 
@@ -215,12 +214,6 @@ def test_a_run_without_its_folder_is_checked_as_far_as_possible(tmp_path: Path) 
     assert wrong(storage) == {"recall@3"}
 
 
-def test_a_file_of_version_1_0_cannot_be_checked() -> None:
-    verification = verify_run(EvaluationResultsStorage(OLD), next(OLD.glob("*.results.json")))
-    assert verification.ok
-    assert not verification.whole
-
-
 def test_what_is_no_run_of_ours_is_said(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path)
     document = {"evaluation_id": "run", "retrieval_metrics": {"hit@1": {"value": 1}}}
@@ -234,14 +227,14 @@ def test_what_is_no_run_of_ours_is_said(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stored(tmp_path)
-    assert main(["verify", "run", "--out", str(tmp_path)]) == 0
+    assert main(["show", "run", "--verify", "--out", str(tmp_path)]) == 0
     assert "run: ok (" in capsys.readouterr().out
     edit(tmp_path / "run.results.json", set_in("summary", "total_queries", to=11))
-    assert main(["verify", "run", "--out", str(tmp_path)]) == 1
+    assert main(["show", "run", "--verify", "--out", str(tmp_path)]) == 1
     assert "does not fit: summary.total_queries: the file says 11, found 10" in capsys.readouterr().out
-    assert main(["verify", "run", "--out", str(tmp_path), "--json"]) == 1
+    assert main(["show", "run", "--verify", "--out", str(tmp_path), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["ok"] is False
-    assert main(["verify", "other", "--out", str(tmp_path)]) == 2
+    assert main(["show", "other", "--verify", "--out", str(tmp_path)]) == 2
 
 
 def test_the_command_does_not_say_ok_of_what_it_could_not_see(
@@ -249,12 +242,12 @@ def test_the_command_does_not_say_ok_of_what_it_could_not_see(
 ) -> None:
     stored(tmp_path)
     shutil.rmtree(tmp_path / "run.run")
-    assert main(["verify", "run", "--out", str(tmp_path)]) == 3
+    assert main(["show", "run", "--verify", "--out", str(tmp_path)]) == 3
     assert "run: COULD NOT BE CHECKED (" in capsys.readouterr().out
-    assert main(["verify", "run", "--out", str(tmp_path), "--json"]) == 3
+    assert main(["show", "run", "--verify", "--out", str(tmp_path), "--json"]) == 3
     assert json.loads(capsys.readouterr().out)["whole"] is False
     edit(tmp_path / "run.results.json", set_in("summary", "total_queries", to=11))
-    assert main(["verify", "run", "--out", str(tmp_path)]) == 1
+    assert main(["show", "run", "--verify", "--out", str(tmp_path)]) == 1
 
 
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
@@ -268,11 +261,9 @@ def test_whatever_was_edited_ends_in_words(data: st.DataObject) -> None:
     """A value anywhere in the file is exchanged: it is found, or refused, or harmless; never a crash."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        shutil.copytree(OLD, folder, dirs_exist_ok=True)
-        path = folder / "old.results.json"
+        stored(folder)
+        path = folder / "run.results.json"
         document = json.loads(path.read_text())
-        if data.draw(st.booleans()):
-            document["schema_version"] = "1.1"
         place: Any = document
         while True:
             keys = list(place) if isinstance(place, dict) else range(len(place))
@@ -286,11 +277,11 @@ def test_whatever_was_edited_ends_in_words(data: st.DataObject) -> None:
         storage = EvaluationResultsStorage(folder)
         assert len(storage.list_results()) == 1
         for look in (
-            lambda: verify_run(storage, "old"),
-            lambda: storage.load_run("old"),
-            lambda: storage.load_scores("old"),
-            lambda: storage.load_tally("old"),
-            lambda: storage.compare_results(["old"]),
+            lambda: verify_run(storage, "run"),
+            lambda: storage.load_run("run"),
+            lambda: storage.load_scores("run"),
+            lambda: storage.load_tally("run"),
+            lambda: storage.compare_results(["run"]),
         ):
             with contextlib.suppress(AueporaError):
                 look()

@@ -138,6 +138,7 @@ def test_looking_after_every_sample_is_wrong_no_more_often_than_alpha(mean: floa
         assert called == bool(ever_clear(runs[row : row + 1], mean, 0.025)[0])
 
 
+@pytest.mark.full
 def test_clusters_of_unequal_size_are_wrong_no_more_often_either() -> None:
     """Large clusters score lower here, and all of a cluster scores alike; the mean over samples is 0.5."""
     rng = np.random.default_rng(4)

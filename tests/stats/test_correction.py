@@ -19,6 +19,7 @@ def test_anchors() -> None:
     assert holm([]) == benjamini_hochberg([]) == []
 
 
+@pytest.mark.full
 @settings(max_examples=20, deadline=None)  # statsmodels takes its time
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_the_judges_agree(p_values: list[float]) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from benchmarks import coverage
 
+pytestmark = pytest.mark.full
+
 
 def test_intervals_hold_the_truth_as_often_as_they_promise(capsys: pytest.CaptureFixture[str]) -> None:
     assert coverage.main(["--quick"]) == 0

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 from statsmodels.stats.contingency_tables import mcnemar  # type: ignore[import-untyped]
 
-from auepora_eval.stats.significance import cliffs_delta, cohens_d, cohens_dz, odds_ratio
+from auepora_eval.stats.significance import cliffs_delta, cohens_dz, odds_ratio
 
 scores = st.lists(st.integers(0, 6).map(float), min_size=2, max_size=30)
 
 
 def test_by_hand() -> None:
-    assert cohens_d([0.70, 0.80], [0.73, 0.83]) == pytest.approx(0.03 / math.sqrt(0.005))
     assert cohens_dz([0.1, 0.3]) == pytest.approx(0.2 / math.sqrt(0.02))
     assert cliffs_delta([1, 2, 3], [2, 3, 4]) == pytest.approx((6 - 1) / 9)
     assert odds_ratio([0, 0, 1, 1], [1, 1, 0, 1]) == 2.0
@@ -26,8 +25,6 @@ def test_by_hand() -> None:
 
 def test_without_spread_there_is_no_size() -> None:
     for found in (
-        cohens_d([1, 1], [2, 2]),
-        cohens_d([1], [2, 3]),
         cohens_dz([0.3, 0.3, 0.3]),
         cohens_dz([1.0]),
         cliffs_delta([], [1.0]),
@@ -50,11 +47,10 @@ def test_cliffs_delta_is_the_double_loop_and_the_u_form(a: list[float], b: list[
 
 def test_a_difference_of_two_groups_is_the_slope_over_its_error() -> None:
     """Cohen's d is the t statistic of the two groups, freed of their size."""
-    from scipy.stats import ttest_ind, ttest_rel
+    from scipy.stats import ttest_rel
 
     rng = np.random.default_rng(0)
     a, b = rng.normal(0, 1, 40), rng.normal(0.5, 2, 60)
-    assert cohens_d(a, b) == pytest.approx(-ttest_ind(a, b).statistic * math.sqrt(1 / 40 + 1 / 60))
     assert cohens_dz(b[:40] - a) == pytest.approx(ttest_rel(b[:40], a).statistic / math.sqrt(40))
 
 

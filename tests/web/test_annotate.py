@@ -46,6 +46,7 @@ def test_a_queue_is_labelled_to_its_end_and_judge_audit_reads_it(
     assert "4 labelled claims, 3 of the scored ones supported" in capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_kill_9_of_the_server_loses_no_label_and_no_note(tmp_path: Path) -> None:
     task, _ = stored_task(tmp_path)
     saved: dict[str, str] = {}

@@ -27,7 +27,7 @@ from auepora_eval.web import workspace as workspaces
 from auepora_eval.web.comparisons import comparison_of, gate_of, ranking_of
 from auepora_eval.web.layout import html_of, waiting_page
 from tests.builders import a_dataset, a_sample
-from tests.history.nightly import store
+from tests.decide.nightly import store
 from tests.web.serving import Client, serving
 
 PAIR = "run=demo-bm25&run=demo-hybrid"
@@ -138,7 +138,7 @@ def test_a_bar_of_a_histogram_leads_to_as_many_samples_as_it_says(client: Client
 
 def test_a_slice_leads_to_its_samples(client: Client) -> None:
     page = client.get("/run/demo-bm25?slices=ndcg@5").text
-    row = re.search(r'href="([^"]*slice=scenario%3Anoise[^"]*)".*?<td class="num">(\d+)', page)
+    row = re.search(r'href="([^"]*slice=scenario%3Aparaphrase[^"]*)".*?<td class="num">(\d+)', page)
     assert row is not None
     listed = client.get(html.unescape(row[1])).text
     assert f" {row[2]} of 160 samples" in text_of(listed)
@@ -366,7 +366,7 @@ def test_the_gate_is_that_of_the_command(
     assert "Exit code 1" in seen
     for one in report["verdicts"]:
         assert f"{one['rule']} {one['name'] or ''}".strip() in seen
-    failed = next(one for one in report["verdicts"] if one["outcome"] == "fail")
+    failed = next(one for one in report["verdicts"] if one["outcome"] == "failed")
     assert failed["why"] in seen
     leads = next(address for address in links(page, "/compare") if quote(failed["name"]) in address)
     assert f"Samples by {failed['name']}" in text_of(client.get(leads.partition("#")[0]).text)
@@ -410,21 +410,20 @@ def test_a_trend_leads_to_the_samples_of_each_run(client: Client) -> None:
     assert "/run/demo-bm25/samples?sort=mrr" in links(page)
 
 
-def test_a_trend_is_marked_where_it_changed(tmp_path: Path) -> None:
+def test_the_line_of_a_run_leads_to_its_trend(tmp_path: Path) -> None:
     for day, hits in [(1, 30), (2, 31), (3, 30), (4, 45), (5, 44)]:
         store(tmp_path, day, hits)
     with serving(tmp_path) as client:
         page = client.enter().get("/").text
         (trend,) = set(links(page, "/trend?"))  # the line of each run leads to it
         page = client.get(trend).text
-    # Between the third and the fourth of five runs, which are 116.5 apart in a drawing of 480.
-    assert page.count('<line class="zero" x1="298.2" x2="298.2"') == 1
-    assert 'in 5 runs, change at rag-60-04"' in page
+    assert 'in 5 runs"' in page
 
 
 # Large runs, runs that change, runs that are going.
 
 
+@pytest.mark.full
 def test_large_runs_are_indexed_and_compared_in_the_background(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -529,6 +528,7 @@ def test_a_run_that_is_replaced_is_shown_anew(tmp_path: Path) -> None:
             assert answer in client.get("/run/x/sample?id=1").text
 
 
+@pytest.mark.full
 def test_a_run_that_is_going_is_followed(tmp_path: Path) -> None:
     going, finish = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""`auepora dataset review` as a user starts it: steps are kept, a new version is written, texts are texts."""
+"""A review of questions as a user starts it: steps are kept, a new version is written, texts are texts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample
 from auepora_eval.io.jsonl import load_jsonl_dataset, save_jsonl_dataset
 from tests.web.serving import served, tags_of
+
+pytestmark = pytest.mark.full
 
 HOSTILE = """</textarea></script><script>alert(1)</script><img src=x onerror=alert(2)>"' \u202etxt"""
 
@@ -38,7 +40,7 @@ def questions(tmp_path: Path) -> Path:
 def test_a_review_from_start_to_the_new_version(questions: Path, tmp_path: Path) -> None:
     before = questions.read_bytes()
     new = tmp_path / "new.jsonl"
-    with served("dataset", "review", questions, "--out", new) as server:
+    with served("annotate", "--questions", questions, "--out", new) as server:
         assert server.get("/").headers["location"] == "/question/1"
         page = server.get("/question/1")
         assert tags_of(page.text).count("script") == 1
@@ -50,7 +52,7 @@ def test_a_review_from_start_to_the_new_version(questions: Path, tmp_path: Path)
         assert server.post("/question/2/mark", doc="0", start="4", end="8", text="boat").status == 303
         server.stop(signal.SIGKILL)
     assert not new.exists()
-    with served("dataset", "review", questions, "--out", new) as server:
+    with served("annotate", "--questions", questions, "--out", new) as server:
         assert server.get("/").headers["location"] == "/question/2", "what was decided is kept"
         server.post("/question/2/press", key="accept", reason="")
         assert server.stop() == 0
@@ -62,10 +64,21 @@ def test_a_review_from_start_to_the_new_version(questions: Path, tmp_path: Path)
     assert samples[0].query == "Where?\nHere?"
     spans = (samples[0].relevant_docs or [])[0].metadata["spans"]
     assert spans[1] == {"start": 4, "end": 8, "text": "boat"}
-    with served("dataset", "review", questions, "--out", new) as server:  # what it wrote, it may write again
+    with served(
+        "annotate", "--questions", questions, "--out", new
+    ) as server:  # what it wrote, it may write again
         assert server.stop() == 0
     new.write_text("somebody else's")
-    command = [sys.executable, "-m", "auepora_eval", "dataset", "review", str(questions), "--out", str(new)]
+    command = [
+        sys.executable,
+        "-m",
+        "auepora_eval",
+        "annotate",
+        "--questions",
+        str(questions),
+        "--out",
+        str(new),
+    ]
     assert subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 4
     assert new.read_text() == "somebody else's"
 
@@ -84,7 +97,7 @@ WRONG: list[tuple[str, dict[str, str]]] = [
 
 
 def test_wrong_steps_change_nothing(questions: Path, tmp_path: Path) -> None:
-    with served("dataset", "review", questions, "--out", tmp_path / "new.jsonl") as server:
+    with served("annotate", "--questions", questions, "--out", tmp_path / "new.jsonl") as server:
         assert [server.post(path, **fields).status for path, fields in WRONG] == [400] * len(WRONG)
         assert server.send("POST", "/question/1/press", "key=accept", cookie=server.cookie).status == 403
         assert server.stop() == 0
@@ -103,7 +116,7 @@ def test_no_file_is_overwritten(
     questions: Path, tmp_path: Path, words: list[str], code: int, message: str
 ) -> None:
     (tmp_path / "other.jsonl").write_text("{}")
-    command = [sys.executable, "-m", "auepora_eval", "dataset", "review", *words, "--no-open"]
+    command = [sys.executable, "-m", "auepora_eval", "annotate", "--questions", *words, "--no-open"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == code
     assert message in done.stderr
@@ -116,10 +129,10 @@ def test_a_missing_extra_is_named(tmp_path: Path) -> None:
     hidden = (
         "import sys; sys.modules['uvicorn'] = None; from auepora_eval.cli.main import main; sys.exit(main())"
     )
-    words = ["dataset", "review", "demo", "--out", str(tmp_path / "new.jsonl")]
+    words = ["annotate", "--questions", "demo", "--out", str(tmp_path / "new.jsonl")]
     done = subprocess.run(
         [sys.executable, "-c", hidden, *words], check=False, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 2
-    assert "auepora dataset review needs starlette and uvicorn: pip install" in done.stderr
+    assert "auepora annotate needs starlette and uvicorn: pip install" in done.stderr
     assert "Traceback" not in done.stderr

@@ -130,6 +130,15 @@ def test_rule_2_other_tokens_and_cookies_are_refused(runs: Path, token: str) -> 
         assert client.access.token is not None, "a wrong token must not use up the right one"
 
 
+@pytest.mark.parametrize("value", ['{"a": 1}', "a b", '"', "a=b=c", "", "é"])
+def test_cookies_of_other_programs_do_not_lock_the_user_out(runs: Path, value: str) -> None:
+    """Browsers send the cookies of all ports of a host, older ones first."""
+    with serving(runs) as client:
+        client.enter()
+        client.cookies = {"theme": value.encode().decode("latin-1"), **client.cookies}
+        assert client.get("/").status == 200
+
+
 # 3. Only by its own name (DNS rebinding).
 
 
@@ -302,6 +311,7 @@ def test_rule_7_the_database_is_opened_read_only(runs: Path, tmp_path: Path) -> 
     index = open_index(tmp_path / "inside.results.json")
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         index._select("DELETE FROM sample", [])
+    index.close()
     index._database = sqlite3.connect(index.path, check_same_thread=False)  # the rule switched off
     index._select("DELETE FROM sample", [])
     assert index.ids == []

@@ -1,20 +1,20 @@
-"""Find duplicates and wrong references, citations and labels.
+"""Check files: their form, and the content of datasets, which are also described.
 
-The exit code is 1 if a finding is at least as severe as --fail-on. To check the form of a file (fields,
-types), use `auepora dataset validate`.
+Form: every error of a dataset, results or other file is listed with its place. Content: duplicates and wrong
+references, citations and labels; --fail-on says which findings count. Description: sizes, labels, and the
+metrics that the dataset supports; --sample shows a few samples instead, with the share of the reference's
+words that are in its gold documents. The exit code is 1 if something is wrong, 2 if a file cannot be read.
 
 Name a manifest to check a build: the splits are compared with it (form, references, counts, hashes). With
 --previous, the exit code is also 1 if a split, task type, document or label has lost more than a tenth of its
 records (--max-drop) since that build. Without FILE, the manifest in --config is checked, or else the one in
-evaluation/datasets.
-
-Example:
+evaluation/datasets. Example:
 
   auepora dataset check demo
-  auepora dataset check demo --min-severity warning --fail-on warning
+  auepora dataset check demo --fail-on warning --sample 3 --suspicious
   auepora dataset generate demo --out offline_dataset.jsonl
   auepora dataset build --offline-dataset offline_dataset.jsonl
-  auepora dataset check evaluation/datasets/manifest.json
+  auepora dataset check evaluation/datasets/manifest.json --card evaluation/datasets/README.md
 """
 
 from __future__ import annotations
@@ -23,27 +23,41 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...errors import DataError, PlanError
 from .. import echo
 from ..common import add_flag, add_format, add_json, open_samples
-from ..flags import share
+from ..flags import add_seed, at_least, share
+from .describe import (
+    chosen_samples,
+    description,
+    sample_with_support,
+    say_description,
+    say_sample,
+    write_card,
+)
 
 if TYPE_CHECKING:
     from ...core.dataset import EvaluationDataset
+    from ...core.types import EvaluationSample
     from ...io.builds.manifest import Drop
     from ...quality.view import QualityIssue
 
-_PER_CHECK = 3  # findings of one check that are printed without --all
-_PER_BUILD = 50  # errors, and drops, of a build that are printed
+# What is printed without --all: errors and drops of a file, findings of one check.
+_SHOWN, _PER_CHECK = 100, 3
+_UNREADABLE = (None, "unreadable")  # there is no such file, or its format cannot be detected
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     severities = ("error", "warning", "note")
-    parser.add_argument("files", metavar="FILE", nargs="*", help="datasets of any format, manifests, or demo")
+    about = "files of any known format, manifests, or demo"
+    parser.add_argument("files", metavar="FILE", nargs="*", help=about)
     add_format(parser, "the files")
+    add_flag(parser, "--lenient", "form: require only the essential fields")
     add_flag(parser, "--min-severity", "lowest severity to show", choices=severities, default="note")
     add_flag(
         parser,
@@ -52,7 +66,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         choices=(*severities, "never"),
         default="error",
     )
-    add_flag(parser, "--all", f"show every finding (default: {_PER_CHECK} per check)")
+    add_flag(parser, "--all", f"show everything (default: {_SHOWN} errors, {_PER_CHECK} findings per check)")
+    add_flag(parser, "--sample", "show N samples, chosen at random", "N", type=at_least(1))
+    add_flag(parser, "--suspicious", "show the samples that their documents support least (default: 5)")
+    add_flag(parser, "--id", "show this sample", "ID")
+    add_seed(parser)
+    about = "write a dataset card: a README.md for people, with the YAML block that Hugging Face reads"
+    add_flag(parser, "--card", about, "FILE")
+    add_flag(parser, "--force", "overwrite the card if it exists")
     group = parser.add_argument_group("a build, named by its manifest")
     add_flag(group, "--config", "project file with the paths, such as configs/default.yaml", "FILE")
     add_flag(group, "--previous", "manifest of an earlier build to compare with", "FILE")
@@ -60,78 +81,207 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_json(parser)
 
 
-def run(args: Namespace) -> int:
-    from ...io.detect import kind_of_file
+@dataclass
+class _Checked:
+    """What was found in a file. `size` is None if it cannot be read as a dataset."""
 
-    has_failed, reports = False, []
-    for name in args.files or [_project_manifest(args.config)]:
-        if name != "demo" and args.format is None and kind_of_file(Path(name)) == "manifest":
-            is_bad, report = _check_manifest(Path(name), args)
-        else:
-            is_bad, report = _check_dataset(name, args)
-        has_failed |= is_bad
-        reports.append(report)
+    name: str
+    kind: str | None
+    errors: list[str] = field(default_factory=list)
+    size: int | None = None
+    issues: list[QualityIssue] = field(default_factory=list)
+    description: dict[str, Any] | None = None
+    samples: list[EvaluationSample] = field(default_factory=list)
+    drops: list[Drop] = field(default_factory=list)
+    not_compared: list[str] = field(default_factory=list)
+
+
+def run(args: Namespace) -> int:
+    names = [_manifest_in(name) for name in args.files or [_project_manifest(args.config)]]
+    if args.card and len(names) > 1:
+        raise PlanError("--card describes one file. Name one.")
+    found = [_checked(name, args) for name in names]
+    readable = [one for one in found if one.kind not in _UNREADABLE]
+    unreadable = [one for one in found if one.kind in _UNREADABLE]
+    has_failed = any(_is_bad(one, args.fail_on) for one in found)
     if args.json:
-        echo.say_json({"ok": not has_failed, "fail_on": args.fail_on, "files": reports})
+        files = [_section(one, args) for one in found]
+        echo.say_json({"ok": not has_failed, "fail_on": args.fail_on, "files": files})
+    for one in unreadable:
+        echo.note(f"auepora: {echo.one_line(one.errors[0], 1000)}")
+    for number, one in enumerate(() if args.json else readable):
+        if number:
+            echo.say()
+        _say(one, args)
+    if unreadable:
+        return 2
+    if args.card:
+        write_card(args, names[0])
     return int(has_failed)
 
 
-def _check_dataset(name: str, args: Namespace) -> tuple[bool, dict[str, object]]:
-    """Check one dataset and print the findings; return whether it fails, and the report for JSON."""
-    from ...quality.checks import DataQualityChecker
-    from ...quality.view import SEVERITIES, at_least
+def _manifest_in(name: str) -> str:
+    """Return the manifest of a folder, or else the name as it is."""
+    from ...io.builds.manifest import MANIFEST_NAME
 
-    dataset, size = _read(name, args.format)
-    issues = DataQualityChecker().issues(dataset)
+    path = Path(name) / MANIFEST_NAME
+    with suppress(OSError):  # a name that is too long
+        return str(path) if path.is_file() else name
+    return name
+
+
+def _is_bad(one: _Checked, fail_on: str) -> bool:
+    from ...quality.view import at_least
+
     # By all issues: --min-severity hides some, which must not change the exit code.
-    severe = args.fail_on != "never" and any(at_least(issue, args.fail_on) for issue in issues)
-    listed = [issue for issue in issues if at_least(issue, args.min_severity)]
-    by_severity = Counter(issue.severity for issue in listed)
-    if not args.json:
-        _say(name, size, listed, whole=args.all)
-    report = {
-        "file": name,
-        "samples": size,
-        "counts": {severity: by_severity[severity] for severity in SEVERITIES},
-        "issues": [issue.as_record() for issue in listed],
-    }
-    return severe, report
+    severe = fail_on != "never" and any(at_least(issue, fail_on) for issue in one.issues)
+    return bool(one.errors or one.drops or severe)
 
 
-def _read(name: str, format_name: str | None) -> tuple[Mapping[str, Any] | EvaluationDataset, int]:
-    """Return a dataset and its size; a document as it is, since its mistakes are to be found."""
+def _checked(name: str, args: Namespace) -> _Checked:
+    from ...io.builds.manifest import drops, not_compared, read_manifest
+    from ...io.loader import FORMATS
+
+    one = _Checked(name, "jsonl") if name == "demo" else _form(Path(name), args.format, args.lenient)
+    if one.kind is not None and one.kind in FORMATS:
+        _read(one, args)
+    elif one.kind == "manifest" and args.previous:
+        before, after = read_manifest(args.previous).manifest, read_manifest(name).manifest
+        one.drops, one.not_compared = drops(before, after, args.max_drop), not_compared(before, after)
+    return one
+
+
+def _form(path: Path, kind: str | None, lenient: bool) -> _Checked:
+    """Return what is wrong with the form of a file."""
+    from ...io.detect import kind_of_file
+    from ...io.schema.files import file_errors
+
+    try:
+        kind = kind_of_file(path) if kind is None or not path.exists() else kind
+    except (DataError, OSError) as error:  # OSError: a name that is too long
+        exists = False
+        with suppress(OSError):
+            exists = path.is_file()
+        return _Checked(str(path), "unreadable" if exists else None, [str(error)])
+    return _Checked(str(path), kind, file_errors(path, kind, lenient=lenient))
+
+
+def _read(one: _Checked, args: Namespace) -> None:
+    """Check the content of a dataset, describe it and choose samples, as far as its form allows it."""
+    from ...quality.checks import DataQualityChecker
+
+    def find_issues(data: Mapping[str, Any] | EvaluationDataset, size: int) -> None:
+        # The check of the form is left out: the errors are there already.
+        one.issues = [issue for issue in DataQualityChecker().issues(data) if issue.check != "form"]
+        one.size = size
+
+    try:
+        document = _document(one)
+        if document is not None:  # as it is: its mistakes are to be found
+            find_issues(document, len(document["queries"]))
+        dataset = open_samples(one.name, args.format)
+        if document is None:
+            find_issues(dataset, len(dataset))
+        one.description = description(dataset, one.name, one.kind or "")
+    except DataError as error:
+        one.errors = one.errors or [str(error)]
+        return
+    if _shows_samples(args):
+        one.samples = chosen_samples(dataset, args, one.name)
+
+
+def _document(one: _Checked) -> Mapping[str, Any] | None:
     from ...io.json.documents import read_document
-    from ...io.loader import detected_format
 
-    if name != "demo" and (format_name or detected_format(Path(name))) == "eval_json":
-        document = read_document(Path(name))
-        if isinstance(document, dict) and isinstance(document.get("queries"), list):
-            return document, len(document["queries"])
-    dataset = open_samples(name, format_name)
-    return dataset, len(dataset)
+    if one.kind != "eval_json":
+        return None
+    document = read_document(Path(one.name))
+    return document if isinstance(document, dict) and isinstance(document.get("queries"), list) else None
 
 
-def _say(name: str, size: int, issues: Sequence[QualityIssue], *, whole: bool) -> None:
+def _shows_samples(args: Namespace) -> bool:
+    return bool(args.sample or args.suspicious or args.id is not None)
+
+
+def _listed(one: _Checked, least: str) -> list[QualityIssue]:
+    from ...quality.view import at_least
+
+    return [issue for issue in one.issues if at_least(issue, least)]
+
+
+def _section(one: _Checked, args: Namespace) -> dict[str, Any]:
+    """Return the sections of a file for JSON; those that it does not have are left out."""
+    from ...quality.view import SEVERITIES
+
+    sections: dict[str, Any] = {
+        "file": one.name,
+        "form": {"format": one.kind, "valid": not one.errors, "errors": one.errors},
+    }
+    if one.size is not None:
+        listed = _listed(one, args.min_severity)
+        counts = Counter(issue.severity for issue in listed)
+        sections["content"] = {
+            "samples": one.size,
+            "counts": {severity: counts[severity] for severity in SEVERITIES},
+            "issues": [issue.as_record() for issue in listed],
+        }
+    if one.description is not None:
+        sections["description"] = one.description
+    if one.samples:
+        sections["sample"] = [sample_with_support(sample) for sample in one.samples]
+    if one.kind == "manifest":
+        lost = [{**asdict(drop), "said": str(drop)} for drop in one.drops]
+        sections["build"] = {"drops": lost, "not_compared": one.not_compared}
+    return sections
+
+
+# What is printed.
+
+
+def _say(one: _Checked, args: Namespace) -> None:
+    """Print what the dataset is, then what is wrong with it: the end is what a reader sees first."""
+    for sample in one.samples:
+        say_sample(sample)
+        echo.say()
+    if one.description is not None and not one.samples:
+        say_description(one.description)
+        echo.say()
+    limit = None if args.all else _SHOWN
+    if one.name != "demo":
+        echo.say(f"{echo.one_line(one.name, 200)}: {'NOT VALID' if one.errors else 'valid'} ({one.kind})")
+    _say_some(one.errors, limit)
+    if one.size is not None:
+        _say_issues(one, _listed(one, args.min_severity), whole=args.all)
+    if one.kind == "manifest":
+        _say_build(one, limit)
+
+
+def _say_some(texts: Sequence[object], limit: int | None) -> None:
+    for text in texts[:limit]:
+        echo.say(f"  {echo.one_line(text, 500)}")
+    if limit is not None and len(texts) > limit:
+        echo.say(f"  ... and {len(texts) - limit} more (--all)")
+
+
+def _say_issues(one: _Checked, issues: Sequence[QualityIssue], *, whole: bool) -> None:
     # The issues are sorted by severity, so that the worst are counted and listed first.
     by_severity = Counter(issue.severity for issue in issues)
     counts = ", ".join(_counted(count, severity) for severity, count in by_severity.items())
-    echo.say(f"{echo.one_line(name, 200)}: {counts or 'nothing found'} in {_counted(size, 'sample')}")
+    size = _counted(one.size or 0, "sample")
+    echo.say(f"{echo.one_line(one.name, 200)}: {counts or 'nothing found'} in {size}")
     groups: dict[tuple[str, str], list[QualityIssue]] = {}
     for issue in issues:
         groups.setdefault((issue.severity, issue.check), []).append(issue)
     for (severity, check), group in groups.items():
         echo.say(f"\n{severity}: {check}, {len(group)}")
-        for issue in group if whole else group[:_PER_CHECK]:
-            echo.say(f"  {echo.one_line(issue, 500)}")
-        if not whole and len(group) > _PER_CHECK:
-            echo.say(f"  ... and {len(group) - _PER_CHECK} more (--all)")
+        _say_some(group, None if whole else _PER_CHECK)
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-# `dataset check` of a build: its splits, and what it lost since an earlier one.
+# A build: its splits, and what it lost since an earlier one.
 
 
 def _project_manifest(config: str | None) -> str:
@@ -140,56 +290,17 @@ def _project_manifest(config: str | None) -> str:
     return str((load_evaluation_config(config) if config else EvaluationConfig()).path("manifest_path"))
 
 
-def _check_manifest(path: Path, args: Namespace) -> tuple[bool, dict[str, object]]:
-    """Check a manifest and its splits, and print the findings; return whether it fails, and the report."""
-    from ...io.builds.manifest import drops_in_words
-    from ...io.builds.splits import manifest_errors
+def _say_build(one: _Checked, limit: int | None) -> None:
+    """Print what the build lost, and the commands that show a few records of each split."""
+    from ...io.builds.manifest import drops_in_words, read_manifest
 
-    errors = manifest_errors(path)
-    drops, not_compared = _losses(path, args)
-    is_bad = bool(errors or drops)
-    if not args.json:
-        verdict = f"{len(errors)} errors, {len(drops)} drops" if is_bad else "as it should be"
-        echo.say(f"{echo.one_line(path, 200)}: {verdict}")
-        _say_listed(errors)
-        _say_listed(drops_in_words(drops))
-        if not_compared:
-            listed = echo.one_line(", ".join(not_compared), 200)
-            echo.note(f"note: not compared, since these have too many values to count: {listed}")
-        if not errors:
-            _say_what_to_read(path)
-    report = {
-        "manifest": str(path),
-        "errors": errors,
-        "drops": [{**asdict(drop), "said": str(drop)} for drop in drops],
-        "not_compared": not_compared,
-        "ok": not is_bad,
-    }
-    return is_bad, report
-
-
-def _losses(path: Path, args: Namespace) -> tuple[list[Drop], list[str]]:
-    """Return what the build lost since the previous one, and what was not compared."""
-    from ...io.builds.manifest import drops, not_compared, read_manifest
-
-    if not args.previous:
-        return [], []
-    before, after = read_manifest(args.previous).manifest, read_manifest(path).manifest
-    return drops(before, after, args.max_drop), not_compared(before, after)
-
-
-def _say_what_to_read(path: Path) -> None:
-    """Print the commands that show a few records of each split: no check replaces reading some."""
-    from ...io.builds.manifest import read_manifest
-
-    echo.say("\nCheck the content of each split, and read a few of its records:")
-    for split in read_manifest(path).splits.values():
-        name = shlex.quote(str(split))
-        echo.say(f"  auepora dataset check {name}\n  auepora dataset sample {name} --suspicious")
-
-
-def _say_listed(texts: Sequence[str]) -> None:
-    for text in texts[:_PER_BUILD]:
-        echo.say(f"  {echo.one_line(text, 500)}")
-    if len(texts) > _PER_BUILD:
-        echo.say(f"  ... and {len(texts) - _PER_BUILD} more (--json lists them all)")
+    if one.drops:
+        echo.say(f"{echo.one_line(one.name, 200)}: {_counted(len(one.drops), 'drop')}")
+    _say_some(drops_in_words(one.drops), limit)
+    if one.not_compared:
+        listed = echo.one_line(", ".join(one.not_compared), 200)
+        echo.note(f"note: not compared, since these have too many values to count: {listed}")
+    if not one.errors:
+        echo.say("\nCheck the content of each split, and read a few of its records:")
+        for split in read_manifest(one.name).splits.values():
+            echo.say(f"  auepora dataset check {shlex.quote(str(split))} --suspicious")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ...generate.corpus import Corpus
     from ...generate.llm.tasks import Made
     from ...generate.passages import CutDocument
-    from ...generate.tasks import Record
+    from ...generate.records import Record
     from ...models.chat import ChatModel
 
 _SHOWN = 5
@@ -199,8 +199,7 @@ _LABELS = {
     "documents": "documents",
     "passages": "passages",
     "documents_without_questions": "documents without questions",
-    "candidates": "candidates for questions",
-    "questions": "questions accepted",
+    "questions": "questions",
     "accepted_share": "accepted, share of those judged",
     "gold_first_share": "gold passage ranked first by BM25 (easy)",
     "gold_never_share": "gold passage not found by BM25 (broken)",
@@ -211,7 +210,6 @@ _LABELS = {
     "failed_calls": "FAILED CALLS",
     "tokens": "TOKENS",
     "rejected": "REJECTED",
-    "not_made": "COULD NOT BE MADE",
 }
 
 
@@ -249,7 +247,7 @@ def _write_model_tasks(args: Namespace, corpus: Corpus, out: Path, corpus_out: P
     """Write the tasks of a language model and their passages. Return the report."""
     from ...generate.llm.tasks import ModelRecords
     from ...generate.passages import cut
-    from ...generate.tasks import corpus_record
+    from ...generate.records import corpus_record
 
     # A resumed generation is rebuilt from its journal, which has all answers.
     replaces = args.force or args.resume

@@ -60,6 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    from ...core.scoring import Tally
     from ...labels.report import score_tables
     from ...labels.scoring import compare_detectors, detailed_results, score_labels
 
@@ -76,7 +77,7 @@ def run(args: Namespace) -> int:
         echo.say_json({**record, "detailed_results": detailed_results(samples, outputs)})
     else:
         echo.show_all(score_tables(report, compared))
-        say_failures(report.failures)
+        say_failures(Tally(failures=report.failures))
     if args.fhri:
         note_no_detector()
     coverage = report.table.overall["accuracy"].coverage
@@ -124,7 +125,7 @@ def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOut
     from ...core.calls.executor import without_answers
     from ...core.dataset import InMemoryDataset
     from ...core.plan import EvaluationPlan
-    from ...core.runner import AueporaEvaluator
+    from ...core.runner import AueporaEvaluator, MemoryRecord, evaluate
     from ...execution.local import EXECUTORS
     from ...execution.systems import load_system
 
@@ -144,4 +145,4 @@ def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOut
             ),
             on_output=advance,
         )
-        return evaluator.run(blind).outputs
+        return evaluate(evaluator, MemoryRecord(blind, evaluator.plan, args.system)).outputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import threading
 import warnings
@@ -10,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from numbers import Integral, Real
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeGuard, TypeVar
@@ -19,23 +20,28 @@ import msgspec
 
 from ...errors import DataError, RunStoppedError
 from ..dataset import plain
-from ..rag_interface import RAGSystemProtocol
+from ..rag_interface import RAGSystemProtocol, takes_documents, with_given
 from ..redaction import without_secrets
-from ..shapes import as_outputs
+from ..scores import given_documents
+from ..shapes import as_outputs, with_listed_documents
 from ..types import (
+    DOCUMENTS_GIVEN,
     END_TO_END,
     PAIR,
     STORED_OUTPUT,
     TIMES_LEFT_OUT,
     TRUE_LABEL,
+    Document,
     EvaluationSample,
     Failure,
     Response,
     RetrievedDocument,
     SystemOutputs,
     split_timings,
+    unscored,
 )
-from .policy import CallPolicy, Limits, kind_of
+from .policy import CallPolicy, Limits, is_refused_key, kind_of
+from .tracebacks import user_traceback
 
 if TYPE_CHECKING:
     import asyncio  # in functions too: it takes 25 ms to import, and most commands make no call
@@ -219,11 +225,14 @@ async def within_async(seconds: float, start: Callable[[], Awaitable[Any]]) -> A
     import asyncio
 
     _check_hanging_calls()
+    clock = asyncio.get_running_loop().time
+    started = clock()
     task = asyncio.ensure_future(_settled(start))
     try:
         await asyncio.wait([task], timeout=seconds)
-        is_late = not task.done()
-        if is_late:
+        # One that blocks the loop is done when the loop looks at the clock again.
+        is_late = not task.done() or clock() - started > seconds
+        if not task.done():
             task.cancel()
             await asyncio.wait([task], timeout=_CLEAN_UP_SECONDS)
     finally:
@@ -292,7 +301,8 @@ class SystemCall:
 
     def __reduce__(self) -> Any:
         # Budgets and the breaker are counted in the process of the run; workers only make the attempts.
-        sent = replace(self.policy, max_calls=None, max_tokens=None, max_cost=None, breaker_after=None)
+        sent = replace(self.policy, max_calls=None, max_tokens=None, max_cost=None)
+        sent = replace(sent, breaker_after=None, keep_going=True)
         sent = replace(sent, clock=replace(sent.clock, on_wait=None))
         return SystemCall, (self.system, self.top_k, sent), {"_odd_time_warnings": iter(())}
 
@@ -306,10 +316,9 @@ class SystemCall:
     def made_elsewhere(self, result: Any) -> None:
         """Count a call that another process made; RunStoppedError comes from `limits.check`."""
         if not isinstance(result, SystemOutputs):
-            self.limits.failed(type(result).__name__, calls=1)
+            self.limits.failed(type(result).__name__, type(result).__name__, calls=1)
         elif result.error is not None:
-            message = f"{result.error.type}: {result.error.message}"
-            self.limits.failed(message, calls=attempts_of(result))
+            self.limits.failed(str(result.error), result.error.type, calls=attempts_of(result))
         else:
             self.limits.answered(result, calls=attempts_of(result))
             self._warn_of_odd_time(result)
@@ -320,10 +329,15 @@ class SystemCall:
         while True:
             if (pause := self.limits.reserve()) > 0:
                 await self._pause(pause)
+            shown = as_shown(sample)
+            documents = self._documents_for(shown)
             start = perf_counter()
             try:
-                raw = await self._called_async(sample) if self.is_async else self._called(sample)
-                output = checked_output(raw, perf_counter() - start)
+                call = partial(self.system.run, shown, top_k=self.top_k, **documents)
+                output = await self._called_async(call) if self.is_async else self._called(call)
+                output = checked_output(output, perf_counter() - start)
+                if documents:
+                    output = with_given(output, **documents)
             except RunStoppedError:
                 raise
             except BaseException as error:  # a system may raise anything; it is recorded
@@ -356,21 +370,31 @@ class SystemCall:
         else:
             self.limits.pause(seconds)
 
-    def _called(self, sample: EvaluationSample) -> Any:
-        def run() -> Any:
+    def _documents_for(self, sample: EvaluationSample) -> dict[str, list[Document]]:
+        """Return the documents that the system is given with a sample, as an argument; {} if it gets none."""
+        documents = given_documents(sample)
+        return {"documents": documents} if documents and takes_documents(self.system, sample) else {}
+
+    # The output is read within the time of the call: a system may yield its documents one by one.
+
+    def _called(self, call: Callable[[], Any]) -> SystemOutputs:
+        def run() -> SystemOutputs:
             with _one_process():
-                raw: Any = self.system.run(as_shown(sample), top_k=self.top_k)
-                return awaited(raw) if inspect.isawaitable(raw) else raw
+                raw: Any = call()
+                return as_outputs(awaited(raw) if inspect.isawaitable(raw) else raw)
 
-        return run() if self._timeout is None else within(self._timeout, run)
+        output: SystemOutputs = run() if self._timeout is None else within(self._timeout, run)
+        return output
 
-    async def _called_async(self, sample: EvaluationSample) -> Any:
-        async def run() -> Any:
+    async def _called_async(self, call: Callable[[], Any]) -> SystemOutputs:
+        async def run() -> SystemOutputs:
             with _one_process():
-                answer: Any = self.system.run(as_shown(sample), top_k=self.top_k)
-                return await answer
+                return as_outputs(await with_listed_documents(await call()))
 
-        return await run() if self._timeout is None else await within_async(self._timeout, run)
+        if self._timeout is None:
+            return await run()
+        output: SystemOutputs = await within_async(self._timeout, run)
+        return output
 
 
 @contextmanager
@@ -410,8 +434,11 @@ class _Trial:
     def failed(self, error: BaseException, seconds: float) -> float | None:
         """Record a failed attempt. Return the seconds until the next one, or None if it was the last.
 
-        RunStoppedError if a stop was requested before the next one: the sample has no outcome yet.
+        RunStoppedError if a stop was requested before the next one, or if an endpoint refuses the key: the
+        sample has no outcome yet.
         """
+        if is_refused_key(error, has_answers=self._limits.has_answers):
+            raise self._limits.refuse_key(_message(error)) from None
         record: AttemptRecord = {
             "sample": self._sample.sample_id,
             "attempt": len(self._records) + 1,
@@ -435,27 +462,31 @@ class _Trial:
     def given_up(self, error: BaseException, seconds: float) -> SystemOutputs:
         """Return the output of a sample that failed for good."""
         output = failed_output(error, seconds)
-        self._limits.failed(f"{type(error).__name__}: {_message(error)[:200]}")
+        self._limits.failed(f"{type(error).__name__}: {_message(error)[:200]}", type(error).__name__)
         return replace(output, extra={ATTEMPTS: self._records})
 
 
 def _message(error: BaseException) -> str:
-    text = str(error).encode("utf-8", "replace").decode("utf-8")  # a lone surrogate cannot be written
-    return " ".join(without_secrets(text).split())[:2000]
+    return " ".join(_printable(str(error)).split())[:2000]
+
+
+def _printable(text: str) -> str:
+    """Return a text without secrets, and without lone surrogates, which cannot be written."""
+    return without_secrets(text.encode("utf-8", "replace").decode("utf-8"))
 
 
 def failed_output(error: object, seconds: float | None = None) -> SystemOutputs:
     """Return an empty output with the error. It has no timings: crashing is not answering fast."""
     if isinstance(error, BaseException):
-        failure = Failure(type(error).__name__, _message(error), seconds)
+        where = _printable(user_traceback(error))
+        failure = Failure(type(error).__name__, _message(error), seconds, where)
     else:
         failure = Failure("BadOutput", f"the executor returned a {type(error).__name__}", seconds)
     return SystemOutputs([], Response(""), error=failure)
 
 
-def checked_output(raw: Any, seconds: float) -> SystemOutputs:
+def checked_output(output: SystemOutputs, seconds: float) -> SystemOutputs:
     """Return the output of a system with ranks and times checked; raise DataError if it cannot be stored."""
-    output = as_outputs(raw)
     if not isinstance(output.response, Response) or not isinstance(output.response.text, str):
         raise DataError("the answer", f"is not text but {output.response!r:.60}.")
     hits = [_checked_hit(hit) for hit in output.retrieved]
@@ -497,6 +528,8 @@ def _checked_hit(hit: RetrievedDocument) -> RetrievedDocument:
             )
         rank = int(rank)
     score = float(hit.score)
+    if not math.isfinite(score):  # JSON has no such number: it would be read back as a missing score
+        return unscored(doc, rank)
     if type(hit) is RetrievedDocument:  # `replace` takes ten times as long, and this is done for every hit
         return RetrievedDocument(doc, score, rank)
     return replace(hit, rank=rank, score=score)
@@ -532,16 +565,44 @@ def without_answers(
 def as_shown(sample: EvaluationSample) -> EvaluationSample:
     """Return a copy of the sample as a system gets it: without answers if it has a true label.
 
-    The system may change its copy. The sample itself has the id and the truth that outputs are scored by.
+    The system may change whatever is in its copy: the sample itself has the truth that outputs are scored by.
     """
-    return without_answers(sample) if TRUE_LABEL in sample.labels else copy(sample)
+    shown = without_answers(sample) if TRUE_LABEL in sample.labels else copy(sample)
+    shown.relevant_docs, shown.candidate_docs = _copied(shown.relevant_docs), _copied(shown.candidate_docs)
+    shown.reference_answer = _copied(shown.reference_answer)
+    shown.labels, shown.metadata = _copied(shown.labels), _copied(shown.metadata)
+    return shown
+
+
+_UNCHANGEABLE = frozenset({str, int, float, bool, type(None)})
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of documents, an answer, or the containers in a record; other objects are kept."""
+    # Not `deepcopy`: it is slow, and fails on what a user may put into the metadata, such as a client.
+    kind = type(value)
+    if kind in _UNCHANGEABLE:
+        return value
+    if kind is Document:  # `copy` takes ten times as long, and a sample may have a hundred of them
+        return Document(value.doc_id, value.text, _copied(value.metadata))
+    if isinstance(value, dict):
+        return {name: _copied(part) for name, part in value.items()} if value else {}
+    if kind in (list, tuple, set):
+        return kind(map(_copied, value))
+    if isinstance(value, (Document, Response)):
+        twin = copy(value)
+        twin.metadata = _copied(value.metadata)
+        if isinstance(twin, Response):
+            twin.structured = _copied(twin.structured)
+        return twin
+    return value
 
 
 # What a run records in an output about its call, under names that a system cannot set.
 
 ATTEMPTS, CACHED = "attempts", "cached"
 FURTHER_CALLS = "further_calls"  # in `extra`: calls beyond the first that one answer took
-_RESERVED = frozenset({ATTEMPTS, CACHED})
+_RESERVED = frozenset({ATTEMPTS, CACHED, DOCUMENTS_GIVEN})
 
 
 class AttemptRecord(TypedDict, total=False):

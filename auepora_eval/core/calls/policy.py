@@ -17,11 +17,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ...errors import CallError, DataError, RunStoppedError
+from ...errors import AccessRefusedError, CallError, DataError, RunStoppedError
 from ..types import SystemOutputs
 from .resources import COUNTS, reported_count
 
 T = TypeVar("T")
+HOPELESS_AFTER = 20  # equal failures without an answer
 # The kinds of failure that another attempt may fix.
 PASSING = ("rate_limited", "timeout", "connection", "http_5xx", "bad_output")
 
@@ -51,6 +52,8 @@ class CallPolicy:
     `max_calls` (attempts), `max_tokens` and `max_cost` end the run when they are spent. Tokens are those
     that outputs report (`input_tokens`, `output_tokens`, `total_tokens` in `extra`). Where they do not, there
     is a warning and the run continues. `breaker_after` ends it after this many consecutive failed samples.
+    Without it, a run ends after 20 samples that all failed with the same class of exception, if none was
+    answered before; `keep_going` calls the others too.
     """
 
     timeout: float | None = None
@@ -67,6 +70,7 @@ class CallPolicy:
     price_input: float | None = None
     price_output: float | None = None
     breaker_after: int | None = None
+    keep_going: bool = False
     clock: CallClock = field(default_factory=CallClock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -134,6 +138,15 @@ def kind_of(error: BaseException) -> str:
     if isinstance(error, DataError):
         return "data"
     return _foreign_kind(error) or "system_exception"
+
+
+def is_refused_key(error: BaseException, *, has_answers: bool) -> bool:
+    """Return whether an endpoint of ours refuses the key, which it would do for every sample.
+
+    Some servers answer 403 to one question that they do not like: with the same key, others were answered.
+    """
+    status = error.status if isinstance(error, CallError) else None
+    return status == 401 or (status == 403 and not has_answers)
 
 
 # Errors of other HTTP clients (requests, httpx, ...), recognised by their names and attributes: no client is
@@ -241,11 +254,15 @@ class Limits:
         self.before: Mapping[str, float] = {}  # spent by earlier sessions: max_calls, max_tokens, max_cost
         self.on_halt: list[Callable[[], None]] = []  # may run in a signal handler
         self.stopped = ""  # why no further call may be made
+        self.has_answers = False  # of this session, or of an earlier one
+        self.is_hopeless = False  # `stopped` because no call was answered
         self.halted = False  # a stop was requested: samples without an outcome are left for another session
         self._lock = threading.Lock()
         self._requests, self._tokens = Pace(policy.requests_per_minute), Pace(policy.tokens_per_minute)
         self._paced = bool(policy.requests_per_minute or policy.tokens_per_minute)
         self._failures_in_a_row = 0
+        self._failed_with: set[str] = set()  # the classes of exceptions before the first answer
+        self._refused_key = ""  # the same as `stopped`, if an endpoint refuses the key
         self._budget = ""  # the same as `stopped`, if a budget is spent
         self._alarm = Alarm()
 
@@ -300,30 +317,48 @@ class Limits:
             self.spent.calls += calls
             self._requests.correct(calls)
             self._failures_in_a_row = 0
+            self.has_answers = True
             usual = self._usual_tokens() if self._paced else 0.0
             tokens = self.spent.add(output, self.policy)
             if self._paced:
                 self._tokens.correct(tokens - usual)
 
-    def failed(self, message: str, *, calls: int = 0) -> None:
-        """Count a sample that failed for good."""
+    def failed(self, message: str, kind: str = "", *, calls: int = 0) -> None:
+        """Count a sample that failed for good; `kind` is the class of the exception."""
         with self._lock:
             self.spent.calls += calls
             self._failures_in_a_row += 1
-            limit = self.policy.breaker_after
+            self._failed_with.add(kind)
+            limit = self._most_failures()
             if limit is not None and self._failures_in_a_row >= limit:
                 last = message.rstrip(". ")
                 self.stopped = f"{self._failures_in_a_row} samples failed in a row, the last one with {last}"
+                self.is_hopeless = self.policy.breaker_after is None
                 self._alarm.ring()
+
+    def _most_failures(self) -> int | None:
+        """Return after how many failures in a row the run ends; None for never."""
+        policy = self.policy
+        if policy.breaker_after is not None or policy.keep_going:
+            return policy.breaker_after
+        is_always_the_same = len(self._failed_with) == 1 and not self.has_answers
+        return HOPELESS_AFTER if is_always_the_same else None
 
     @property
     def is_out_of_budget(self) -> bool:
         """Whether a budget is spent, which is not a failure."""
         return bool(self._budget)
 
+    def refuse_key(self, reason: str) -> RunStoppedError:
+        """Allow no further call, since an endpoint refuses the key; return the error."""
+        with self._lock:
+            self._refused_key = self.stopped = reason
+            self._alarm.ring()
+        return self.refusal()
+
     def refusal(self) -> RunStoppedError:
         """Return the error of a call that may not be made."""
-        return _refusal(self.stopped)
+        return AccessRefusedError(self._refused_key) if self._refused_key else _refusal(self.stopped)
 
     def _check_budget(self) -> None:
         if not self.stopped:

@@ -157,10 +157,10 @@ def checked_qa(task: QaTask, chunks: Sequence[Chunk]) -> AcceptedTask:
     if len(words(task.evidence)) < 4:
         raise RejectedError("the evidence is shorter than four words")
     chunk = chunks[evidence[0].passage - 1]
-    around = f"{chunk.title} {chunk.section} {chunk.text}"
-    if question_words and not question_words & set(words(around, stemmed=True)):
+    headings = f"{chunk.title} {chunk.section_title}"
+    if question_words and not question_words & set(words(f"{headings} {chunk.text}", stemmed=True)):
         raise RejectedError("no word of the question is in the passage")
-    share = _check_support("qa", "answer", task.answer, f"{chunk.title} {chunk.section} {task.evidence}")
+    share = _check_support("qa", "answer", task.answer, f"{headings} {task.evidence}")
     return AcceptedTask(task.question.strip(), task.answer.strip(), share, evidence, warnings)
 
 
@@ -421,7 +421,7 @@ class _Conversation:
 def _messages(prompt: Prompt, call: Call) -> list[dict[str, str]]:
     passages = as_material(
         [
-            {"passage": number, "title": chunk.title, "section": chunk.section, "text": chunk.text}
+            {"passage": number, "title": chunk.title, "section": chunk.section_title, "text": chunk.text}
             for number, chunk in enumerate(call.chunks, start=1)
         ]
     )
@@ -474,7 +474,8 @@ class Call:
     @cached_property
     def key(self) -> str:
         """Return the hash of what the model is asked, by which a journal finds the answer."""
-        passages = [[chunk.id, chunk.start, chunk.title, chunk.section, chunk.text] for chunk in self.chunks]
+        chunks = self.chunks
+        passages = [[each.id, each.start, each.title, each.section_title, each.text] for each in chunks]
         return hashlib.sha256(canonical_json([self.task_type, self.count, passages])).hexdigest()
 
 

@@ -27,17 +27,17 @@ from ...errors import CallError, DataError, RunStoppedError, StorageError
 from ...execution.local import ThreadExecutor
 from ...io.jsonl import MAX_LINE_BYTES, encode, parse_line
 from ...models.chat import ChatModel
-from ..checks import Candidate, is_near, key_terms
-from ..english import DATE, NUMBER
-from ..passages import CutDocument
-from ..tasks import Record, Shown, Task, TaskBuilder, raw_record
+from ...text.content_words import content_words
+from ..generator import TaskBuilder
+from ..passages import CutDocument, Hit
+from ..questions import VALUES, Question
+from ..records import Record, Task, raw_record
 from .asking import (
     NO_ACCESS,
     AcceptedTask,
     Answer,
     Asking,
     Call,
-    Evidence,
     Failure,
     Wanted,
     find_quote,
@@ -288,6 +288,10 @@ def _check_access(error: Failure, journal: Path) -> None:
 _QUERY_TYPES = {"qa": "factual", "summaries": "summary", "citations": "citation"}
 
 
+# Two questions with this share of common words are duplicates.
+_NEAR = 0.8
+
+
 class ModelRecords:
     """The records of a generation, with counts of what is left out and of how easily BM25 finds the passages.
 
@@ -310,15 +314,14 @@ class ModelRecords:
         self.near_duplicates = 0
 
     def __iter__(self) -> Iterator[Record]:
-        self._builder.restart()
-        self.near_duplicates = 0
         terms_by_document: dict[int, list[set[str]]] = defaultdict(list)
         instructions: set[tuple[str, str]] = set()
         for call, answer, task in self._made.accepted():
-            terms, others = key_terms(task.instruction), terms_by_document[call.document_index]
+            terms = set(content_words(task.instruction, stemmed=True))
+            others = terms_by_document[call.document_index]
             flat = (call.task_type, " ".join(task.instruction.lower().split()))
             is_question = call.task_type == "qa"
-            if flat in instructions or (is_question and is_near(terms, others)):
+            if flat in instructions or (is_question and _is_near(terms, others)):
                 self.near_duplicates += 1
                 continue
             instructions.add(flat)
@@ -338,34 +341,27 @@ class ModelRecords:
     def _tasks(self, call: Call, document: CutDocument, task: AcceptedTask) -> Iterator[Task]:
         """Yield a task, and its variants if it is a question that gets some."""
         if call.task_type != "qa":
-            yield self._task(call, document, task, [Shown(chunk) for chunk in call.chunks])
+            yield self._task(call, document, task, [(chunk, None) for chunk in call.chunks])
             return
         evidence = task.evidence[0]
         gold = document.chunks_with(evidence.start, evidence.end)
-        shown, _ = self._builder.context(task.instruction, gold)
-        base = self._task(call, document, task, shown)
+        context, _ = self._builder.context(task.instruction, gold)
+        base = self._task(call, document, task, context)
         quoted = find_quote(task.response, document.source.text[evidence.start : evidence.end])
         if quoted is None:  # not literal, so no fact can be edited
             yield replace(base, gold=tuple(chunk.id for chunk in gold))
             return
         span = (evidence.start + quoted[0], evidence.start + quoted[1])
         base = replace(base, gold=tuple(chunk.id for chunk in gold), span=span)
-        yield from self._builder.with_variants(base, self._candidate(base, span, evidence), document)
-
-    def _candidate(self, base: Task, span: tuple[int, int], evidence: Evidence) -> Candidate:
-        """Return the question in the form that the variants need."""
-        text = base.source.text[slice(*span)]
-        kind = "text"
-        if DATE.search(text):
-            kind = "date"
-        elif re.search(rf"\b{NUMBER}\b", text, re.IGNORECASE):
-            kind = "number"
-        elif text in self._builder.vocabulary.people:
-            kind = "name"
+        answer = document.source.text[slice(*span)]
+        kinds = [kind for kind, pattern in VALUES.items() if re.search(pattern, answer)]
+        # A date has a number in it.
+        kind = "date" if "date" in kinds else kinds[0] if kinds else "text"
         place = (evidence.start, evidence.end)
-        return Candidate("model", base.instruction, text, base.source.name, *span, place, kind)
+        question = Question(kind, base.instruction, "", answer, *span, evidence=place)
+        yield from self._builder.with_variants(base, question, document)
 
-    def _task(self, call: Call, document: CutDocument, task: AcceptedTask, shown: Sequence[Shown]) -> Task:
+    def _task(self, call: Call, document: CutDocument, task: AcceptedTask, context: Sequence[Hit]) -> Task:
         is_part = call.task_type == "summaries" and len(call.chunks) < len(document.chunks)
         return Task(
             call.task_type,
@@ -373,7 +369,7 @@ class ModelRecords:
             task.instruction,
             task.response,
             document.source,
-            tuple(shown),
+            tuple(context),
             tuple(dict.fromkeys(evidence.chunk for evidence in task.evidence)),
             {"scenario": "base", "answerable": True, "query_type": _QUERY_TYPES[call.task_type]},
             checks={"evidence_exact": True, "support": task.support},
@@ -403,6 +399,11 @@ class ModelRecords:
             "tokens": made.tokens,
             "notes": made.notes,
         }
+
+
+def _is_near(terms: set[str], others: Iterable[set[str]]) -> bool:
+    """Return whether a question has nearly the content words of another one."""
+    return any(len(terms & other) >= _NEAR * max(1, len(terms | other)) for other in others)
 
 
 def _about(answer: Answer, task: AcceptedTask, document: str) -> Record:

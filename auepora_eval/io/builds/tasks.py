@@ -19,7 +19,6 @@ import msgspec
 
 from ...errors import AueporaError, DataError
 from ..json.records import wrong_record
-from ..json.text import may_repeat_a_key
 from ..jsonl import parse_line
 
 # The record of a split. The fields have the order in which they are written.
@@ -194,12 +193,10 @@ _decode = msgspec.json.Decoder(RawTask[_Scalar | list[_Scalar]]).decode
 
 def read_task(line: bytes, where: str) -> Task:
     """Return the task on a line; TaskError if the line is not a task, or could do harm."""
-    try:
-        task = _decode(line)
-        if not may_repeat_a_key(line, task):
-            return task
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        pass  # the slower way repairs it, or finds out what is wrong
+    with suppress(
+        msgspec.DecodeError, UnicodeDecodeError
+    ):  # the slower way repairs it, or finds what is wrong
+        return _decode(line)
     try:
         record = parse_line(line, where)
     except DataError as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 
-from ...errors import DataError
+from ...errors import DataError, installed_from
 from ..json.yaml import yaml_text
 
 PLAN, RULES = "evaluation.config.yaml", "gate.yaml"
@@ -27,6 +29,7 @@ _MAX_FAILED = """\
 max_failed: 0.01
 """
 _NO_REGRESSION = "# None of these metrics may be significantly worse.\n"
+_MAX_LOSS = "# There are too few samples for a test: at most 20% of the value may be lost, be it by chance.\n"
 _MIN = """\
 # Values that must be reached. Choose them once you know what the system can do.
 """
@@ -82,11 +85,18 @@ jobs:
       - uses: actions/setup-python@v5
         with:
           python-version: "3.12"
-      # Add the packages that the system itself needs.
-      - run: pip install auepora-eval
+{{install}}\
       - run: auepora run --config {PLAN} --id this-change
 {{env}}\
       - run: auepora gate this-change --baseline {BASELINES}/{BASELINE}.results.json --rules {RULES}
+"""
+REQUIREMENTS = "requirements.txt"
+_PACKAGES = """\
+      # Add the packages that the system itself needs.
+"""
+_LOCAL = f"""\
+      # {REQUIREMENTS} lists what the system needs, and auepora-eval. That was installed from a local folder,
+      # which CI does not have: name a wheel in this repository, or a Git address.
 """
 _ENV = """\
         env:
@@ -94,24 +104,39 @@ _ENV = """\
 
 
 def project_files(
-    plan: Mapping[str, object], guarded: Sequence[str], key_names: Sequence[str] = ()
+    plan: Mapping[str, object],
+    guarded: Sequence[str],
+    key_names: Sequence[str] = (),
+    too_few: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return the content of each file by its path.
 
-    `guarded` are the metrics that the gate compares with the baseline. `key_names` are the environment
-    variables with API keys, which the workflow takes from the secrets of the repository.
+    `guarded` are the metrics that the gate compares with the baseline; `too_few` says why others are not
+    compared. `key_names` are the environment variables with API keys, which the workflow takes from the
+    secrets of the repository.
     """
     rules = [_RULES]
     if guarded:
         limits = yaml_text({"min": dict.fromkeys(guarded[:1], 0.8)}).splitlines()
         rules += [_NO_REGRESSION, yaml_text({"no_regression": list(guarded)})]
         rules += [_MIN, *(f"# {line}\n" for line in limits)]
+    elif too_few:
+        # With no rule of its own, the gate would test every metric.
+        rules += [_MAX_LOSS, yaml_text({"max_loss": dict.fromkeys(list(too_few)[-1:], 0.2)})]
+    rules += [f"# No test of {name}: {why}.\n" for name, why in (too_few or {}).items()]
     return {
         PLAN: _PLAN + yaml_text(dict(plan)),
         RULES: "".join([*rules, _MAX_FAILED]),
         TEST: _TEST,
-        WORKFLOW: _WORKFLOW.format(env=_environment(key_names)),
+        WORKFLOW: _WORKFLOW.format(install=_install(), env=_environment(key_names)),
     }
+
+
+def _install() -> str:
+    """Return the lines of the workflow that install what it runs, from where it exists."""
+    source = installed_from()
+    command = f"pip install -r {REQUIREMENTS}" if source is None else f"pip install {shlex.quote(source)}"
+    return f"{_LOCAL if source is None else _PACKAGES}      - run: {json.dumps(command)}\n"
 
 
 def _environment(key_names: Sequence[str]) -> str:

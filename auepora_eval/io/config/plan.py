@@ -9,7 +9,7 @@ from typing import Any
 from ...core.settings import PLAN_KEYS
 from ...errors import DataError, did_you_mean
 from ..json.documents import read_content
-from ..json.text import parse_document
+from ..json.text import parse_settings
 from ..json.yaml import parse_yaml
 from ..schema.validate import check_no_errors, config_form_errors
 from ..schema.words import shown
@@ -68,7 +68,7 @@ def config_document(path: str | Path) -> Any:
     content = read_content(path, _MAX_BYTES)
     # A plan may have any name. Only one that ends in .json is read as JSON.
     is_json = path.name.lower().removesuffix(".gz").endswith(".json")
-    return parse_document(content, path.name) if is_json else parse_yaml(content, path.name)
+    return parse_settings(content, path.name) if is_json else parse_yaml(content, path.name)
 
 
 def check_config(settings: object, where: str) -> None:

@@ -12,7 +12,7 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -148,8 +148,13 @@ def write_rows(
     write_bytes(path, packed(content) if path.suffix == ".gz" else content, force=force)
 
 
-def read_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, dict[str, str]]]:
-    """(number of the row, its cells by column) of a table; the heading is row 1."""
+def read_rows(
+    path: Path, delimiter: str = ",", *, is_ours: bool = True
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """(number of the row, its cells by column) of a table; the heading is row 1.
+
+    In a table of ours, an apostrophe that `neutral` put in front is taken away; others keep theirs.
+    """
     content = read_content(path)
     check_same_text(content, path.name)
     text = content.decode("utf-8")
@@ -159,7 +164,7 @@ def read_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, dict[str,
     before = csv.field_size_limit(_MAX_CELL)
     try:
         table = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-        yield from _rows(table, path.name)
+        yield from _rows(table, path.name, restored if is_ours else str)
     except csv.Error as error:
         where = f"{path.name}:{table.line_num}"
         raise DataError(
@@ -177,17 +182,19 @@ def check_columns(columns: Sequence[str], where: str) -> None:
         raise DataError(where, what, fix="Keep one of them.")
 
 
-def _rows(table: Iterable[list[str]], name: str) -> Iterator[tuple[int, dict[str, str]]]:
+def _rows(
+    table: Iterable[list[str]], name: str, read: Callable[[str], str]
+) -> Iterator[tuple[int, dict[str, str]]]:
     columns: list[str] = []
     for number, cells in enumerate(table, start=1):
         if number == 1:
-            columns = [restored(cell).strip() for cell in cells]
+            columns = [read(cell).strip() for cell in cells]
             check_columns(columns, f"{name}: row 1")
         elif any(cells):
             if len(cells) > len(columns):
                 what = f"there are {len(cells)} cells in {len(columns)} columns."
                 raise DataError(f"{name}: row {number}", what, fix="Put texts with commas in quotes.")
-            yield number, dict(zip(columns, map(restored, cells), strict=False))
+            yield number, dict(zip(columns, map(read, cells), strict=False))
 
 
 def neutral(cell: str) -> str:

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import DataError, MissingDependencyError
+from ...errors import DataError, MissingDependencyError, install_command
 from ..json.text import parse_json
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _unpacked(packed: bytes, size: int, where: str) -> bytes:
         zstandard: Any = import_module("zstandard")
     except ImportError as error:
         raise MissingDependencyError(
-            f"{where} is packed by ZSTD, which needs zstandard: pip install 'auepora-eval[inspect]'. Or "
+            f"{where} is packed by ZSTD, which needs zstandard: {install_command('inspect')}. Or "
             "convert it: inspect log convert --to json"
         ) from error
     try:

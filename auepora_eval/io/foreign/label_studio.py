@@ -1,4 +1,4 @@
-"""What each annotator said in an export of Label Studio, as ground truth that `auepora agree` compares.
+"""What each annotator said in an export of Label Studio, as ground truth that `annotate --agree` compares.
 
 Documents that were ranked as relevant become citations of the whole document. Choices become ratings of the
 answer, ratings from 1 to 5 become scores from 0 to 1. Other kinds of results are counted by the caller.

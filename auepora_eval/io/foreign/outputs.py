@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...core.dataset import records_of
 from ...core.fields import are_predictions, as_id, columns_of_answers, prediction_part, read_foreign
 from ...core.shapes import as_outputs
-from ...core.types import Response, RetrievedDocument, SystemOutputs, retrieved_ids
+from ...core.types import RetrievedDocument, SystemOutputs, retrieved_ids
 from ...errors import DataError, wrong_type
 from ..datasets.predictions import check_known_samples, load_predictions, missing_output
 from ..detect import kind_of_file
@@ -18,7 +19,7 @@ from ..json.documents import read_document
 from ..json.records import read_prediction
 from .tables import Columns, load_tool, outputs_in
 from .tools import TOOLS
-from .trec import read_run
+from .trec import ranked_output, read_run
 
 OUTPUT_FORMS = "a path, a list of dicts, a DataFrame, or a dict of outputs by sample id"
 # Kinds of files with answers that are read as a whole; others have a prediction per line.
@@ -45,7 +46,7 @@ class ForeignPredictions:
 
     def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]:
         """Yield an output for each sample; a sample without one has failed."""
-        missing = _nothing_retrieved if self._is_run else missing_output
+        missing = partial(ranked_output, []) if self._is_run else missing_output
         return (self._outputs.get(sample_id) or missing() for sample_id in sample_ids)
 
 
@@ -82,10 +83,6 @@ def _without_id(output: SystemOutputs, doc_id: str) -> SystemOutputs:
     kept = [hit for hit in ranked if hit.doc.doc_id != doc_id]
     hits = [RetrievedDocument(hit.doc, hit.score, rank) for rank, hit in enumerate(kept, start=1)]
     return replace(output, retrieved=hits)
-
-
-def _nothing_retrieved() -> SystemOutputs:
-    return SystemOutputs([], Response(""))
 
 
 def predictions_of(source: Any, columns: Columns = None) -> ForeignPredictions:

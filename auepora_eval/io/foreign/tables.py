@@ -24,7 +24,7 @@ from ...core.fields import (
     sample_part,
 )
 from ...core.types import SystemOutputs
-from ...errors import DataError, MissingDependencyError, warn_user
+from ...errors import DataError, MissingDependencyError, install_command, warn_user
 from ..datasets.eval_csv import COLUMNS as OUR_COLUMNS
 from ..datasets.eval_csv import check_columns, load_eval_csv, read_rows
 from ..files.atomic import stem
@@ -177,7 +177,10 @@ def _rows(path: Path) -> Iterator[tuple[str, Row]]:
 
 
 def _table_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    table = [(f"{path.name}: row {number}", row) for number, row in read_rows(path, delimiter_of(path))]
+    table = [
+        (f"{path.name}: row {number}", row)
+        for number, row in read_rows(path, delimiter_of(path), is_ours=False)
+    ]
     rows: Iterator[Row] = (row for _, row in table)
     if table and any(name.startswith("__expected") for name in table[0][1]):
         rows = promptfoo_table(rows)
@@ -201,9 +204,7 @@ def _excel_rows(path: Path) -> Iterator[tuple[str, Row]]:
     try:
         openpyxl: Any = import_module("openpyxl")
     except ImportError as error:
-        raise MissingDependencyError(
-            "Excel files need openpyxl: pip install 'auepora-eval[excel]'"
-        ) from error
+        raise MissingDependencyError(f"Excel files need openpyxl: {install_command('excel')}") from error
     names: list[str] = []
     for number, cells in enumerate(_excel_cells(path, openpyxl), start=1):
         if all(cell is None for cell in cells):
@@ -242,7 +243,7 @@ def _document(path: Path) -> Any:
     if start_of(path)[:2] == b"PK":
         return read_eval_log(path)
     if path.name.lower().removesuffix(".gz").endswith(".csv"):
-        return [row for _, row in read_rows(path, delimiter_of(path))]
+        return [row for _, row in read_rows(path, delimiter_of(path), is_ours=False)]
     return read_document(path)
 
 
@@ -254,7 +255,7 @@ def start_of(path: Path) -> bytes:
 
 def csv_heading(path: Path) -> list[str]:
     """Return the names of the columns of a table."""
-    first = next(islice(read_rows(path, delimiter_of(path)), 1), None)
+    first = next(islice(read_rows(path, delimiter_of(path), is_ours=False), 1), None)
     return [] if first is None else list(first[1])
 
 

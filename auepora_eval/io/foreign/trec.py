@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import groupby, islice, pairwise
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +25,17 @@ import msgspec
 
 from ...core.dataset import EvaluationDataset, InMemoryDataset, ready_frame, records_of
 from ...core.fields import ReadingNote
-from ...core.types import Document, EvaluationSample, RankedIds, Response, SystemOutputs
+from ...core.matching import grade_of
+from ...core.types import (
+    ANSWER_MISSING,
+    Document,
+    EvaluationSample,
+    RankedIds,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+    falls,
+)
 from ...errors import DataError, warn_user, wrong_type
 from ..files.atomic import stem, write_bytes
 from ..json.documents import read_content, read_document
@@ -94,13 +104,16 @@ def read_run(path: str | Path) -> dict[str, SystemOutputs]:
     path = Path(path)
     if _is_json(path):
         listed = {query: (list(docs), list(docs.values())) for query, docs in _json_numbers_in(path).items()}
-        return {
-            query: SystemOutputs(RankedIds.by_score(*each), Response("")) for query, each in listed.items()
-        }
+        return {query: ranked_output(RankedIds.by_score(*each)) for query, each in listed.items()}
     with _no_collections():
         queries, docs, texts = _columns(path, (0, 2, 4), of=6)
         rankings = _rankings(path, queries, docs, _numbers(path, texts, float, of=6))
-        return {query: SystemOutputs(ranked, Response("")) for query, ranked in rankings.items()}
+        return {query: ranked_output(ranked) for query, ranked in rankings.items()}
+
+
+def ranked_output(ranked: Sequence[RetrievedDocument]) -> SystemOutputs:
+    """Return the output of a system that only retrieves."""
+    return SystemOutputs(ranked, Response(""), extra={ANSWER_MISSING: True})
 
 
 @contextmanager
@@ -197,15 +210,21 @@ def _texts(names: list[Any]) -> list[str]:
     return names if set(map(type, names)) == {str} else list(map(str, names))
 
 
+_END = "\0"  # of a line
+
+
 def _columns(path: Path, places: Sequence[int], *, of: int) -> list[list[str]]:
     """Return columns of a file whose lines all have `of` columns, separated by any white space."""
     content = read_content(path)
     check_same_text(content, path.name)
     lines = content.count(b"\n") + (not content.endswith(b"\n"))
-    # One split of all is fast. It cannot name a line, so a file that does not fit is read again.
-    words = content.decode("ascii").split() if content.isascii() else []
-    if len(words) != of * lines:
-        words = [word.decode("utf-8") for word in _checked_words(path, of)]
+    # One split of all is fast. The end of each line is a word too: it must come after every `of` others.
+    # A file that does not fit is read again, as this cannot name a line.
+    ended = content.decode("ascii").replace("\n", f" {_END}\n") if content.isascii() else ""
+    words = (ended if ended.endswith("\n") else f"{ended} {_END}").split()
+    if words[of :: of + 1] == [_END] * lines and len(words) == (of + 1) * lines:
+        return [words[place :: of + 1] for place in places]
+    words = [word.decode("utf-8") for word in _checked_words(path, of)]
     return [words[place::of] for place in places]
 
 
@@ -278,8 +297,8 @@ def save_qrels(dataset: EvaluationDataset, path: str | Path, *, force: bool = Fa
 def _qrels_lines(dataset: EvaluationDataset) -> Iterator[str]:
     for sample in dataset:
         for doc in sample.relevant_docs or ():
-            grade = doc.metadata.get("relevance", 1)
-            if not float(grade).is_integer():
+            grade = grade_of(doc)
+            if not grade.is_integer():
                 what = f"the relevance {grade} of {doc.doc_id!r:.60} is not a whole number, as qrels need it."
                 raise DataError(f"sample {sample.sample_id!r:.60}", what)
             yield f"{_word(sample.sample_id)} 0 {_word(doc.doc_id)} {int(grade)}"
@@ -301,7 +320,7 @@ def _run_lines(outputs: Iterable[tuple[str, SystemOutputs]], tag: str) -> Iterat
         hits = sorted(output.retrieved, key=lambda hit: hit.rank)
         scores = [hit.score for hit in hits]
         # Equal or rising scores would be put in another order by the tool that reads them.
-        if any(later >= earlier for earlier, later in pairwise(scores)):
+        if not falls(scores):
             scores = [float(len(hits) - place) for place in range(len(hits))]
         for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), start=1):
             yield f"{_word(sample_id)} Q0 {_word(hit.doc.doc_id)} {rank} {score!r} {tag}"

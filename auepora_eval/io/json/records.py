@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from ...core.dataset import UnknownFieldWarning
 from ...core.types import (
+    ANSWER_MISSING,
     DOCUMENTS_MISSING,
     LONGEST_TIME,
     Document,
@@ -30,7 +31,7 @@ from ...core.types import (
     split_timings,
 )
 from ...errors import DataError, did_you_mean
-from .text import MAX_DEPTH, lacks_a_colon, may_be_deep, may_be_huge
+from .text import MAX_DEPTH, may_be_deep
 
 Record = dict[str, Any]
 
@@ -88,6 +89,7 @@ class RawRanking(_Strict):
 class RawFailure(_Strict, kw_only=True):
     message: str | UnsetType = UNSET
     seconds: float | UnsetType | None = UNSET
+    traceback: str | UnsetType = UNSET
     type: str
 
 
@@ -113,16 +115,11 @@ _canonical_lines = msgspec.json.Encoder(order="deterministic").encode_lines
 def decoded(lines: Sequence[bytes], kind: type[_Kind]) -> tuple[Sequence[_Kind | None], Sequence[bytes]]:
     """Return lines as structs, and these as lines of canonical JSON.
 
-    A struct is None, and its line empty, if the line cannot be read so, may repeat a key or do harm:
-    `parse_json` says what is wrong with it.
+    A struct is None, and its line empty, if the line cannot be read so: `parse_json` says what is wrong.
     """
     structs = _structs(lines, kind)
     if structs is not None:
-        written = _canonical_lines(structs)
-        content = b"".join(lines)
-        # All lines at once: what a look at each costs beside the look itself is most of it.
-        if not (lacks_a_colon(content, written) or may_be_huge(content)):
-            return structs, written.splitlines(keepends=True)
+        return structs, _canonical_lines(structs).splitlines(keepends=True)
     if len(lines) == 1:
         return [None], [b""]
     one_by_one = [decoded([line], kind) for line in lines]
@@ -236,6 +233,8 @@ def read_prediction(record: Record | RawPrediction, where: str) -> tuple[str, Sy
     extra = raw.extra or {}
     if not names_documents and error is None:
         extra[DOCUMENTS_MISSING] = True
+    if answer is None and error is None:
+        extra[ANSWER_MISSING] = True
     if raw.timings:
         timings = raw.timings
         # The sum: one that is not a number makes it none.
@@ -247,9 +246,13 @@ def read_prediction(record: Record | RawPrediction, where: str) -> tuple[str, Sy
         _response(answer or ""),
         timings,
         extra,
-        None if error is None else Failure(error.type, error.message or "", _time(error.seconds)),
+        None if error is None else _failure(error),
     )
     return raw.sample_id, output
+
+
+def _failure(raw: RawFailure) -> Failure:
+    return Failure(raw.type, raw.message or "", _time(raw.seconds), raw.traceback or "")
 
 
 def _timings(reported: dict[str, float], where: str) -> tuple[dict[str, float], dict[str, dict[str, str]]]:
@@ -298,7 +301,14 @@ def prediction_record(sample_id: str, output: SystemOutputs) -> Record:
         record["timings"] = output.timings
     if output.extra:
         record["extra"] = output.extra
-    record["error"] = None if output.error is None else asdict(output.error)
+    record["error"] = None if output.error is None else _failure_record(output.error)
+    return record
+
+
+def _failure_record(failure: Failure) -> Record:
+    record = asdict(failure)
+    if not failure.traceback:
+        del record["traceback"]
     return record
 
 
@@ -333,7 +343,8 @@ def _converted(record: Record, kind: type[_Kind], where: str) -> _Kind:
     try:
         return msgspec.convert(_without_unknown_fields(record, kind, where), kind)
     except msgspec.ValidationError as error:
-        path, what, fix = wrong_record(error)
+        # Only the columns of a ranking are read as they are: unknown fields of other parts have a warning.
+        path, what, fix = wrong_record(error, RawRanking.__struct_fields__)
         raise DataError(f"{where}: {path}", what, fix=fix) from error
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +15,7 @@ from ...errors import DataError
 MAX_DEPTH = 100  # what is read must also be copied and written, by code that recurses
 TOO_DEEP = "the JSON is nested too deeply."
 FLATTEN = "Flatten the record."
-_decode, _encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
 
 
 def parse_document(content: bytes, where: str) -> Any:
@@ -24,44 +23,36 @@ def parse_document(content: bytes, where: str) -> Any:
     return parse_json(content, where, hint="Write one JSON document.")
 
 
-def parse_json(content: bytes, where: str, *, hint: str = "") -> Any:
-    """Return the value of a JSON text; DataError if it is not JSON, or could do harm.
+def parse_settings(content: bytes, where: str) -> Any:
+    """Return the value of a configuration file; DataError also for a repeated key and a huge number."""
 
-    A key that an object has twice is an error: parsers keep one of the two, and not all of them the same one.
-    """
+    def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in pairs]
+        repeated = next((key for number, key in enumerate(keys) if key in keys[:number]), None)
+        if repeated is not None:
+            raise DataError(where, f"the key {repeated!r:.60} occurs twice.", fix="Keep one of them.")
+        return dict(pairs)
+
+    def whole_number(digits: str) -> int:
+        if len(digits) > 308:  # no float can hold it
+            raise DataError(where, "a number is too large.", fix="Write a smaller one.")
+        return int(digits)
+
+    value = parse_document(content, where)
+    json.loads(content, object_pairs_hook=checked, parse_int=whole_number)
+    return value
+
+
+def parse_json(content: bytes, where: str, *, hint: str = "") -> Any:
+    """Return the value of a JSON text; DataError if it is not JSON, or is nested too deeply."""
     try:
         value = _decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(where, content, error, hint) from error
-    if may_do_harm(content):
-        _check_depth_and_size(value, where)
-    if may_repeat_a_key(content, value):
-        _check_unique_keys(content, where)
+    if may_be_deep(content):
+        path = next(path for path, depth, _ in walk(value) if depth > MAX_DEPTH)
+        raise DataError(f"{where}: {path:.80}", TOO_DEEP, fix=FLATTEN)
     return value
-
-
-def may_repeat_a_key(content: bytes, value: Any) -> bool:
-    """Return whether an object of a JSON text may have a key twice, by the value that was decoded from it.
-
-    Each key has a colon. Written again, the value lacks those of the keys that the parser dropped. Colons in
-    texts are the same in both, unless they are escaped. A struct must write exactly the fields that were
-    given: by `msgspec.UNSET`, or by `omit_defaults`.
-    """
-    return lacks_a_colon(content, _encode(value))
-
-
-def lacks_a_colon(content: bytes, written: bytes) -> bool:
-    """Return whether JSON that was read and written again may have lost a key (`may_repeat_a_key`)."""
-    # The search for a single character is the fastest by far. Without a hit of \u003, one search is enough.
-    is_escaped = (
-        b"\\" in content and b"\\u003" in content and (b"\\u003a" in content or b"\\u003A" in content)
-    )
-    return is_escaped or _colon_count(content) != _colon_count(written)
-
-
-def may_do_harm(content: bytes) -> bool:
-    """Return whether JSON is nested too deeply, or may have a number that is too large."""
-    return may_be_deep(content) or may_be_huge(content)
 
 
 def may_be_deep(content: bytes, siblings: int = 0) -> bool:
@@ -70,59 +61,7 @@ def may_be_deep(content: bytes, siblings: int = 0) -> bool:
     `siblings` is the number of objects that are known not to be nested in each other.
     """
     many = content.count(b"{") + content.count(b"[") - siblings > MAX_DEPTH
-    return many and _depth(_decode(content)) > MAX_DEPTH
-
-
-def _check_depth_and_size(value: Any, where: str) -> None:
-    for path, depth, part in walk(value):
-        if depth > MAX_DEPTH:
-            raise DataError(f"{where}: {path:.80}", TOO_DEEP, fix=FLATTEN)
-        if isinstance(part, int) and abs(part) > 2**1023:
-            raise DataError(f"{where}: {path:.80}", "the number is too large.", fix="Write it as a string.")
-
-
-_LARGE = 1_000_000  # bytes
-
-
-def _colon_count(content: bytes) -> int:
-    if len(content) > _LARGE:
-        return content.count(b":")
-    # More than twice as fast, but it copies the text.
-    return len(content) - len(content.replace(b":", b""))
-
-
-def _check_unique_keys(content: bytes, where: str) -> None:
-    """DataError if an object of a JSON text has a key twice."""
-    document = json.loads(content, object_pairs_hook=_Pairs)
-    for path, _, part in walk(document):
-        if isinstance(part, _Pairs) and part.repeated is not None:
-            raise DataError(
-                f"{where}: {path:.80}",
-                f"the key {part.repeated!r:.60} occurs twice.",
-                fix="Keep one of them.",
-            )
-
-
-class _Pairs(dict[str, Any]):
-    """An object that remembers a key that occurs twice."""
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__(pairs)
-        counts = Counter(key for key, _ in pairs)
-        self.repeated = next((key for key, count in counts.items() if count > 1), None)
-
-
-def _depth(value: Any) -> int:
-    """Return the number of levels of a value."""
-    depth, level = 0, [value]
-    while level:
-        depth += 1
-        containers = [part for part in level if type(part) in _CONTAINERS]
-        level = [part for each in containers for part in (each.values() if type(each) is dict else each)]
-    return depth
-
-
-_CONTAINERS = (dict, list)
+    return many and any(depth > MAX_DEPTH for _, depth, _ in walk(_decode(content)))
 
 
 def walk(document: Any) -> Iterator[tuple[str, int, Any]]:
@@ -135,22 +74,6 @@ def walk(document: Any) -> Iterator[tuple[str, int, Any]]:
             rest.extend((f"{path}.{key}", depth + 1, part) for key, part in value.items())
         elif isinstance(value, list | tuple):
             rest.extend((f"{path}[{place}]", depth + 1, part) for place, part in enumerate(value))
-
-
-_TWO_DIGITS = re.compile(rb"[0-9](?=[0-9])")
-
-
-def may_be_huge(content: bytes) -> bool:
-    """Return whether a text may hold a number that no float can hold. It seldom does: the look is quick."""
-    # 309 digits in a row, the least that a float cannot hold, are digits at two places in a row of every
-    # 150th, and everything between these.
-    if len(content) < 309:
-        return False
-    seen = content[::150]
-    return any(
-        content[150 * match.start() : 150 * match.start() + 151].isdigit()
-        for match in _TWO_DIGITS.finditer(seen)
-    )
 
 
 def kind_of(value: Any) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Protocol
 
@@ -18,14 +18,13 @@ import msgspec
 
 from ...core.dataset import Fingerprint
 from ...core.display import number_or_null
-from ...core.scores import Scores, alone, as_columns
+from ...core.scores import Scores, as_columns, cluster_of, clusters_or_none
 from ...core.scoring import Tally
 from ...core.types import (
     EvaluationRun,
     EvaluationSample,
     MetricResult,
     SampleScore,
-    Stopping,
     SystemOutputs,
     Target,
     TargetCategory,
@@ -34,13 +33,13 @@ from ...core.types import (
     retrieved_ids,
     target_of,
 )
+from ...core.verdict import Stopping
 from ...errors import DataError
 from ...stats.intervals import quantiles
 from ..json.records import wrong_record
 
 # The second number grows with new fields, the first when old readers would go wrong.
 SCHEMA_VERSION = "1.1"
-VERSIONS = ("1.0", SCHEMA_VERSION)
 Results = dict[str, Any]
 
 _SECTIONS: dict[Target, str] = {
@@ -261,13 +260,13 @@ def statistical_analysis(results: Sequence[MetricResult]) -> Results:
 
 
 def check_version(results: Mapping[str, Any], where: str) -> None:
-    """Raise DataError if the file has a version that is not known here; one without is another tool's."""
+    """Raise DataError if the file has another version than ours; one without is another tool's."""
     version = results.get("schema_version")
-    if version is not None and version not in VERSIONS:
+    if version is not None and version != SCHEMA_VERSION:
         raise DataError(
             f"{where}: $.schema_version",
-            f"{version!r:.40} is not one of the versions that are known here: {', '.join(VERSIONS)}.",
-            fix="If the file is newer, upgrade: pip install --upgrade auepora-eval",
+            f"{version!r:.40} is not the version that is known here, {SCHEMA_VERSION}.",
+            fix="If the file is newer, upgrade auepora-eval.",
         )
 
 
@@ -395,15 +394,6 @@ def stored_metrics(results: Mapping[str, Any], rows: QueryRows | None) -> list[M
     return [result for _, result in sorted(numbered, key=lambda pair: pair[0])]
 
 
-def experiment_metrics(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return what a stored experiment says of each of its metrics; the primary one first."""
-    blocks = [results.get("primary_metric_results")]
-    for part in ("secondary_metric_results", "guard_rail_metric_results"):
-        entries = results.get(part)
-        blocks += list(entries.values()) if isinstance(entries, dict) else []
-    return [block for block in blocks if isinstance(block, dict)]
-
-
 # The per-query part of a results file: a row for each sample, and the scores read back from it.
 
 Row = dict[str, Any]
@@ -467,8 +457,8 @@ def query_result(sample: EvaluationSample, output: SystemOutputs, score_fields: 
     """The row of one sample."""
     row: Row = {"query_id": sample.sample_id, "query_text": sample.query}
     # Absent rather than null: most datasets have no clusters.
-    if "cluster" in sample.metadata:
-        row["cluster"] = str(sample.metadata["cluster"])
+    if (cluster := cluster_of(sample)) is not None:
+        row["cluster"] = cluster
     row["latency_ms"] = latency_ms(output)
     row["retrieval_results"] = retrieval_results(sample, output)
     row["generated_answer"] = None if output.error else output.response.text
@@ -555,7 +545,7 @@ class JsonRows:
             )
             for row in rows
         )
-        scores.clusters = clusters([row.query_id for row in rows], [row.cluster for row in rows])
+        scores.clusters = clusters_or_none([row.query_id for row in rows], [row.cluster for row in rows])
         return scores
 
     def rows(self) -> Iterator[Row]:
@@ -581,10 +571,3 @@ def tally_of(calls: Iterable[tuple[float | None, tuple[str, str] | None]]) -> Ta
         elif milliseconds is not None:
             tally.seconds.append(milliseconds / 1000)
     return tally
-
-
-def clusters(ids: Sequence[str], names: Sequence[str | None]) -> list[Hashable] | None:
-    """The cluster of each sample: the one it names, or itself; None where no sample names one."""
-    if not any(name is not None for name in names):
-        return None
-    return [alone(ids[place]) if name is None else name for place, name in enumerate(names)]

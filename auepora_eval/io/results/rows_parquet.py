@@ -13,7 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ...core.scores import Note, Scores, as_columns
+import numpy as np
+
+from ...core.scores import Note, Scores, as_columns, cluster_of, clusters_or_none
 from ...core.scoring import Tally
 from ...core.types import (
     EvaluationSample,
@@ -24,12 +26,11 @@ from ...core.types import (
     retrieved_ids,
 )
 from ...errors import DataError
-from ...stats.arrays import np
 from ..files.atomic import file_sha256
 from ..json.text import parse_json
 from ..jsonl import encode, opened
 from ..parquet import import_pyarrow, not_parquet
-from .document import EDITED, Row, citations, clusters, latency_ms, tally_of
+from .document import EDITED, Row, citations, latency_ms, tally_of
 
 QUERIES_SUFFIX = ".queries.parquet"
 # Rows in memory while a run is written; smaller groups compress worse.
@@ -66,15 +67,6 @@ class QueriesWriter:
         scores: Mapping[str, Sequence[SampleScore]],
     ) -> None:
         """Write samples with their outputs and scores."""
-        self.add_packed(self.packed(samples, outputs, scores))
-
-    def packed(
-        self,
-        samples: Sequence[EvaluationSample],
-        outputs: Sequence[SystemOutputs],
-        scores: Mapping[str, Sequence[SampleScore]],
-    ) -> bytes:
-        """Return samples with their outputs and scores as a stream of Arrow, which a process can send."""
         by_metric = [_score_columns(self._pyarrow, as_columns(scores[name])) for name in self.metrics]
         texts = self._text_columns(samples, outputs)
         arrays = [texts[field.name] for field in self._schema if field.name not in _BY_METRIC]
@@ -85,17 +77,7 @@ class QueriesWriter:
                     [columns[place] for columns in by_metric], fields=fields
                 )
             )
-        table = self._pyarrow.Table.from_arrays(arrays, schema=self._schema)
-        sink = self._pyarrow.BufferOutputStream()
-        with self._pyarrow.ipc.new_stream(sink, self._schema) as stream:
-            stream.write_table(table)
-        packed: bytes = sink.getvalue().to_pybytes()
-        return packed
-
-    def add_packed(self, rows: bytes) -> None:
-        """Write rows that `packed` has returned."""
-        with self._pyarrow.ipc.open_stream(rows) as stream:
-            self._add(stream.read_all())
+        self._add(self._pyarrow.Table.from_arrays(arrays, schema=self._schema))
 
     def finish(self) -> str:
         """Write the rest and the footer; return the sha256 of the file."""
@@ -121,10 +103,7 @@ class QueriesWriter:
         columns: dict[str, list[Any]] = {
             "query_id": [sample.sample_id for sample in samples],
             "query_text": [sample.query for sample in samples],
-            "cluster": [
-                str(sample.metadata["cluster"]) if "cluster" in sample.metadata else None
-                for sample in samples
-            ],
+            "cluster": [cluster_of(sample) for sample in samples],
             "latency_ms": [latency_ms(output) for output in outputs],
             "generated_answer": [None if output.error else output.response.text for output in outputs],
             "citations": cited,
@@ -229,7 +208,7 @@ class ParquetRows:
     @cached_property
     def _clusters(self) -> Any:
         column = self._columns("cluster").column(0)
-        return None if column.null_count == len(column) else clusters(self.ids, column.to_pylist())
+        return None if column.null_count == len(column) else clusters_or_none(self.ids, column.to_pylist())
 
     def _of_metric(self, name: str, metric: str) -> Any:
         column = self._by_metric.column(name)

@@ -228,7 +228,7 @@ class ErrorsError(DataError):
 
     def __init__(self, where: str, errors: Sequence[str]) -> None:
         self.errors = tuple(errors)
-        more = f" And {len(errors) - 1} more: auepora dataset validate lists them." if len(errors) > 1 else ""
+        more = f" And {len(errors) - 1} more: auepora dataset check lists them." if len(errors) > 1 else ""
         super().__init__(where, errors[0] + more)
 
 

@@ -31,9 +31,9 @@ from .mlflow import is_mlflow, mlflow_spans
 
 Attributes = dict[str, Any]  # by their flat names; values are texts, numbers, booleans and lists of them
 Record = Mapping[str, Any]  # an object of a file, as its tool wrote it
-# The numbers that OTLP has for kinds of spans, the status of a failed one, and the severity of an event.
+# The numbers that OTLP has for kinds of spans, and for the status of a failed one.
 INTERNAL, CLIENT = 1, 3
-_ERROR, _INFO = 2, 9
+_ERROR = 2
 _MAX_NESTED = 20  # levels of an attribute's value
 
 
@@ -75,27 +75,6 @@ def otlp_document(
     """Return spans as a document of OTLP."""
     scoped = {"scope": {"name": scope, "version": version}, "spans": [_span_record(span) for span in spans]}
     return {"resourceSpans": [{"resource": {"attributes": _pairs(resource)}, "scopeSpans": [scoped]}]}
-
-
-def otlp_log_document(
-    spans: Iterable[Span], resource: Mapping[str, object], scope: str, version: str
-) -> dict[str, object]:
-    """Return the events of spans as a document of OTLP logs, each with the ids of its span."""
-    records = [_log_record(span, event) for span in spans for event in span.events]
-    scoped = {"scope": {"name": scope, "version": version}, "logRecords": records}
-    return {"resourceLogs": [{"resource": {"attributes": _pairs(resource)}, "scopeLogs": [scoped]}]}
-
-
-def _log_record(span: Span, event: SpanEvent) -> dict[str, object]:
-    return {
-        "timeUnixNano": str(event.time_ns),
-        "observedTimeUnixNano": str(event.time_ns),
-        "severityNumber": _INFO,
-        "eventName": event.name,
-        "traceId": span.trace_id,
-        "spanId": span.span_id,
-        "attributes": _pairs(event.attributes),
-    }
 
 
 def _span_record(span: Span) -> dict[str, object]:

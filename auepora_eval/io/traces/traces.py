@@ -15,6 +15,7 @@ from typing import Any
 
 from ...core.shapes import text_id
 from ...core.types import (
+    ANSWER_MISSING,
     Document,
     EvaluationSample,
     Failure,
@@ -101,7 +102,13 @@ class TraceReader:
             documents,
             Response(answer or ""),
             _timings(root, spans),
-            {**_tokens(spans), **_tool_calls(spans), **_hops(spans, self.doc_id), **_feedback(spans)},
+            {
+                **_tokens(spans),
+                **_tool_calls(spans),
+                **_hops(spans, self.doc_id),
+                **_feedback(spans),
+                **({ANSWER_MISSING: True} if answer is None and failure is None else {}),
+            },
             error=failure,
         )
         sample_id, problem = self._sample_id(trace_id, ordered)

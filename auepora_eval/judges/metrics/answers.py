@@ -7,7 +7,7 @@ from ...core.scores import Scores
 from ...core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...metrics.answers.pairs import answer_text, references
-from ..metric import DECLINES, JudgedMetric, add_note, no_answer
+from ..metric import JudgedMetric, add_note, declined, no_answer
 from .texts import question_about
 
 
@@ -42,8 +42,9 @@ class JudgedCorrectness(JudgedMetric):
     """Whether the answer says what the reference says, as a judge sees it.
 
     1 for the same, 0.5 if a part is left out, 0 for a contradiction or an answer to something else. Of
-    several references the best counts. An empty answer scores 0. An answer that declines, as its words or
-    the judge say, is skipped and counted apart.
+    several references the best counts. An empty answer scores 0, and so does one that declines, as its words
+    or the judge say: it gives no right answer. Where there is none to give (an unanswerable question, a
+    reference that declines), such an answer is skipped.
     """
 
     target = TargetCategory.GENERATION_CORRECTNESS
@@ -56,8 +57,8 @@ class JudgedCorrectness(JudgedMetric):
             return skip("the reference is empty")
         if not answer.strip():
             return 0.0
-        if (left_out := no_answer(output)) is not None:
-            return left_out
+        if no_answer(output) is not None:
+            return declined(sample)
         verdicts = self.ask(
             question_about(
                 "correctness",
@@ -72,4 +73,4 @@ class JudgedCorrectness(JudgedMetric):
         # A failed verdict on another reference cannot raise a full score.
         if best is None or (failed and best.score != 1):
             raise ScoringError(f"a verdict failed: {failed:.200}")
-        return skip(DECLINES) if best.label == "refusal" else best.score or 0.0
+        return declined(sample) if best.label == "refusal" else best.score or 0.0

@@ -28,8 +28,8 @@ from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCa
 from ...errors import ScoringError
 from ...metrics.answers.pairs import answer_text
 from ...text.refusal import refusal
-from ..metric import DECLINES, JudgedMetric
-from ..question import Kind, Verdict, kind_named
+from ..metric import DECLINES, JudgedMetric, declined
+from ..question import Judgement, Kind, kind_named
 from .texts import check_claim_source, chunk_spans, claim_question, claims_in
 
 Flags = list[bool]  # of claims
@@ -80,7 +80,14 @@ class ClaimMetric(JudgedMetric):
         for name in self.needs:
             if claims.get(name) is None:
                 return skip(f"the claims have no {name}")
-        return self.of_claims(*(_flags(name, claims[name]) for name in self.needs))
+        score = self.of_claims(*(_flags(name, claims[name]) for name in self.needs))
+        is_skipped = isinstance(score, SampleScore) and score.value is None
+        return self._of_refusal(sample) if is_skipped and _declines(output) else score
+
+    def _of_refusal(self, sample: EvaluationSample) -> SampleScore:
+        """Return the score of an answer that declines: wrong, if the metric says how right answers are."""
+        is_of_right = self.target is TargetCategory.GENERATION_CORRECTNESS and self.higher_is_better
+        return declined(sample) if is_of_right else skip(DECLINES)
 
     def of_claims(self, *entries: Any) -> float | SampleScore:
         """Return the score from the entries in `needs`: Flags, or Rows if they are about documents."""
@@ -89,8 +96,8 @@ class ClaimMetric(JudgedMetric):
     def checked(self, sample: EvaluationSample, output: SystemOutputs) -> dict[str, Any] | SampleScore:
         """Return the entries that the metric needs, as the judge fills them; or why it cannot."""
         # An empty answer is scored: it makes none of the reference's claims.
-        if answer_text(output).strip() and refusal(output.response).declined:
-            return skip(DECLINES)
+        if _declines(output):
+            return self._of_refusal(sample)
         ranked = sorted(output.retrieved, key=lambda hit: hit.rank)
         texts = {"answer": [output.response.text], "documents": [hit.doc.text for hit in ranked]}
         if sample.reference_answer is not None:
@@ -119,7 +126,9 @@ class ClaimMetric(JudgedMetric):
             for name, (source, side) in sides.items()
         }
 
-    def _row(self, source: str, side: str, texts: Sequence[str], verdicts: Iterator[Verdict]) -> Flags | bool:
+    def _row(
+        self, source: str, side: str, texts: Sequence[str], verdicts: Iterator[Judgement]
+    ) -> Flags | bool:
         """Return whether each text entails a claim; one flag, where there is one text."""
         cells = [_cell(list(islice(verdicts, len(chunk_spans(text))))) for text in texts]
         failed = next((cell for cell in cells if isinstance(cell, str)), None)
@@ -130,7 +139,7 @@ class ClaimMetric(JudgedMetric):
         return flags if side == "documents" else flags[0]
 
 
-def _cell(verdicts: Sequence[Verdict]) -> bool | str:
+def _cell(verdicts: Sequence[Judgement]) -> bool | str:
     """Return whether some chunk entails a claim; if that is unknown, why a verdict failed."""
     if any(not verdict.failed and (verdict.score or 0) >= _ENTAILED for verdict in verdicts):
         return True
@@ -143,7 +152,7 @@ class ClaimPrecision(ClaimMetric):
 
     Claims of the answer that the reference entails / claims of the answer. It needs checked claims
     (`answer_in_reference`, see `auepora_eval.judges.metrics.claims`), or a judge: [check=judge]. An answer
-    without claims is skipped.
+    without claims is skipped, unless it declines a question that has an answer: 0.
     """
 
     needs = ("answer_in_reference",)
@@ -257,6 +266,10 @@ class ClaimNoiseSensitivity(ClaimMetric):
         else:
             counted = [found for found in sources if found and not found & relevant]
         return len(counted) / len(right) if right else skip("the answer makes no claims")
+
+
+def _declines(output: SystemOutputs) -> bool:
+    return bool(answer_text(output).strip()) and refusal(output.response).declined
 
 
 def _paired(right: Flags, rows: Rows) -> list[tuple[bool, Flags]]:

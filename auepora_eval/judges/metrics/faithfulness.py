@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ...core.metrics_base import metric, skip
-from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ...core.scores import Scores
+from ...core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...metrics.citations.answer import Claim
 from ..judge import PendingError
-from ..metric import JudgedMetric, no_answer
-from ..question import Kind, Verdict, kind_named
+from ..metric import JudgedMetric, add_note, no_answer
+from ..question import Judgement, Kind, kind_named
 from .texts import (
     CHUNK_WORDS,
     Chunk,
@@ -29,6 +30,8 @@ from .texts import (
     claim_question,
     claims_in,
 )
+
+_ONE_BY_ONE = "each claim was compared with several passages, one by one"
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,20 @@ class CheckedClaims(JudgedMetric):
 
     def judged(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         checks = self.checks(sample, output)
-        return checks if isinstance(checks, SampleScore) else self.of_checks(checks, output.response.text)
+        if isinstance(checks, SampleScore):
+            return checks
+        score = self.of_checks(checks, output.response.text)
+        return SampleScore(score, _ONE_BY_ONE if len(chunks_of(output)) > 1 else "")
+
+    def summarise(self, scores: Scores) -> MetricResult:
+        result = super().summarise(scores)
+        if _ONE_BY_ONE in scores.reasons.values() and self.kinds == ("support",):
+            add_note(
+                result,
+                "A claim counts as supported if any one of its passages is judged to support it: the judge's "
+                "false alarms add up with the number of passages.",
+            )
+        return result
 
     def of_checks(self, checks: Sequence[ClaimCheck], answer: str) -> float:
         """Return the score of an answer from its claims."""
@@ -208,7 +224,7 @@ def _characters(text: str) -> int:
     return sum(map(len, text.split()))
 
 
-def _check(claim: Claim, verdicts: Sequence[tuple[Chunk, Verdict]], with_evidence: bool) -> ClaimCheck:
+def _check(claim: Claim, verdicts: Sequence[tuple[Chunk, Judgement]], with_evidence: bool) -> ClaimCheck:
     """Return a claim with the chunk that gave it the highest score; the first one of several."""
     failed = next((verdict.failed for _, verdict in verdicts if verdict.failed), "")
     known = [
@@ -224,7 +240,7 @@ def _check(claim: Claim, verdicts: Sequence[tuple[Chunk, Verdict]], with_evidenc
     return ClaimCheck(claim.text, claim.at, score, verdict.label, evidence, failed)
 
 
-def _evidence(claim: Claim, chunk: Chunk, verdict: Verdict) -> Evidence:
+def _evidence(claim: Claim, chunk: Chunk, verdict: Judgement) -> Evidence:
     at = verdict.quote_at or best_sentence(chunk.text, claim.text)
     if at is None:
         return Evidence(chunk.passage_id, chunk.at)

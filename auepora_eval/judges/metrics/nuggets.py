@@ -21,7 +21,7 @@ from ...metrics.answers.pairs import answer_text
 from ...text.content_words import content_words
 from ...text.refusal import refusal
 from ...text.tokens import words
-from ..metric import DECLINES, JudgedMetric
+from ..metric import JudgedMetric, declined
 from .texts import question_about
 
 CREDITS = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
@@ -40,7 +40,7 @@ class NuggetRecall(JudgedMetric):
     partial support, [vital=true] looks at vital nuggets only (a sample without any is skipped, where
     AutoNuggetizer counts 0). A nugget without assignment is supported if the answer has all of its
     content words (stemmed), partially if at least half of them: a denial has them too. With [assign=judge]
-    the judge says how the answer covers each nugget; an answer that declines is then skipped. In TREC RAG,
+    the judge says how the answer covers each nugget; an answer that declines covers none. In TREC RAG,
     automatic assignment agrees well with people on systems, weakly on single answers.
     """
 
@@ -70,7 +70,7 @@ class NuggetRecall(JudgedMetric):
         if not self.needs_judge:
             assignments = _assigned(nuggets, answer)
         elif answer.strip() and refusal(output.response).declined:
-            return skip(DECLINES)
+            return declined(sample)
         else:
             assignments = self._assigned_by_judge(nuggets, sample.query, answer)
         earned = [CREDITS[assignment] for assignment in assignments]

@@ -25,7 +25,7 @@ from ...core.types import (
 from ...errors import DataError, ScoringError
 from ..judge import PendingError
 from ..metric import JudgedMetric, Pair, add_note
-from ..question import Verdict
+from ..question import Judgement
 from .texts import question_about
 
 HIGHEST_GRADE = 3
@@ -61,7 +61,7 @@ class GradedPassages(JudgedMetric):
         value = self.of_grades(placed, list(grades.values()))
         return SampleScore(value, parts=(float(len(placed)), float(len(places))))
 
-    def verdicts(self, sample: EvaluationSample, retrieved: Iterable[Document]) -> dict[str, Verdict]:
+    def verdicts(self, sample: EvaluationSample, retrieved: Iterable[Document]) -> dict[str, Judgement]:
         """Return the verdict on each document that has a text."""
         # The retrieved documents come last and win: a gold document that was retrieved is judged once, by the
         # text that the system retrieved.
@@ -140,7 +140,7 @@ def first_places(output: SystemOutputs, k: int) -> dict[int, Document]:
     return {place: ranked[place].doc for place in firsts.values()}
 
 
-def grade_of(verdict: Verdict) -> float:
+def grade_of(verdict: Judgement) -> float:
     """Return the expected grade of a passage, from 0 to 3."""
     return (verdict.score or 0.0) * HIGHEST_GRADE
 

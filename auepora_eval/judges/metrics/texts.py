@@ -12,7 +12,7 @@ from ...metrics.citations.sources import Sources
 from ...text.content_words import content_words
 from ...text.sentences import sentence_spans
 from ...text.tokens import words
-from ..question import Kind, Question, Verdict, kind_named
+from ..question import Judgement, Kind, Question, kind_named
 
 Span = tuple[int, int]
 
@@ -153,7 +153,7 @@ def check_claim_source(name: str) -> None:
 
 
 def claims_in(
-    text: str, question: str, source: str, ask: Callable[[list[Question]], list[Verdict]]
+    text: str, question: str, source: str, ask: Callable[[list[Question]], list[Judgement]]
 ) -> list[Claim]:
     """Return the claims of a text: its sentences with content words, or what the judge finds in it.
 

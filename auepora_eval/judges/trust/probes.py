@@ -34,7 +34,7 @@ from ...core.table import Table
 from ..asking import verdicts_on
 from ..injection import ATTACKS
 from ..judge import Asked, Asker, Judge, Judging
-from ..question import Kind, Question, Verdict, kind_named
+from ..question import Judgement, Kind, Question, kind_named
 
 SUPPORT = "support"
 # The kinds of questions that have probes, and the score from which a verdict is a yes.
@@ -247,7 +247,7 @@ def _yes_bias(asked: Sequence[_Check], is_yes: Callable[[Question], bool | None]
     return Probe("yes-bias", int(abs(share - 0.5) <= _BALANCE), 1, 1, text)
 
 
-def _mass(verdicts: Iterable[Verdict]) -> list[Probe]:
+def _mass(verdicts: Iterable[Judgement]) -> list[Probe]:
     """Return the probe of the mass on the options; nothing if the judge does not report it."""
     masses = [0.0 if each.mass is None else each.mass for each in verdicts if _reports_mass(each)]
     if not masses:
@@ -257,7 +257,7 @@ def _mass(verdicts: Iterable[Verdict]) -> list[Probe]:
     return [Probe("mass", enough, len(masses), len(masses) - int(0.05 * len(masses)), text)]
 
 
-def _reports_mass(verdict: Verdict) -> bool:
+def _reports_mass(verdict: Judgement) -> bool:
     return verdict.mass is not None or verdict.failed.startswith("no_mass")
 
 
@@ -298,7 +298,7 @@ def _is_canary(key: str, share: float) -> bool:
     return int(key[:8], 16) < share * 2**32
 
 
-def drift(pairs: Iterable[tuple[Verdict, Verdict]]) -> Drift:
+def drift(pairs: Iterable[tuple[Judgement, Judgement]]) -> Drift:
     """Compare the first and the second verdict on each canary; calls that failed say nothing."""
     changes = [
         (abs(first.score - second.score), first.label != second.label)

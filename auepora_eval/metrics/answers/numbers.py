@@ -61,7 +61,7 @@ class NumericMatch(SampleMetric):
     whole: bool = False
     target = TargetCategory.GENERATION_CORRECTNESS
     requires = ("reference_answer",)
-    oracle = "TAT-QA evaluator, exact match (whole=true)"
+    oracle = "TAT-QA evaluator, exact match, on its 39 test cases (whole=true)"
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         answer = answer_text(output)
@@ -84,7 +84,7 @@ class NumericF1(SampleMetric):
 
     target = TargetCategory.GENERATION_CORRECTNESS
     requires = ("reference_answer",)
-    oracle = "TAT-QA evaluator, F1"
+    oracle = "TAT-QA evaluator, F1, on its 39 test cases"
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
         answer = answer_text(output)

@@ -2,6 +2,7 @@
 
 A sample may have several right answers: `reference_answer.text` and the list in
 `reference_answer.metadata["alternatives"]`. Each answer is scored against all of them, and the best counts.
+Citation marks such as [2] are left out of both: whether they are right is for the citation metrics.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from ...core.scores import Batch, Note, Rows, Scores
 from ...core.types import EvaluationSample, SystemOutputs
 from ...errors import ScoringError
+from ...text.content_words import without_citations
 
 _MANY_CODES = 500_000
 # Of an answer and its reference: a pair of that length has fewer different words than Unicode has characters.
@@ -22,7 +24,7 @@ _MOST_CHARACTERS = 2_000_000
 
 
 def references(sample: EvaluationSample) -> list[str]:
-    """Return the right answers of a sample: the reference, then its alternatives."""
+    """Return the right answers of a sample, without citation marks: the reference, then its alternatives."""
     if sample.reference_answer is None:
         raise ScoringError("the sample has no reference_answer")
     text = sample.reference_answer.text
@@ -30,22 +32,22 @@ def references(sample: EvaluationSample) -> list[str]:
         raise ScoringError(f"the reference must be a text, not {text!r:.80}")
     alternatives = sample.reference_answer.metadata.get("alternatives")
     if not alternatives:
-        return [text]
+        return [without_citations(text)]
     if not isinstance(alternatives, list | tuple) or not all(
         isinstance(other, str) for other in alternatives
     ):
         raise ScoringError(
             f"the alternatives of the reference must be a list of texts, not {alternatives!r:.80}"
         )
-    return [text, *alternatives]
+    return [without_citations(each) for each in (text, *alternatives)]
 
 
 def answer_text(output: SystemOutputs) -> str:
-    """Return the text of the answer; ScoringError for anything but a text."""
+    """Return the text of the answer without citation marks; ScoringError for anything but a text."""
     text = output.response.text
     if not isinstance(text, str):
         raise ScoringError(f"the answer must be a text, not {text!r:.80}")
-    return text
+    return without_citations(text)
 
 
 class Pairs(NamedTuple):

@@ -100,17 +100,15 @@ class NonAnswerRate(SampleMetric):
 
     Whether an answer declines is decided by the refusal detector (its precision and recall against people's
     labels are in text/refusal.py). Declining is right where no answer exists: where the samples say so,
-    use rejection_rate and over_refusal_rate. An output without text, documents and timings
-    is skipped: nothing shows that the system was asked at all.
+    use rejection_rate and over_refusal_rate. An output without the field of an answer counts, unless no
+    output of the run has one: then the system was not asked for answers.
     """
 
     target = TargetCategory.GENERATION_RELEVANCE
     requires = ("query",)
     higher_is_better = False
 
-    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        if not (output.response.text or output.response.structured or output.retrieved or output.timings):
-            return skip("the output is blank: no answer, no documents, no timings")
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
         return float(refusal(output.response).declined)
 
     def signature(self) -> Mapping[str, object]:

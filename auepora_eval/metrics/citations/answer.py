@@ -103,8 +103,7 @@ class CitedAnswer:
     @cached_property
     def places(self) -> tuple[list[Place], list[Place]]:
         """The gold places and the cited ones."""
-        gold, cited = self.sources.places(self.gold, self.cited)
-        return gold, cited
+        return self.sources.places(self.gold, self.cited)
 
     def overlapping(self, tolerance: int = TOLERANCE) -> list[Match]:
         """Return the gold and cited places that have characters in common."""

@@ -1,7 +1,7 @@
 """Citation metrics by claim: is each claim cited, and do its citations support it?
 
 Claims are the sentences of the answer that have content words. A support
-function (`lexical` unless named: `citation_correctness[embedding]`) and a threshold
+function (`lexical` unless named: `citation_correctness[trained]`) and a threshold
 (`citation_correctness@0.5`) decide whether a text supports a claim. With the lexical function these metrics
 measure shared words, not truth: they see neither a negation nor two things that changed places.
 """

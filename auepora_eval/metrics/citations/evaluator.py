@@ -26,7 +26,6 @@ from ...core.types import Document, Response
 from ...errors import DataError
 from ...models.entailment import SUPPORTS, Support, support_function
 from ...text.content_words import content_words, numbers, without_marks
-from ...text.sentences import sentences
 from ...text.tokens import words
 from .answer import THRESHOLD, CitedAnswer, JudgedAnswer
 from .sources import GOOD, TOLERANCE, Citation, Sources
@@ -198,7 +197,7 @@ def assessed(answer: JudgedAnswer, config: CitationConfig | None = None) -> Asse
     )
     unknown = "only documents without a text are cited" if answer.answer.attached else "no claims"
     reasons = {
-        "span": "no gold citations with spans" if not span["gold_spans"] else "the citations have no spans",
+        "span": "no gold citations with spans",
         "quality": unknown,
         "consistency": unknown,
         "hallucination": "no claims" if not answer.claims else "the documents have no text",
@@ -209,18 +208,16 @@ def assessed(answer: JudgedAnswer, config: CitationConfig | None = None) -> Asse
 
 def _span_section(answer: JudgedAnswer, tolerance: int, good: float) -> Section:
     """Return how well the cited spans agree with the gold ones."""
-    gold, cited = answer.answer.places
+    gold, _ = answer.answer.places
     spans = [place for place in gold if place.span is not None]
-    unspanned = bool(cited) and all(place.span is None for place in cited)
-    counted = len(spans) and not unspanned
     pairs = answer.answer.matches(tolerance)
     return {
-        "mean_exact_jaccard": sum(pair.exact for pair in pairs) / len(spans) if counted else None,
-        "mean_tolerance_jaccard": sum(pair.tolerant for pair in pairs) / len(spans) if counted else None,
+        "mean_exact_jaccard": sum(pair.exact for pair in pairs) / len(spans) if spans else None,
+        "mean_tolerance_jaccard": sum(pair.tolerant for pair in pairs) / len(spans) if spans else None,
         "perfect_matches": sum(pair.exact == 1.0 for pair in pairs),
         "good_matches": sum(pair.tolerant >= good for pair in pairs),
         "gold_spans": len(spans),
-        "cited_spans": sum(place.span is not None for place in cited),
+        "cited_spans": len({one._replace(at=None) for one in answer.answer.cited if one.span is not None}),
     }
 
 
@@ -285,14 +282,13 @@ def _described(citation: Citation) -> Section:
     return {"file_name": name, "page_number": citation.page, "start_char": start, "end_char": end}
 
 
-# The support functions that are included: how far does a text support a claim?
+# The usual support function: how far does a text support a claim?
 #
 # | lexical      the share of the claim's content words that the text has, or of its numbers, if that is less
-# | embedding    the cosine between the claim and the nearest sentence of the text, cut off at 0
 #
-# Neither sees a negation or two things that changed places. An entailment model, or a person's verdict, is
+# It sees no negation and not that two things changed places. An entailment model, or a person's verdict, is
 # a function (premise, hypothesis) -> score: see `models.entailment`. `auepora judge-audit` measures how far a
-# function agrees with people; docs/how-to/citations.md shows it for these.
+# function agrees with people; docs/how-to/citations.md shows it for this one.
 
 _REMEMBERED = 256  # texts: a document is looked at again for each claim of an answer
 
@@ -319,20 +315,6 @@ def _lexical() -> Support:
     return lexical_support
 
 
-@SUPPORTS.add("embedding")
-def _embedding() -> Support:
-    from ...models.embeddings import embedder
-
-    embedder("wordllama")  # raises for a missing package before the first claim
-    return embedding_support
-
-
-def embedding_support(premise: str, hypothesis: str) -> float:
-    """Return the cosine between a hypothesis and the nearest sentence of the premise, at least 0."""
-    cosines = _vectors(premise, True) @ _vectors(hypothesis, False).T
-    return min(1.0, max(0.0, float(cosines.max()))) if cosines.size else 0.0
-
-
 @lru_cache(maxsize=_REMEMBERED)
 def _content(text: str) -> tuple[list[str], list[str]]:
     bare = without_marks(text)
@@ -342,11 +324,3 @@ def _content(text: str) -> tuple[list[str], list[str]]:
 @lru_cache(maxsize=_REMEMBERED)
 def _vocabulary(text: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(words(text)), frozenset(numbers(text))
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _vectors(text: str, by_sentence: bool):  # type: ignore[no-untyped-def]  # an array, of a package imported late
-    from ...models.embeddings import embedder
-
-    pieces = sentences(text) if by_sentence else [text]
-    return embedder("wordllama").embed([piece.encode("utf-8", "replace").decode() for piece in pieces])

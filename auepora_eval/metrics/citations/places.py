@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...core.metrics_base import metric, skip
+from ...core.matching import grade_of, source_of
+from ...core.metrics_base import metric
 from ...core.types import EvaluationSample, SampleScore
 from ...errors import ScoringError
-from ..retrieval_basic import grade_of
 from .answer import CitationMetric, CitationShare, CitedAnswer, share
 from .sources import (
     FABRICATED,
@@ -25,7 +25,6 @@ from .sources import (
     Match,
     citations_of,
     found,
-    source_of,
 )
 
 _CITES_NOTHING = "the answer cites nothing"
@@ -38,10 +37,8 @@ class SpanAgreement(CitationShare):
     tolerance: int = TOLERANCE
 
     def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
-        gold, cited = answer.places
+        gold, _ = answer.places
         spans = sum(place.span is not None for place in gold)
-        if cited and all(place.span is None for place in cited):
-            return skip("the citations have no spans")
         counted = self.counted(answer.matches(self.tolerance))
         return share(counted, spans, "the gold citations have no spans")
 
@@ -63,7 +60,8 @@ class CitationSpanAccuracy(SpanAgreement):
 
     Mean over all gold spans of the Jaccard (characters in both / in either) with the cited span assigned to
     it, after boundaries within the tolerance (10 characters) were snapped to the gold ones. One to one, in
-    one file and page, the best assignment; gold without a partner counts 0. Spans are half-open.
+    one file and page, the best assignment; gold without a partner counts 0. Spans are half-open. A citation
+    without a span cites the whole document, and matches no gold span if the document's text is not known.
     """
 
     tolerance: int = TOLERANCE
@@ -137,7 +135,8 @@ class CitationPrecision(FoundCitations):
     """Share of the citations that are in the gold; 0 if nothing is cited though there is gold.
 
     Cited places that agree with a gold one / cited places, by answer. They agree in one file (and page, where
-    both name one) with a tolerant Jaccard of at least 0.5, or if one of them is a whole document.
+    both name one) with a tolerant Jaccard of at least 0.5, or if the gold one is a whole document. A citation
+    without a span is the span of the whole document; citation_relevance goes by documents alone.
     """
 
     def of_counts(self, precision: float, recall: float) -> float:

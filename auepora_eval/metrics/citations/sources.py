@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.matching import source_of
 from ...core.types import Document
 from ...errors import ScoringError
 from ...text.document_names import DocumentName, DocumentNames
@@ -181,9 +182,12 @@ class Sources:
             return Found(None, "", AMBIGUOUS if several else UNRESOLVED)
         return _found_in(self._by_source[source], citation)
 
-    def places(self, *lists: Sequence[Citation]) -> list[list[Place]]:
-        """Return lists of citations as places, where one file has one name; repeats are left out."""
-        names = {c.file_name for citations in lists for c in citations if c.number is None}
+    def places(self, gold: Sequence[Citation], cited: Sequence[Citation]) -> tuple[list[Place], list[Place]]:
+        """Return citations as places, where one file has one name; repeats are left out.
+
+        Who cites a document without a span cites all of it. Gold without a span is found by any span.
+        """
+        names = {citation.file_name for citation in (*gold, *cited) if citation.number is None}
         resolved = {name: source for name in names if (source := self.source(name)) is not None}
         unresolved = sorted(names - set(resolved))
         if len(unresolved) > 1:
@@ -193,10 +197,17 @@ class Sources:
             for name in unresolved:
                 place = candidates.place_of(name) if name not in with_folder else None
                 resolved[name] = name if place is None else with_folder[place]
-        return [
-            list(dict.fromkeys(self._place(citation, resolved) for citation in citations))
-            for citations in lists
-        ]
+        places = (self._place(citation, resolved) for citation in cited)
+        whole = (p if p.span else p._replace(span=self._extent(p.file)) for p in places)
+        return list(dict.fromkeys(self._place(one, resolved) for one in gold)), list(dict.fromkeys(whole))
+
+    def _extent(self, source: str) -> tuple[int, int] | None:
+        """Return the span of a whole document; None if its length is not known."""
+        # A chunk that does not say where it is from shows only a part of the document.
+        pieces = self._by_source.get(source, ())
+        ends = [len(doc.text) for doc in pieces if doc.doc_id == source]
+        ends += [chunk[1] for chunk in map(_chunk_span, pieces) if chunk is not None]
+        return (0, max(ends)) if any(ends) else None
 
     def _place(self, citation: Citation, resolved: Mapping[str, str]) -> Place:
         if citation.number is None:
@@ -206,12 +217,6 @@ class Sources:
             doc = self.ranked[citation.number - 1]
             return Place(source_of(doc), None, _chunk_span(doc))
         return Place(f"[{citation.number}]", None, None)
-
-
-def source_of(doc: Document) -> str:
-    """Return the source that a document or a chunk of it belongs to."""
-    source = doc.metadata.get("source")
-    return source if isinstance(source, str) and source else doc.doc_id
 
 
 def _found_in(pieces: Sequence[Document], citation: Citation) -> Found:
@@ -393,13 +398,12 @@ def found(
 ) -> tuple[int, int]:
     """Return how many of each list have a partner in the other: same file and page, and enough overlap.
 
-    `pairs` are those that overlap. A place without a span is the whole file, which has every span of it.
+    `pairs` are those that overlap. Gold without a span is the whole file: every span of it agrees. The other
+    way round nothing agrees, or a vague citation would be worth more than one whose span is too long.
     """
     agreeing = [(pair.gold, pair.cited) for pair in pairs if pair.tolerant >= overlap]
-    if any(place.span is None for place in (*gold, *cited)):
-        for left, right in _same_page(gold, cited):
-            if gold[left].span is None or cited[right].span is None:
-                agreeing.append((left, right))
+    if any(place.span is None for place in gold):
+        agreeing += [(left, right) for left, right in _same_page(gold, cited) if gold[left].span is None]
     return len({left for left, _ in agreeing}), len({right for _, right in agreeing})
 
 

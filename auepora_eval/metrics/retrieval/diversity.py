@@ -13,6 +13,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, S
 
 import numpy as np
 
+from ...core.matching import source_of
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
@@ -24,11 +25,20 @@ from ..retrieval_basic import gold_grades, in_order
 _TOO_FEW = "fewer than two documents with text were retrieved"
 
 
-class PairwiseMetric(SampleMetric):
+class RetrievedDiversity(SampleMetric):
+    """A metric of how different the retrieved documents are."""
+
+    target = TargetCategory.DIVERSITY
+
+    @property
+    def is_of_retrieval(self) -> bool:
+        return True
+
+
+class PairwiseMetric(RetrievedDiversity):
     """A metric of the texts of the first k retrieved documents, two by two."""
 
     k: int | None
-    target = TargetCategory.DIVERSITY
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         texts = [doc.text for doc in first_documents(output, self.k) if doc.text.strip()]
@@ -95,7 +105,7 @@ class NearDuplicateRate(PairwiseMetric):
 
 
 @metric("distinct_source_share@{k?}")
-class DistinctSourceShare(SampleMetric):
+class DistinctSourceShare(RetrievedDiversity):
     """Share of the retrieved documents that come from a source of their own.
 
     Different sources among the first k / documents among the first k. The source of a document is its
@@ -103,19 +113,17 @@ class DistinctSourceShare(SampleMetric):
     """
 
     k: int | None = None
-    target = TargetCategory.DIVERSITY
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         documents = first_documents(output, self.k)
-        sources = {str(doc.metadata.get("source", doc.doc_id)) for doc in documents}
+        sources = {source_of(doc) for doc in documents}
         return len(sources) / len(documents) if documents else skip("no document was retrieved")
 
 
-class SubtopicMetric(SampleMetric):
+class SubtopicMetric(RetrievedDiversity):
     """A metric of the subtopics that gold documents name in `metadata["subtopics"]`, a list of names."""
 
     k: int | None
-    target = TargetCategory.DIVERSITY
     requires = ("relevant_docs",)
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:

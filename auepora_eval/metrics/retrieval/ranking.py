@@ -9,8 +9,9 @@ from itertools import groupby
 
 import numpy as np
 
+from ...core.matching import grade_of
 from ...core.metrics_base import SampleMetric, metric, skip
-from ...core.scores import Batch
+from ...core.scores import Batch, given
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...stats.arrays import Array
 from ..retrieval_basic import (
@@ -19,7 +20,6 @@ from ..retrieval_basic import (
     RetrievalMetric,
     careful_hits,
     gold_grades,
-    grade_of,
     in_order,
     is_relevant,
 )
@@ -27,13 +27,11 @@ from ..retrieval_basic import (
 
 def judgements(sample: EvaluationSample) -> dict[str, float]:
     """Return the grades of `relevant_docs`, and of the candidates that have one and are not there."""
-    candidates = {
-        doc.doc_id: grade_of(doc) for doc in sample.candidate_docs or () if "relevance" in doc.metadata
-    }
-    return candidates | gold_grades(sample)
+    judged = [doc for doc in sample.candidate_docs or () if given(doc.metadata, "relevance") is not None]
+    return {doc.doc_id: grade_of(doc) for doc in judged} | gold_grades(sample)
 
 
-@metric("r_precision[level={level?:g}]")
+@metric("r_precision[level={level?:.15g}]")
 class RPrecision(LevelMetric):
     """Share of the first R documents that are relevant, where R is the number of relevant ones.
 
@@ -48,7 +46,7 @@ class RPrecision(LevelMetric):
         return hits.sums((hits.place < hits.total[hits.sample]).astype(float)) / hits.total
 
 
-@metric("bpref[level={level?:g}]")
+@metric("bpref[level={level?:.15g}]")
 class BPref(LevelMetric):
     """How rarely a document that people judged not relevant is ranked above a relevant one.
 

@@ -102,7 +102,9 @@ def _hits(
 
 def _unordered(scores: Array, ends: Indices) -> list[int]:
     """Return the lists whose scores do not fall from one document to the next: nearly all do."""
-    falls = np.append(scores[:-1] > scores[1:], True)[: len(scores)]
+    with np.errstate(over="ignore"):
+        singles = scores.astype(np.float32)  # as trec_eval compares them (`core.types.in_single`)
+    falls = np.append(singles[:-1] > singles[1:], True)[: len(scores)]
     falls[ends[ends > 0] - 1] = True  # the last of a list is followed by the first of the next
     falls &= ~np.isnan(scores)
     return sorted(set(np.searchsorted(ends, np.flatnonzero(~falls), side="right").tolist()))

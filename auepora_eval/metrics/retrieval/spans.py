@@ -15,11 +15,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.matching import source_of
+from ...core.matching import grade_of, source_of
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
-from ..retrieval_basic import grade_of
 
 Interval = tuple[int, int]
 Marked = dict[str, list[Interval]]  # by source: disjoint half-open intervals, in order

@@ -2,34 +2,27 @@
 
 A sample of the scenario "counterfactual" is answered from documents in which the true answer was replaced
 by a fake one: `labels.true_answer` and `labels.fake_answer`, each a text or a list of alternatives (a list
-of lists: of each inner list one). Answers are searched for them without regard to case, width and
-spaces; letters and digits of ASCII only as whole words and numbers ("1911" is not in "19110", "70" not in
-"170"), other scripts anywhere in the text. The survey that coined the targets files misleading and mistake
+of lists: of each inner list one). Answers are searched for them as whole words, as contains_answer does
+("1911" is not in "19110", "70" not in "170"). The survey that coined the targets files misleading and mistake
 reappearance rates under noise; their authors (RECALL) define them on edited documents, so they are here.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ...core.metrics_base import BatchMetric, SampleMetric, metric, skip
+from ...core.metrics_base import BatchMetric, metric, skip
 from ...core.scores import Batch, Note, Rows, Scores
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...text.refusal import flags_an_error
-from ...text.tokens import words
-from .paired_samples import ConditionalRate, base_questions, scenario
-
-_UNSPACED = "぀-ヿ㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff"
-_SPACE_BY_IDEOGRAPH = re.compile(rf"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
+from ...text.tokens import word_search, words
+from .paired_samples import ConditionalRate, OnGivenDocuments, base_questions, scenario
 
 
-class CounterfactualMetric(SampleMetric):
+class CounterfactualMetric(OnGivenDocuments):
     """A metric of the answers to samples of the scenario "counterfactual"."""
 
     target = TargetCategory.COUNTERFACTUAL_ROBUSTNESS
@@ -148,7 +141,7 @@ class MistakeReappearanceRate(CounterfactualMetric):
     of_sums = True
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
-        answer_words = set(words(_folded(output.response.text)))
+        answer_words = set(words(output.response.text))
         best: tuple[float, int, int] | None = None
         for edited in _edited_words(sample):
             repeated = sum(word in answer_words for word in edited)
@@ -173,8 +166,8 @@ class MistakeReappearanceRate(CounterfactualMetric):
 
 def _edited_words(sample: EvaluationSample) -> list[list[str]]:
     """Return the words of each fake answer that the true one lacks; an answer without any is left out."""
-    true_words = {word for text in _texts(sample.labels["true_answer"]) for word in words(_folded(text))}
-    fakes = [words(_folded(text)) for text in _texts(sample.labels["fake_answer"])]
+    true_words = {word for text in _texts(sample.labels["true_answer"]) for word in words(text)}
+    fakes = [words(text) for text in _texts(sample.labels["fake_answer"])]
     return [edited for fake in fakes if (edited := [word for word in fake if word not in true_words])]
 
 
@@ -184,8 +177,8 @@ def holds_answer(text: str, label: Any) -> bool:
     >>> holds_answer("It opened in 19110.", "1911"), holds_answer("1911年建成", "1911")
     (False, True)
     """
-    folded = _folded(text)
-    return all(any(_pattern(answer).search(folded) for answer in group) for group in _groups(label))
+    contains = word_search(text)
+    return all(any(map(contains, group)) for group in _groups(label))
 
 
 def _groups(label: Any) -> list[list[str]]:
@@ -206,25 +199,6 @@ def _groups(label: Any) -> list[list[str]]:
 
 def _texts(label: Any) -> list[str]:
     return [text for group in _groups(label) for text in group]
-
-
-def _folded(text: str) -> str:
-    """Without regard to case, width and line breaks; no space beside an ideograph, where it means nothing."""
-    plain = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    return plain if plain.isascii() else _SPACE_BY_IDEOGRAPH.sub("", plain)
-
-
-@lru_cache(maxsize=1 << 12)
-def _pattern(answer: str) -> re.Pattern[str]:
-    folded = _folded(answer)
-    before = after = ""
-    if re.match(r"[a-z0-9]", folded):
-        # "5" is not in "3.5", nor "500" in "1,500". Only ASCII letters and digits are looked at: in scripts
-        # without spaces, a letter may touch the answer.
-        before = r"(?<![a-z0-9])(?<!\d[.,])" if folded[0].isdigit() else r"(?<![a-z0-9])"
-    if re.search(r"[a-z0-9]\Z", folded):
-        after = r"(?![a-z0-9])(?![.,]\d)" if folded[-1].isdigit() else r"(?![a-z0-9])"
-    return re.compile(before + re.escape(folded) + after)
 
 
 def _closed_books(batch: Batch) -> dict[str, int]:

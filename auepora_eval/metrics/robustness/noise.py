@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...core.metrics_base import metric
-from ...core.scores import Batch, Note, Rows, Scores
+from ...core.scores import Batch, Note, Rows, Scores, not_given
 from ...core.types import EvaluationSample, SampleScore, TargetCategory
 from .paired_samples import DEFAULT_BASE, ConditionalRate, Contrast, base_questions, scenario
 
@@ -53,8 +53,10 @@ class ByRatio(Contrast):
             label = sample.labels.get("noise_ratio")
             if place in ratios:
                 reason = self.why_not(ratios[place], levels)
-            else:
+            elif _number(label) is None:
                 reason = f"labels.noise_ratio is {label!r:.60}, not a number from 0 to 1"
+            else:
+                continue  # its documents did not reach the system
             if reason and label is not None:
                 notes[place] = Note(reason)
         return notes
@@ -329,9 +331,10 @@ class VariantDrop(Paired):
 
 
 def noise_ratios(batch: Batch) -> dict[int, float]:
-    """Return the noise ratio of each sample that has one from 0 to 1; for batch.once."""
+    """Return the noise ratio, from 0 to 1, of each sample whose documents the system got; for batch.once."""
     ratios = {place: _number(sample.labels.get("noise_ratio")) for place, sample in enumerate(batch.samples)}
-    return {place: ratio for place, ratio in ratios.items() if ratio is not None}
+    left_out = batch.once(not_given)
+    return {place: ratio for place, ratio in ratios.items() if ratio is not None and place not in left_out}
 
 
 def _number(label: object) -> float | None:

@@ -6,19 +6,37 @@ A sample may be a variant of another: `labels.variant_of` holds the sample_id of
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from ...core.metrics_base import BatchMetric, SampleMetric, parse_metric
-from ...core.scores import Batch, Note, Rows, Scores, shared_or_none
+from ...core.scores import NOT_GIVEN, Batch, Note, Rows, Scores, not_given
 from ...core.types import EvaluationSample, MetricResult, SampleScore
-from ...stats.intervals import Interval, mean_interval
+from ...stats.intervals import Share
 
 DEFAULT_BASE = "contains_answer"
 
 
-class Contrast(BatchMetric):
+class OnGivenDocuments(SampleMetric):
+    """A metric of answers from chosen documents: skipped where the system was not given these."""
+
+    def unscorable(self, batch: Batch) -> dict[int, Note]:
+        return {**super().unscorable(batch), **batch.once(not_given)}
+
+    def summarise(self, scores: Scores) -> MetricResult:
+        result = super().summarise(scores)
+        count = sum(note.reason == NOT_GIVEN for note in scores.notes.values())
+        if count and not result.coverage.concerned:
+            result.details.setdefault("not_measured", NOT_GIVEN)
+        elif count:
+            # Without the name of the metric, so that the note of several metrics is printed once.
+            about = f"{count} of {len(scores)} samples are not measured: {NOT_GIVEN}"
+            result.details["notes"] = [*result.notes, f"{about} (a system with a parameter `documents` is)."]
+        return result
+
+
+class Contrast(OnGivenDocuments, BatchMetric):
     """A metric of another metric's scores: the base, by its name, is what noise or a variant changes.
 
     A base that is not a mean (bleu) enters by its values for single samples.
@@ -43,8 +61,8 @@ class Contrast(BatchMetric):
         vars(self)["whole_batch"] = type(self).whole_batch or self.base_metric.whole_batch
 
     @property
-    def asked_metric(self) -> SampleMetric | None:
-        return self.base_metric.asked_metric
+    def reads_answers(self) -> bool:
+        return self.base_metric.reads_answers
 
     def bounds_with(self, low: float, high: float) -> tuple[float, float]:
         """Return the bounds of this metric where the base lies between low and high."""
@@ -82,14 +100,9 @@ class ConditionalRate(SampleMetric):
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         return SampleScore(float(high), parts=(1.0,))
 
-    def interval(self, rows: Rows, clusters: Sequence[Hashable] | None) -> Interval | None:
+    def value_shares(self, rows: Rows) -> list[Share]:
         # Only samples in the denominator are trials of the proportion.
-        counted = rows[:, 1] > 0
-        if clusters is not None:
-            clusters = shared_or_none([cluster for cluster, c in zip(clusters, counted, strict=True) if c])
-        if not counted.any():
-            return None
-        return mean_interval(rows[counted, 0], clusters=clusters, bounds=self.bounds)
+        return [Share(self.aggregate, rows[:, 1] > 0)]
 
     def summarise(self, scores: Scores) -> MetricResult:
         result = super().summarise(scores)

@@ -16,11 +16,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ...core.metrics_base import SampleMetric, metric, parse_metric, skip
-from ...core.scores import Rows, has_field
+from ...core.metrics_base import metric, parse_metric, skip
+from ...core.scores import Batch, Note, Rows, has_field
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
+from ...stats.intervals import Share
 from ...text.refusal import DETECTOR, refusal
+from .paired_samples import OnGivenDocuments
 
 _NO_LABEL = "the sample has neither labels.answerable nor the scenario 'unanswerable'"
 
@@ -34,15 +36,35 @@ class Case(NamedTuple):
     output: SystemOutputs
 
 
-class RejectionMetric(SampleMetric):
+class RejectionMetric(OnGivenDocuments):
     """A metric of two facts about a sample: is there an answer, and did the system decline?"""
 
     target = TargetCategory.NEGATIVE_REJECTION
+    counted: ClassVar[tuple[bool, ...]] = (True, False)  # True for answerable questions, False for the others
+
+    def unscorable(self, batch: Batch) -> dict[int, Note]:
+        # A failed call on a question that is not counted is not a failure of this metric.
+        reasons = {place: self._why_not(sample) for place, sample in enumerate(batch.samples)}
+        return {
+            **super().unscorable(batch),
+            **{place: Note(reason) for place, reason in reasons.items() if reason},
+        }
+
+    def _why_not(self, sample: EvaluationSample) -> str:
+        """Return why a sample is not counted; "" if it is, or if its labels cannot be used."""
+        try:
+            answerable = is_answerable(sample)
+        except ScoringError:
+            return ""
+        if answerable is None:
+            return _NO_LABEL
+        of_kind = "the question is answerable" if answerable else "the question is unanswerable"
+        return "" if answerable in self.counted else of_kind
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        answerable = is_answerable(sample)
-        if answerable is None:
-            return skip(_NO_LABEL)
+        if reason := self._why_not(sample):
+            return skip(reason)
+        answerable = is_answerable(sample) is True
         return self.judge(Case(answerable, refusal(output.response).declined, sample, output))
 
     def judge(self, case: Case) -> float | SampleScore:
@@ -54,14 +76,10 @@ class RejectionMetric(SampleMetric):
 
 
 class RateMetric(RejectionMetric):
-    """The share of the questions of one kind that the system declined; the others are skipped."""
+    """The share of the questions of one kind that the system declined."""
 
-    counted: ClassVar[tuple[bool, ...]]  # True for answerable questions, False for the others
-
-    def judge(self, case: Case) -> float | SampleScore:
-        if case.answerable in self.counted:
-            return float(case.declined)
-        return skip("the question is answerable" if case.answerable else "the question is unanswerable")
+    def judge(self, case: Case) -> float:
+        return float(case.declined)
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         if _label(sample) in self.counted:
@@ -98,8 +116,6 @@ class AnswerRate(RateMetric):
     Answered / (answerable + unanswerable). Higher means bolder rather than better: compare two systems'
     answered_accuracy at the coverage that each of them has.
     """
-
-    counted = (True, False)
 
     def judge(self, case: Case) -> float:
         return float(not case.declined)
@@ -156,6 +172,9 @@ class AbstentionPrecision(ConfusionMetric):
     def of_counts(self, counts: Decisions) -> Rows:
         return counts.rightly_declined / (counts.rightly_declined + counts.wrongly_declined)
 
+    def value_shares(self, rows: Rows) -> list[Share]:
+        return [Share(self.aggregate, rows[:, 1:3].sum(axis=1) > 0)]  # declined, rightly or wrongly
+
 
 @metric("abstention_f1")
 class AbstentionF1(ConfusionMetric):
@@ -170,6 +189,9 @@ class AbstentionF1(ConfusionMetric):
     def of_counts(self, counts: Decisions) -> Rows:
         twice = 2 * counts.rightly_declined
         return twice / (twice + counts.wrongly_declined + counts.wrongly_answered)
+
+    def value_shares(self, rows: Rows) -> list[Share]:
+        return [Share(self.aggregate, rows[:, 1:4].sum(axis=1) > 0)]  # all but the rightly answered
 
 
 @metric("abstention_balanced_accuracy")
@@ -187,6 +209,15 @@ class AbstentionBalancedAccuracy(ConfusionMetric):
         answered = counts.rightly_answered / (counts.rightly_answered + counts.wrongly_declined)
         return (rejected + answered) / 2
 
+    def value_shares(self, rows: Rows) -> list[Share]:
+        # Right decisions and wrong ones: of the unanswerable questions, then of the answerable ones.
+        return [Share(_share_right, rows[:, kind].sum(axis=1) > 0, 0.5) for kind in ([1, 3], [2, 4])]
+
+
+def _share_right(rows: Rows) -> Rows:
+    """Return the share of right decisions among the questions that have a label."""
+    return np.asarray(rows[..., 0].sum(axis=-1) / rows[..., 1:].sum(axis=(-2, -1)))
+
 
 class BaseMetric(RejectionMetric):
     """A metric that hands answered, answerable questions to another one, its base."""
@@ -202,7 +233,6 @@ class BaseMetric(RejectionMetric):
         if self._base.bounds != (0.0, 1.0) or not self._base.higher_is_better or not averaged:
             raise ValueError(f"the base must be a mean of scores from 0 to 1, 1 the best: {self.base} is not")
         self.base = self._base.name
-        vars(self)["asks_a_model"] = self._base.asks_a_model
 
     def _base_score(self, case: Case) -> float | SampleScore:
         missing = [name for name in self._base.requires if not has_field(case.sample, name)]
@@ -222,10 +252,9 @@ class AnsweredAccuracy(BaseMetric):
     """
 
     base: str = "exact_match"
+    counted = (True,)
 
     def judge(self, case: Case) -> float | SampleScore:
-        if not case.answerable:
-            return skip("the question is unanswerable")
         return skip("the system declined") if case.declined else self._base_score(case)
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:

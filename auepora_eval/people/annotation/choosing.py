@@ -31,7 +31,7 @@ _EVEN = 0.5
 def chosen(items: Sequence[Item], how: str, count: int, *, seed: int) -> list[Item]:
     """Return `count` items, or all if there are fewer, numbered from 1, each with its chance."""
     if not items:
-        raise DataError("annotate", "there is nothing to judge.", fix="Choose other --questions or runs.")
+        raise DataError("annotate", "there is nothing to judge.", fix="Choose other --items or runs.")
     kind, _, about = how.partition(":")
     choose = _WAYS.get(kind)
     if choose is None or bool(about) != (kind not in ("random", "run")):

@@ -177,7 +177,7 @@ def next_commands(folder: Path, task: Task, items: Sequence[Item]) -> list[str]:
         score = f"--score {shlex.quote(metric)} --threshold 0.5"
         commands.append(f"auepora judge-audit --labels {labels} {score}{scale}")
     if sum(bool(labels.said) for labels in labels_of_all(folder, task).values()) > 1:
-        commands.append(f"auepora agree {shlex.quote(str(folder / GROUND_TRUTH))}")
+        commands.append(f"auepora annotate --agree {shlex.quote(str(folder / GROUND_TRUTH))}")
     return commands
 
 

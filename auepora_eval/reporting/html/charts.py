@@ -20,24 +20,25 @@ from .markup import Markup, join, tag
 
 SERIES = 4  # colours and shapes; a fifth run gets those of the first again
 _EDGE = 7  # pixels at both ends of a scale, so that a dot at its end is whole
+_ARROW = 8  # more pixels where an arrow says that something goes on beyond the scale
+_NEAR = 6  # pixels from the zero line within which a dot does not show its side
 
 
 class Scale:
     """Where a value lies, in pixels; values beyond the ends are drawn at the ends."""
 
     def __init__(self, low: float, high: float, width: int, edge: int = _EDGE) -> None:
-        self.low, self.high = low, high
-        self.ends = (edge - 5, width - edge + 5)
-        self._span, self._width, self._edge = (high - low) or 1.0, width - 2 * edge, edge
+        self.low, self.high, self.width = low, high, width
+        self._span, self._edge = (high - low) or 1.0, edge
 
     def __call__(self, value: float) -> float:
         share = min(1.0, max(0.0, (value - self.low) / self._span))
-        return round(self._edge + self._width * share, 1)
+        return round(self._edge + (self.width - 2 * self._edge) * share, 1)
 
     def of_all(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return where many values lie."""
         shares: NDArray[np.float64] = np.clip((values - self.low) / self._span, 0.0, 1.0)
-        return self._edge + self._width * shares
+        return self._edge + (self.width - 2 * self._edge) * shares
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Dot:
     interval: tuple[float, float] | None = None
     if_failed: tuple[float | None, float | None] | None = None
     series: int = 0
+    kind: str = ""  # of a change: "gain" or "loss" if it is significant, else "open"; "" is a value
 
 
 def interval_plot(
@@ -66,13 +68,13 @@ def interval_plot(
     """
     step = 14
     height = step * max(1, len(dots)) + (16 if ends else 2)
-    at = Scale(low, high, width)
+    at = Scale(low, high, width, _EDGE if ends else _EDGE + _ARROW)
     floor = step * max(1, len(dots)) + 1
-    shapes = [tag("line", class_="axis", x1=_EDGE, x2=width - _EDGE, y1=floor, y2=floor)]
+    shapes = [tag("line", class_="axis", x1=at(low), x2=at(high), y1=floor, y2=floor)]
     if zero is not None and low <= zero <= high:
         shapes.append(tag("line", class_="zero", x1=at(zero), x2=at(zero), y1=0, y2=floor))
     for place, dot in enumerate(dots):
-        shapes += _dot(dot, at, step * place + 7)
+        shapes += _dot(dot, at, step * place + 7, zero)
     if ends:
         shapes.append(tag("text", ends[0], x=0, y=height - 2))
         shapes.append(tag("text", ends[1], x=width, y=height - 2, attrs={"text-anchor": "end"}))
@@ -205,18 +207,8 @@ def _near(points: NDArray[np.float64], at: Scale) -> Counter[tuple[int, int]]:
     )
 
 
-def sparkline(
-    values: Sequence[float | None],
-    *,
-    label: str,
-    changes: Sequence[int] = (),
-    width: int = 110,
-    height: int = 24,
-) -> Markup:
-    """Draw values over time as a line; a gap stays a gap, and the last value is a dot.
-
-    `changes` are places from which on the values are others: each has a dashed line between it and the last.
-    """
+def sparkline(values: Sequence[float | None], *, label: str, width: int = 110, height: int = 24) -> Markup:
+    """Draw values over time as a line; a gap stays a gap, and the last value is a dot."""
     known = [value for value in values if value is not None and math.isfinite(value)]
     if not known:
         return _svg(width, height, f"{label}: no values")
@@ -232,21 +224,19 @@ def sparkline(
         last = (_EDGE + step * place, height - at(value))
         path += f"{'M' if pen_is_up else 'L'}{_px(last[0])} {_px(last[1])}"
         pen_is_up = False
-    cuts = [_px(_EDGE + step * (place - 0.5)) for place in changes]
     return _svg(
         width,
         height,
         label,
-        *(tag("line", class_="zero", x1=x, x2=x, y1=0, y2=height) for x in cuts),
         tag("path", class_="s0 line", d=path),
         tag("circle", class_="s0", cx=_px(last[0]), cy=_px(last[1]), r=3),
     )
 
 
-def _dot(dot: Dot, at: Scale, y: int) -> list[Markup]:
+def _dot(dot: Dot, at: Scale, y: int, zero: float | None) -> list[Markup]:
     if dot.value is None or not math.isfinite(dot.value):
         return [tag("text", "n/a", x=_EDGE, y=y + 4)]
-    kind = f"s{dot.series % SERIES}"
+    kind = dot.kind or f"s{dot.series % SERIES}"
     shapes = []
     low, high = dot.if_failed or (None, None)
     if low is not None and high is not None:
@@ -254,10 +244,18 @@ def _dot(dot: Dot, at: Scale, y: int) -> list[Markup]:
     if dot.interval is not None:
         ends = [at(end) for end in dot.interval]
         shapes.append(tag("line", class_=f"{kind} interval", x1=ends[0], x2=ends[1], y1=y, y2=y))
-        # An arrow where the interval goes on beyond the scale.
-        shapes += [tag("path", class_=kind, d=f"M{at.ends[0]} {y}l5-4v8z")] * (dot.interval[0] < at.low)
-        shapes += [tag("path", class_=kind, d=f"M{at.ends[1]} {y}l-5-4v8z")] * (dot.interval[1] > at.high)
-    return [*shapes, marker(dot.series, at(dot.value), y)]
+    # Beside the scale, where no dot covers them.
+    reach = (dot.value, *(dot.interval or ()))
+    shapes += [tag("path", class_=kind, d=f"M1 {y}l6-4v8z")] * (min(reach) < at.low)
+    shapes += [tag("path", class_=kind, d=f"M{at.width - 1} {y}l-6-4v8z")] * (max(reach) > at.high)
+    x = at(dot.value)
+    if not dot.kind or zero is None:
+        return [*shapes, marker(dot.series, x, y)]
+    if dot.kind != "open" and dot.value != zero and abs(x - at(zero)) < _NEAR:
+        # Not to scale: a dot here would look like no change.
+        tip = 9 if dot.value > zero else -9
+        return [*shapes, tag("path", class_=kind, d=f"M{_px(at(zero))} {y - 5}v10l{tip}-5z")]
+    return [*shapes, tag("circle", class_=kind, cx=_px(x), cy=_px(y), r=4.5)]
 
 
 def _svg(width: int, height: int, label: str, *shapes: Markup, role: str = "img") -> Markup:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...core.display import visible_text
+from ...core.matching import match_of
 from ...core.scores import as_columns
 from ...core.types import EvaluationRun, EvaluationSample, SampleScore
 from .markup import Markup, Node, tag
@@ -21,12 +22,11 @@ from .samples import (
     ShownDocument,
     anchor,
     document_item,
+    documents_of,
     mark_pieces,
-    misses_gold,
     percent_encoded,
     sample_body,
     score_text,
-    shown_documents,
     skipped_text,
 )
 from .tables import short
@@ -73,14 +73,14 @@ def _answers(run: EvaluationRun, name: str, ids: set[str], said: Claims) -> dict
             each: place for place, each in enumerate(as_columns(result.scores).sample_ids) if each in ids
         }
         scores.append((result, places))
-    answers = {}
+    answers, match = {}, match_of(run)
     for sample, output in zip(run.samples, run.outputs, strict=True):
         each = sample.sample_id
         if each in ids:
             own = [
                 (result, result.scores[places[each]] if each in places else None) for result, places in scores
             ]
-            answers[each] = Answered(output, own, name, said.get(each, ()))
+            answers[each] = Answered(output, own, name, said.get(each, ()), match)
     return answers
 
 
@@ -251,7 +251,7 @@ def _row(one: Listed, choice: Choice, texts: Texts, *, inline: bool) -> Markup:
     answers = [each for each in one.answers if each is not None]
     last = one.answers[-1]
     failed = any(each.output.error is not None for each in answers)
-    missed = last is not None and last.output.error is None and misses_gold(one.sample, last.output)
+    missed = last is not None and last.output.error is None and last.misses_gold(one.sample)
     summary = tag(
         "summary",
         tag("b", short(one.sample.sample_id, 80)),
@@ -263,7 +263,7 @@ def _row(one: Listed, choice: Choice, texts: Texts, *, inline: bool) -> Markup:
             _outcome(one, choice),
         ),
     )
-    shown = shown_documents(one.sample, [each.output for each in answers])
+    shown = documents_of(one.sample, answers)
     documents = tag("ul", (texts.document(doc, inline=inline) for doc in shown), class_="docs")
     skipped = skipped_text(answers)
     whole = tag("p", one.sample.query, class_="query") if len(one.sample.query) > LONGEST_QUERY else None

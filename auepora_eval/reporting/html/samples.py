@@ -10,7 +10,7 @@ from functools import partial
 from itertools import pairwise
 
 from ...core.display import value_text
-from ...core.matching import source_of
+from ...core.matching import BY_ID, gold_found, source_of
 from ...core.types import (
     Document,
     EvaluationSample,
@@ -57,6 +57,11 @@ class Answered:
     scores: Sequence[tuple[MetricResult, SampleScore | None]] = ()
     name: str = ""
     claims: Sequence[Claim] = ()
+    match: str = BY_ID  # by what the run compares documents
+
+    def misses_gold(self, sample: EvaluationSample) -> bool:
+        """Return whether a gold document of the sample was not retrieved."""
+        return bool(gold_found(sample, self.output, self.match)[1])
 
 
 @dataclass(frozen=True)
@@ -114,14 +119,17 @@ class ShownDocument:
         return self.is_gold and self.ranks[-1] is None
 
 
-def shown_documents(sample: EvaluationSample, outputs: Sequence[SystemOutputs]) -> list[ShownDocument]:
+def shown_documents(
+    sample: EvaluationSample, outputs: Sequence[SystemOutputs], match: str = BY_ID
+) -> list[ShownDocument]:
     """Return every document of a sample once: gold that the last run missed, then its own, then others."""
     gold = gold_documents(sample)
-    gold_ids = {doc.doc_id for doc in gold}
+    found = [gold_found(sample, output, match) for output in outputs]
     texts = {doc.doc_id: doc.text for doc in gold if doc.text}
     by_key: dict[tuple[str, str], ShownDocument] = {}
     for number, output in reversed(list(enumerate(outputs))):
-        for hit in sorted(output.retrieved, key=lambda hit: hit.rank):
+        hits = zip(output.retrieved, found[number][0], strict=True)
+        for hit, is_gold in sorted(hits, key=lambda each: each[0].rank):
             text = hit.doc.text or texts.get(hit.doc.doc_id, "")
             shown = by_key.get((hit.doc.doc_id, text))
             if shown is None:
@@ -129,11 +137,9 @@ def shown_documents(sample: EvaluationSample, outputs: Sequence[SystemOutputs]) 
                 by_key[hit.doc.doc_id, text] = shown
             if shown.ranks[number] is None:  # a document that is retrieved twice keeps its better rank
                 shown.ranks[number] = hit.rank
+            shown.is_gold |= is_gold
     documents = list(by_key.values())
-    for shown in documents:
-        shown.is_gold = shown.doc.doc_id in gold_ids or source_of(shown.doc) in gold_ids
-    retrieved = {name for shown in documents for name in (shown.doc.doc_id, source_of(shown.doc))}
-    missed = [doc for doc in gold if doc.doc_id not in retrieved]
+    missed = [doc for doc in gold if outputs and all(doc in each for _, each in found)]
     documents[:0] = [ShownDocument(doc, doc.text, [None] * len(outputs), is_gold=True) for doc in missed]
     documents.sort(key=lambda shown: not shown.is_missed)
     for shown in documents:
@@ -146,10 +152,10 @@ def shown_documents(sample: EvaluationSample, outputs: Sequence[SystemOutputs]) 
     return documents
 
 
-def misses_gold(sample: EvaluationSample, output: SystemOutputs) -> bool:
-    """Return whether a gold document of the sample was not retrieved."""
-    retrieved = {name for hit in output.retrieved for name in (hit.doc.doc_id, source_of(hit.doc))}
-    return any(doc.doc_id not in retrieved for doc in gold_documents(sample))
+def documents_of(sample: EvaluationSample, answers: Sequence[Answered]) -> list[ShownDocument]:
+    """Return the documents of a sample; those are gold that the metrics of the last run count."""
+    match = answers[-1].match if answers else BY_ID
+    return shown_documents(sample, [each.output for each in answers], match)
 
 
 def _gold_spans(shown: ShownDocument, gold: Iterable[Document]) -> list[Span]:
@@ -300,7 +306,7 @@ def sample_body(
     documents and the note on skipped metrics, `about` has a line of meaning for metrics by name.
     """
     if shown is None:
-        shown = shown_documents(sample, [each.output for each in answers])
+        shown = documents_of(sample, answers)
     if documents is None:
         documents = documents_list(shown)
     return join(
@@ -417,7 +423,8 @@ def _answer(each: Answered, text: Node) -> Markup:
     heading = f"Answer of {each.name}" if each.name else "Answer"
     error = each.output.error
     if error is not None:
-        return _said(heading, f"Failed: {error.type}: {short(error.message, 2000)}", failed=True)
+        where = f"\n{error.traceback[:2000]}" if error.traceback else ""
+        return _said(heading, f"Failed: {error.type}: {short(error.message, 2000)}{where}", failed=True)
     if not each.output.response.text.strip():
         return _said(heading, _soft("(empty)"))
     return _said(heading, text)
@@ -461,7 +468,11 @@ def scores_table(answers: Sequence[Answered], about: Mapping[str, str]) -> Marku
         scores = [by_name.get(name) for by_name in by_run]
         if _reason_of_all(scores):
             continue
-        cells = (tag("td", score_text(score, result.unit)) for score in scores)
+        # The answer says why a call failed: not once more for each metric.
+        cells = (
+            tag("td", "failed" if each.output.error is not None else score_text(score, result.unit))
+            for each, score in zip(answers, scores, strict=True)
+        )
         meaning = about.get(name)
         rows.append(
             tag("tr", tag("th", name), cells, tag("td", meaning, class_="soft spare") if meaning else None)

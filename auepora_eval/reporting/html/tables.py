@@ -32,6 +32,11 @@ def _verdict_of(text: str) -> str:
     return text.partition(",")[0].partition(" (")[0].lower()
 
 
+def _kind(verdict: str) -> str:
+    """Return how a change is drawn."""
+    return {"better": "gain", "worse": "loss"}.get(_verdict_of(verdict), "open")
+
+
 def scroll_box(label: str, content: Node) -> Markup:
     """Return a box that scrolls sideways by itself and can be reached by keyboard."""
     return tag("div", content, class_="scroll", role="region", aria_label=label, tabindex=0)
@@ -263,7 +268,9 @@ def _slice_cells(one: Slice, unit: str, reach: float, *, compared: bool) -> Iter
         yield tag("td", interval_text(one.interval, unit, signed=True), class_="num")
         yield tag(
             "td",
-            interval_plot([Dot(one.change, one.interval)], -reach, reach, zero=0, width=140),
+            interval_plot(
+                [Dot(one.change, one.interval, kind=_kind(one.verdict))], -reach, reach, zero=0, width=140
+            ),
         )
 
 
@@ -289,14 +296,31 @@ class Change:
 
     @property
     def gain(self) -> Dot:
-        """The change as it is drawn: better is to the right."""
+        """The change as it is drawn: better is to the right, and only a significant change is filled."""
+        kind = _kind(self.verdict)
         if self.higher_is_better:
-            return Dot(self.change, self.interval)
-        return Dot(-self.change, None if self.interval is None else (-self.interval[1], -self.interval[0]))
+            return Dot(self.change, self.interval, kind=kind)
+        interval = None if self.interval is None else (-self.interval[1], -self.interval[0])
+        return Dot(-self.change, interval, kind=kind)
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether there is a scale to draw it on: that of the shares, or that of its own interval."""
+        return self.is_share or self.interval is not None
+
+
+FOREST_NOTE = (
+    "Filled dots are significant changes, and a triangle is one that is too small for the scale. "
+    "Shares are drawn on one scale, other metrics each on that of its interval. "
+    "An arrow goes on beyond the scale."
+)
 
 
 def forest(changes: Sequence[Change], names: tuple[str, str]) -> Markup:
-    """Return the changes as a table with a plot: shares on one scale, each other metric on its own."""
+    """Return the changes as a table with a plot: shares on one scale, each other metric on its own.
+
+    A change that has neither is in words only: no length could show how large it is.
+    """
     reach = _shared_reach([_reach(one.change, one.interval) for one in changes if one.is_share])
     headings = (
         "Metric",
@@ -338,7 +362,8 @@ def _change_cells(one: Change, reach: float) -> Iterable[Markup]:
     name: Node = one.name if one.higher_is_better else f"{one.name} ↓"
     yield tag("th", tag("a", name, href=one.href) if one.href else name, scope="row")
     yield tag("td", verdict_badge(one.verdict))
-    yield tag("td", interval_plot([one.gain], -scale, scale, zero=0, width=220))
+    plot = interval_plot([one.gain], -scale, scale, zero=0, width=220)
+    yield tag("td", plot) if one.is_drawn else tag("td", "no interval", class_="soft")
     for value in (one.before, one.after):
         yield tag("td", value_text(value, one.unit, interval=one.interval), class_="num")
     for text in (change, interval, one.p, one.samples):

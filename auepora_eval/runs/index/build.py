@@ -16,7 +16,7 @@ import sqlite3
 import sys
 import zlib
 from array import array
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,18 +26,25 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.scores import Note, Scores
-from ...core.types import DOCUMENTS_MISSING
+from ...core.matching import gold_found
+from ...core.scores import Note, Scores, given, is_given
+from ...core.types import (
+    Document,
+    EvaluationSample,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+)
 from ...errors import DataError, StorageError
 from ...io.files.atomic import file_sha256, remove_leftovers
 from ...io.results.document import EDITED, SECTIONS
 from ...io.results.rows_parquet import QUERIES_SUFFIX
 from ..journal.journal import JOURNAL, opened_journal, run_key, text_of
 from ..store.state import RUN_FILES, SUFFIX, read_results
-from ..store.storage import places_of, query_rows, run_folder
+from ..store.storage import places_of, query_rows, run_folder, stored_match
 
 INDEX = "index.sqlite"
-SCHEMA = 3  # grows whenever an older index must not be read
+SCHEMA = 4  # grows whenever an older index must not be read
 MOST_VALUES = 50  # of a field that samples can be sliced by; the values of a sample are bits of 64
 SEVERAL = 5  # samples of a value on average; with fewer, a field names pairs or single samples
 MOST_REASONS = 1_000  # kept of one metric: some name the sample
@@ -60,13 +67,10 @@ CREATE VIRTUAL TABLE words USING fts5(text, content='', detail=none, columnsize=
 
 
 # Only the fields that are indexed are decoded. The rest of a line is skipped.
-class _DocumentMetadata(msgspec.Struct):
-    relevance: Any = 1
-
-
 class _Document(msgspec.Struct):
     doc_id: str
-    metadata: _DocumentMetadata | None = None
+    text: str = ""
+    metadata: dict[str, Any] | None = None
 
 
 class _Text(msgspec.Struct):
@@ -77,19 +81,10 @@ class _Sample(msgspec.Struct):
     sample_id: str
     query: str
     relevant_docs: list[_Document | str] | None = None
+    candidate_docs: list[_Document | str] | None = None
     reference_answer: _Text | str | None = None
     labels: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
-
-
-class _HitMetadata(msgspec.Struct):
-    source: Any = None
-    source_id: Any = None
-
-
-class _Hit(msgspec.Struct):
-    doc_id: str
-    metadata: _HitMetadata | None = None
 
 
 class _Ranking(msgspec.Struct):
@@ -105,7 +100,7 @@ class _Error(msgspec.Struct):
 
 class _Output(msgspec.Struct):
     sample_id: str
-    retrieved: list[_Hit | str] | _Ranking | None = None
+    retrieved: list[_Document | str] | _Ranking | None = None
     response: _Text | str | None = None
     answer: str | None = None
     extra: dict[str, Any] | None = None
@@ -177,7 +172,7 @@ def _write(path: Path, results: Path, files: Mapping[str, list[Any]], progress: 
         with closing(sqlite3.connect(temporary)) as database:
             # No journal and no sync while it is written: a half-written file never gets its name.
             database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;" + _TABLES)
-            facts = _Facts()
+            facts = _Facts(stored_match(results))
             _add_samples(database, facts, results, progress)
             _add_scores(database, facts, results)
             header = {"schema": SCHEMA, "files": files, **facts.header()}
@@ -198,6 +193,7 @@ def _write(path: Path, results: Path, files: Mapping[str, list[Any]], progress: 
 class _Facts:
     """What is collected while the samples are read."""
 
+    match: str  # by what the run compares documents
     ids: list[str] = field(default_factory=list)
     fields: dict[str, _Field] = field(default_factory=dict)
     errors: dict[tuple[str, str], int] = field(default_factory=dict)  # their codes
@@ -209,17 +205,19 @@ class _Facts:
     def add(self, sample: _Sample, output: _Output | None) -> None:
         place = len(self.ids)
         self.ids.append(sample.sample_id)
-        self.gold_missed.append(_misses_gold(sample, output))
+        self.gold_missed.append(_misses_gold(sample, output, self.match))
         self.error_codes.append(self._error_code(output))
         self.family_codes.append(self.families.setdefault(_family(sample), len(self.families)))
         for name, value in (sample.labels or {}).items():
             self._add_value(name, value, place)
         for name, value in (sample.metadata or {}).items():
             # A label wins over a metadata field of the same name, as in `auepora compare --by`.
-            if name not in (sample.labels or ()):
+            if given(sample.labels or {}, name) is None:
                 self._add_value(name, value, place)
 
     def _add_value(self, name: str, value: Any, place: int) -> None:
+        if not is_given(value):
+            return
         field = self.fields.get(name)
         if field is None:
             field = self.fields[name] = _Field()
@@ -282,38 +280,32 @@ class _Field:
 
 def _family(sample: _Sample) -> str:
     """Return what the variants of one question share: its cluster, or the id of the base question."""
-    cluster, base = (sample.metadata or {}).get("cluster"), (sample.labels or {}).get("variant_of")
-    named = cluster if cluster is not None else base
+    cluster = given(sample.metadata or {}, "cluster")
+    named = cluster if cluster is not None else given(sample.labels or {}, "variant_of")
     return sample.sample_id if named is None else str(named)
 
 
-def _misses_gold(sample: _Sample, output: _Output | None) -> bool:
+def _misses_gold(sample: _Sample, output: _Output | None, match: str) -> bool:
     """Return whether a gold document was not retrieved. An output without documents does not say."""
-    if output is None or output.retrieved is None or (output.extra or {}).get(DOCUMENTS_MISSING) is True:
+    if output is None or output.retrieved is None or not sample.relevant_docs:
         return False
-    wanted = list(_gold_ids(sample))
-    if not wanted:
-        return False
-    found: set[str] = set()
-    for hit in output.retrieved.doc_id if isinstance(output.retrieved, _Ranking) else output.retrieved:
-        if isinstance(hit, str):
-            found.add(hit)
-            continue
-        found.add(hit.doc_id)
-        # The document that a chunk is of, as `core.matching.source_of` has it.
-        if hit.metadata is not None and (source := hit.metadata.source or hit.metadata.source_id):
-            found.add(str(source))
-    return not found.issuperset(wanted)
+    retrieved = output.retrieved.doc_id if isinstance(output.retrieved, _Ranking) else output.retrieved
+    hits = [RetrievedDocument(doc, 0.0, rank) for rank, doc in enumerate(_documents(retrieved), start=1)]
+    asked = EvaluationSample(
+        sample.sample_id,
+        sample.query,
+        relevant_docs=_documents(sample.relevant_docs),
+        candidate_docs=_documents(sample.candidate_docs or ()),
+    )
+    _, missed = gold_found(asked, SystemOutputs(hits, Response(""), extra=output.extra or {}), match)
+    return bool(missed)
 
 
-def _gold_ids(sample: _Sample) -> Iterator[str]:
-    for doc in sample.relevant_docs or ():
-        if isinstance(doc, str):
-            yield doc
-            continue
-        grade = doc.metadata.relevance if doc.metadata else 1
-        if not isinstance(grade, int | float) or grade > 0:
-            yield doc.doc_id
+def _documents(docs: Sequence[_Document | str]) -> list[Document]:
+    return [
+        Document(doc, "") if isinstance(doc, str) else Document(doc.doc_id, doc.text, doc.metadata or {})
+        for doc in docs
+    ]
 
 
 def _add_samples(

@@ -13,7 +13,7 @@ import threading
 import weakref
 import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -111,9 +111,8 @@ def _is_current(path: Path, results: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        with _connected(path) as database:
+        with closing(_connected(path)) as database:
             header = _header(database)
-        database.close()
         files = source_files(results)
         if header["schema"] != SCHEMA or header["files"].keys() != files.keys():
             return False

@@ -40,6 +40,9 @@ def check_same_identity(before: Mapping[str, Any], now: Mapping[str, Any], folde
     asks_before, asks = before.get("asks"), now.get("asks")
     if isinstance(asks_before, dict) and isinstance(asks, dict):  # a run of Python code has none
         parts += [_change(name, asks_before, asks) for name in sorted({*asks_before, *asks})]
+    # Variants of an experiment may share a system, and differ in what it was made with.
+    was, is_ = (_mapping(_mapping(one.get("configuration")).get("experiment")) for one in (before, now))
+    parts += [_change(name, was, is_) for name in ("experiment_id", "variant_id", "arguments")]
     different = "; ".join(part for part in parts if part)
     if different:
         raise StorageError(
@@ -84,6 +87,7 @@ def facts_of_results(results: Mapping[str, Any], now: Mapping[str, Any]) -> dict
         "metrics": {name: signatures.get(name) for name in names} if isinstance(names, list) else names,
         "top_k": configuration.get("retrieval_k"),
         "seed": _mapping(metadata.get("evaluation_parameters")).get("random_seed"),
+        "configuration": configuration,
     }
 
 

@@ -31,7 +31,7 @@ from ...io.files.atomic import sync_folder, write_bytes
 from ...io.json.records import prediction_record, read_prediction
 from ...io.json.text import parse_json
 from .identity import check_same_identity, program_was_changed
-from .lock import LostLockError, RunLock, close_in_forks
+from .lock import LostLockError, RunLock
 
 VERSION = 1
 JOURNAL, HEADER = "journal.jsonl", "header.json"
@@ -85,7 +85,6 @@ class Lines:
         self._file = self._opened(new=earlier is None)
         # Checked with every write. Absolute: a system may change the current folder.
         self._name = str(self.path.absolute())
-        close_in_forks(self)
         self._thread = threading.Thread(target=self._work, name="auepora-journal", daemon=True)
         self._thread.start()
 
@@ -124,14 +123,6 @@ class Lines:
                 os.close(self._file)
             self._file = -1
             self._lock.release()
-
-    def forget(self) -> None:
-        """Write nothing in a forked process: it has no thread that writes, and the run is not its own."""
-        self._changed = self._has_work = threading.Condition()  # the old lock may be held for ever
-        self._error = StorageError(f"{self.path} is written by the process that this one was forked from.")
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
 
     def _note(self, kind: str, **facts: Any) -> None:
         self.wait(self.put(kind, facts))
@@ -266,7 +257,7 @@ class Journal(Lines):
         """Start a run. The outputs of one that did not finish are discarded only by force."""
         lock = RunLock(folder)
         try:
-            if (folder / JOURNAL).exists() and not force:
+            if not force and _may_have_outputs(folder):
                 raise StorageError(
                     f"{folder} has the outputs of a run that did not finish. Resume it (--resume, "
                     "resume=True), choose another id, or discard them (--force, force=True)."
@@ -338,6 +329,16 @@ class Journal(Lines):
         return places
 
 
+def replace_plan(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Give a run that has only outputs other metrics. Its outputs stay: they do not depend on the metrics."""
+    lock = RunLock(folder)
+    try:
+        plan = {name: facts[name] for name in ("metrics", "configuration")}
+        _write_header(folder, {**read_header(folder), **plan})
+    finally:
+        lock.release()
+
+
 def _write_header(folder: Path, header: Mapping[str, Any]) -> None:
     write_bytes(
         folder / HEADER, msgspec.json.format(msgspec.json.encode(header)) + b"\n", force=True, private=True
@@ -370,6 +371,15 @@ def stored_places(folder: Path, made: Callable[[str], bool] | None = None) -> Jo
     if not (folder / JOURNAL).exists():
         return None
     return JournalPlaces(folder / JOURNAL, run_key(folder), made)
+
+
+def _may_have_outputs(folder: Path) -> bool:
+    """Return whether a journal has outputs, or lines that cannot be read any more."""
+    try:
+        places = stored_places(folder)
+    except StorageError:
+        return True
+    return places is not None and bool(len(places) or places.damage.lines or places.damage.torn_bytes)
 
 
 def run_key(folder: Path) -> bytes:

@@ -3,7 +3,7 @@
 It is a lock of the process (`lockf`), which no fork inherits: a helper that outlives a killed run holds
 nothing. Such a lock has two traps. Within one process it refuses nobody, so the locks that this process
 holds are listed here. And it is lost when the process closes any copy of the file: no function here opens a
-file that this process has locked, and every write takes the lock again, which is free while it is held.
+file that this process has locked.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
-from weakref import WeakSet
 
 import msgspec
 
 from ...errors import StorageError
 
-Note = Mapping[str, object]  # pid, process_started, host, since
+Note = Mapping[str, object]  # pid, host, since
 _SMALL = 4_096  # a note has a hundred bytes; a larger file is not read whole
 _WAITS = (0.0, 0.01, 0.02, 0.04, 0.08)  # seconds: `writer_of` has the lock for a moment
 
@@ -33,32 +31,7 @@ class LostLockError(StorageError):
 
 # The notes of the locks that this process holds, by the identity of their files.
 _held: dict[tuple[int, int], Note] = {}
-_guard = threading.RLock()  # of `_held`, and of opening files that may be in it
-
-# Open locks and journals. A process that a system forks must not write to them.
-_open_files: WeakSet[Forgettable] = WeakSet()
-
-
-class Forgettable(Protocol):
-    """Has a file that only the process that opened it may use."""
-
-    def forget(self) -> None: ...
-
-
-def close_in_forks(thing: Forgettable) -> None:
-    """Have a forked process close its copy of a file."""
-    _open_files.add(thing)
-
-
-def _close_all() -> None:
-    _guard.release()
-    for thing in _open_files:
-        thing.forget()
-
-
-if hasattr(os, "register_at_fork"):
-    # No other thread may hold the guard at that moment: the fork does not have the thread to release it.
-    os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_close_all)
+_guard = threading.Lock()  # of `_held`, and of opening files that may be in it
 
 
 class RunLock:
@@ -85,7 +58,6 @@ class RunLock:
                 _held[self._is] = self._write_note()
                 # Checked at every write. Absolute: a system may change the current folder.
                 self._name = str(self.path.absolute())
-                close_in_forks(self)
             except BaseException:
                 os.close(self._file)
                 raise
@@ -94,11 +66,6 @@ class RunLock:
         """Unlock the run. The file stays: another process may be waiting for it."""
         if self._file >= 0:
             os.ftruncate(self._file, 0)
-            self.forget()
-
-    def forget(self) -> None:
-        """Close the file; in a forked process the lock stays with the process that took it."""
-        if self._file >= 0:
             _held.pop(self._is, None)
             os.close(self._file)
             self._file = -1
@@ -111,8 +78,6 @@ class RunLock:
             raise LostLockError(_taken_away(self.path, "somebody removed it")) from None
         if _identity(current) != self._is:
             raise LostLockError(_taken_away(self.path, f"{_holder(self.path)} has it now"))
-        if _locked(self._file, alone=True) is False:
-            raise LostLockError(_taken_away(self.path, f"{_who(_note(self._file))} has it now"))
 
     def __enter__(self) -> RunLock:
         return self
@@ -133,7 +98,6 @@ class RunLock:
     def _write_note(self) -> Note:
         note = {
             "pid": os.getpid(),
-            "process_started": _started(os.getpid()),
             "host": platform.node(),
             "since": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
@@ -244,18 +208,6 @@ def _is_alive(note: Note) -> bool:
         return False
     if note.get("host") != platform.node():
         return True
-    # The pid of a dead process may be that of another one, which started at another time.
-    started = _started(pid)
-    return started is not None and started == note.get("process_started")
-
-
-def _started(pid: int) -> float | None:
     import psutil
 
-    try:
-        process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:  # dead, but its exit code was not read yet
-            return None
-        return float(process.create_time())
-    except (psutil.Error, ValueError, OverflowError):
-        return None
+    return psutil.pid_exists(pid)

@@ -2,8 +2,7 @@
 
 Each sample is a trace: `invoke_workflow SYSTEM` is the call, `retrieval` and `chat` are its stages, if the
 output has their times. Each score is an event `gen_ai.evaluation.result` of the call. One more trace is the
-evaluation itself, with its scoring and the value of each metric. The events are within the spans, or log
-records of their own that have the ids of the spans.
+evaluation itself, with its scoring and the value of each metric.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from importlib.metadata import version
@@ -35,7 +34,7 @@ from ...core.types import (
 from ...io.files.atomic import written
 from ...io.json.records import read_prediction
 from ...io.jsonl import encode
-from ...io.traces.spans import CLIENT, Span, SpanEvent, otlp_document, otlp_log_document
+from ...io.traces.spans import CLIENT, Span, SpanEvent, otlp_document
 from ...models.http import Endpoint
 from ..store.storage import EvaluationResultsStorage, stored_predictions, stored_samples
 
@@ -46,8 +45,6 @@ EVALUATION = "gen_ai.evaluation.result"
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _LONGEST = 2_000  # characters of a message
 _BATCH = 256  # spans of a document
-# What says which run and which sample a score is of.
-_CONTEXT = ("auepora.evaluation.id", "auepora.dataset.name", "auepora.sample.id", "gen_ai.workflow.name")
 
 Attributes = dict[str, Any]  # of a span or an event
 
@@ -89,7 +86,6 @@ def write_spans(
     force: bool = False,
     moments: Moments | None = None,
     content: bool | None = None,
-    with_events: bool = True,
 ) -> int:
     """Write the spans of a stored run to a file of OTLP documents, one per line, or post them to a URL.
 
@@ -100,38 +96,9 @@ def write_spans(
     with_content = content_is_wanted() if content is None else content
     with _opened(target, force=force) as send:
         for spans in _batches(run_spans(storage, evaluation_id, moments or Moments({}), with_content)):
-            if not with_events:
-                spans = [replace(span, events=[]) for span in spans]
             send(otlp_document(spans, *_sender()))
             total += len(spans)
     return total
-
-
-def write_events(
-    storage: EvaluationResultsStorage,
-    evaluation_id: str,
-    target: str | Path,
-    *,
-    force: bool = False,
-    moments: Moments | None = None,
-) -> int:
-    """Write the scores of a stored run as events, which are log records, to a file or a URL.
-
-    Return the number of events. Each has the ids of the span that it belongs to.
-    """
-    total = 0
-    with _opened(target, force=force) as send:
-        for spans in _batches(run_spans(storage, evaluation_id, moments or Moments({}), False)):
-            send(otlp_log_document(map(_with_context, spans), *_sender()))
-            total += sum(len(span.events) for span in spans)
-    return total
-
-
-def _with_context(span: Span) -> Span:
-    """Return the span with its ids in each event: a log record has no other attributes than its own."""
-    context = {name: span.attributes[name] for name in _CONTEXT if name in span.attributes}
-    events = [replace(event, attributes={**context, **event.attributes}) for event in span.events]
-    return replace(span, events=events)
 
 
 def _batches(traces: Iterator[list[Span]]) -> Iterator[list[Span]]:

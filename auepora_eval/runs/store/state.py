@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO
 
 import msgspec
 
@@ -22,7 +22,7 @@ from ...core.scores import Batch
 from ...core.scoring import Tally
 from ...core.settings import DEFAULT_OUT
 from ...core.types import EvaluationRun, SampleScore
-from ...errors import AueporaError, DataError, NotFoundError, StorageError, did_you_mean
+from ...errors import AueporaError, DataError, NotFoundError, StorageError, did_you_mean, install_command
 from ...io.files.atomic import file_name, remove_leftovers, written
 from ...io.json.documents import read_content
 from ...io.json.records import prediction_record
@@ -273,14 +273,6 @@ def _resume_command(state: RunState, configuration: object) -> str:
     return f"in Python, evaluator.run(dataset, evaluation_id={name}, storage=storage, resume=True)"
 
 
-class Prepared(NamedTuple):
-    """A batch as it is written: samples and outputs as lines, rows as JSON or as a stream of Arrow."""
-
-    samples: bytes
-    outputs: bytes
-    rows: bytes
-
-
 class RunWriter:
     """Writes a run piece by piece; `finish` gives it its name."""
 
@@ -324,34 +316,19 @@ class RunWriter:
         """
         self.tally.add(batch.outputs)
         if self._queries is None and max(self.tally.total, self._expected) > self._limit:
-            self.start_queries(list(scores))
-        self.write(self.prepared(batch, scores, output_lines))
-
-    def prepared(
-        self,
-        batch: Batch,
-        scores: Mapping[str, Sequence[SampleScore]],
-        output_lines: Sequence[bytes] | None = None,
-    ) -> Prepared:
-        """Return what `write` writes of a batch. This is most of the work, and may be done elsewhere."""
+            self._start_queries(list(scores))
         samples = encoded_lines(list(map(as_stored, batch.samples)), canonical=True)
         outputs = _output_lines(batch, output_lines)
-        if self._queries is not None:
-            return Prepared(samples, outputs, self._queries.packed(batch.samples, batch.outputs, scores))
-        rows = b",\n".join(map(encode, query_results(batch.samples, batch.outputs, scores)))
-        return Prepared(samples, outputs, rows)
-
-    def write(self, batch: Prepared) -> None:
-        """Write further samples with their outputs and scores, which the tally has counted."""
-        self._dataset.add_lines(batch.samples)
-        self._samples.write(batch.samples)
-        self._fingerprint.add_lines(batch.outputs)
+        self._dataset.add_lines(samples)
+        self._samples.write(samples)
+        self._fingerprint.add_lines(outputs)
         if self._outputs is not None:  # otherwise the journal has them
-            self._outputs.write(batch.outputs)
+            self._outputs.write(outputs)
         if self._queries is not None:
-            self._queries.add_packed(batch.rows)
+            self._queries.add(batch.samples, batch.outputs, scores)
         else:
-            self._rows.write(b",\n" + batch.rows if self._rows.tell() and batch.rows else batch.rows)
+            rows = b",\n".join(map(encode, query_results(batch.samples, batch.outputs, scores)))
+            self._rows.write(b",\n" + rows if self._rows.tell() and rows else rows)
 
     def finish(self, run: EvaluationRun) -> Path:
         """Write the results file: the head of the run, and its rows."""
@@ -379,18 +356,18 @@ class RunWriter:
         for name in (JOURNAL, HEADER) if self._with_outputs else RUN_FILES[1:]:
             (self._state.folder / name).unlink(missing_ok=True)
 
-    def start_queries(self, metrics: Sequence[str]) -> bool:
-        """Write rows to Parquet from here on, those of the temporary file first. False without pyarrow."""
+    def _start_queries(self, metrics: Sequence[str]) -> None:
+        """Write rows to Parquet from here on, those of the temporary file first, if pyarrow is there."""
         try:
             import pyarrow  # noqa: F401 - checked before a file is opened for it
         except ImportError:
             warnings.warn(
-                f"The run has over {self._limit:,} samples. With pip install 'auepora-eval[parquet]' their "
+                f"The run has over {self._limit:,} samples. With {install_command('parquet')} their "
                 "rows would go to a file of their own; they stay in the results file.",
                 stacklevel=3,
             )
             self._limit = 2**63
-            return False
+            return
         file = self._drafts.enter_context(written(self._state.queries_path, force=True, private=True))
         self._queries = QueriesWriter(file, metrics)
         self._drafts.callback(self._queries.close)
@@ -399,7 +376,6 @@ class RunWriter:
         self._queries.add_rows(waiting)
         self._rows.seek(0)
         self._rows.truncate()
-        return True
 
 
 def _output_lines(batch: Batch, known: Sequence[bytes] | None) -> bytes:

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from ...core.dataset import EvaluationDataset, checked_samples
+from ...core.matching import match_of
 from ...core.runner import AueporaEvaluator, evaluate, name_of
 from ...core.scores import Batch, as_columns, cluster_names
 from ...core.scoring import Tally, new_evaluation_id, now
@@ -106,8 +107,6 @@ class EvaluationResultsStorage:
         """
         path = self.find(name)
         results = read_results(path)
-        if results.get("schema_version") == "1.0":  # its rows have no clusters
-            return self.load_run(name)
         run = results_to_run(results, query_rows(results, path), [], [], path.name)
         failed = {
             scores.sample_ids[place]
@@ -174,7 +173,10 @@ class EvaluationResultsStorage:
         return sorted(heads, key=lambda head: str(head.get("timestamp") or ""), reverse=True)
 
     def compare_results(self, evaluation_ids: Sequence[str]) -> dict[str, Any]:
-        """Return the values of several runs side by side; `auepora compare` tests differences."""
+        """Return the values of several runs side by side, with failed calls counted as the worst.
+
+        `auepora compare` tests differences.
+        """
         return side_by_side({name: read_results(self.find(name)) for name in evaluation_ids})
 
     def find(self, name: str | Path) -> Path:
@@ -301,6 +303,11 @@ class _WithId(msgspec.Struct):
     sample_id: str
 
 
+def stored_match(path: Path) -> str:
+    """Return by what the metrics of a stored run compare documents, by its results file."""
+    return match_of(results_to_run(read_results_head(path), None, [], [], path.name))
+
+
 def stored_pairs(path: Path, ids: Iterable[str]) -> dict[str, tuple[EvaluationSample, SystemOutputs]]:
     """Return some samples of a stored run with their outputs, by id. Of other lines only the id is read."""
     wanted, folder = set(ids), run_folder(path)
@@ -365,21 +372,58 @@ _NO_METRICS = ("latency_stats", "resource_usage", "api_usage")  # parts of `perf
 
 
 def side_by_side(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return {evaluations, metrics_comparison: {metric: {id}}, performance_comparison: {part: {id}}}."""
+    """Return {evaluations, failures: {id}, metrics_comparison: {metric: {id}}, performance_comparison: ...}.
+
+    Failed calls count in the values at their worst, so that no system ranks higher by failing.
+    """
     metrics: dict[str, dict[str, Any]] = {}
     performance: dict[str, dict[str, Any]] = {}
+    failures: dict[str, int] = {}
     for name, document in documents.items():
+        worst = values_if_failed(document)
         for metric, value, _ in metric_values(document):
-            metrics.setdefault(metric, {})[name] = value
+            metrics.setdefault(metric, {})[name] = value if value is None else worst.get(metric, value)
+        summary = document.get("summary")
+        if isinstance(summary, dict) and type(failed := summary.get("failed_queries")) is int:
+            failures[name] = failed
         parts = document.get("performance_metrics")
         for part in _NO_METRICS:
             if isinstance(parts, dict) and part in parts:
                 performance.setdefault(part, {})[name] = parts[part]
     return {
         "evaluations": list(documents),
+        "failures": failures,
         "metrics_comparison": metrics,
         "performance_comparison": {part: performance[part] for part in _NO_METRICS if part in performance},
     }
+
+
+def values_if_failed(document: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the values of the metrics with failures if those had scored worst; None if there is no worst."""
+    worst: dict[str, float | None] = {}
+    for metric, entry in _entries(document):
+        details = entry.get("details") if isinstance(entry, dict) else None
+        bounds = details.get("bounds_if_failed") if isinstance(details, dict) else None
+        if isinstance(details, dict) and isinstance(bounds, list) and len(bounds) == 2:
+            worst[metric] = bounds[0 if details.get("higher_is_better", True) else 1]
+    by_base = {metric.partition("@")[0]: value for metric, value in worst.items()}
+    return worst | {name: by_base[metric] for name, metric in _SEED_VALUES.items() if metric in by_base}
+
+
+# Values that are stored a second time under the names of seed 003, and their metrics.
+_SEED_VALUES = {
+    "span_accuracy.mean_exact_jaccard": "citation_span_exact",
+    "span_accuracy.mean_tolerance_jaccard": "citation_span_accuracy",
+    "factual_consistency": "citation_factual_consistency",
+    "hallucination_rate": "citation_hallucination_rate",
+}
+
+
+def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield (metric, entry) of every section of metrics."""
+    for section, entries in document.items():
+        if section.endswith("_metrics") and isinstance(entries, dict):
+            yield from ((metric, entry) for metric, entry in entries.items() if metric not in _NO_METRICS)
 
 
 def metric_values(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
@@ -387,20 +431,15 @@ def metric_values(document: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]
 
     An entry without a value has its numbers named after it, such as `span_accuracy.perfect_matches`.
     """
-    for section, entries in document.items():
-        if not section.endswith("_metrics") or not isinstance(entries, dict):
-            continue
-        for metric, entry in entries.items():
-            if metric in _NO_METRICS:
-                continue
-            if not isinstance(entry, dict):
-                if _is_number(entry):
-                    yield metric, entry, None
-            elif "value" in entry:
-                yield metric, entry["value"], entry.get("confidence_interval")
-            else:
-                parts = ((part, value) for part, value in entry.items() if _is_number(value))
-                yield from ((f"{metric}.{part}", value, None) for part, value in parts)
+    for metric, entry in _entries(document):
+        if not isinstance(entry, dict):
+            if _is_number(entry):
+                yield metric, entry, None
+        elif "value" in entry:
+            yield metric, entry["value"], entry.get("confidence_interval")
+        else:
+            parts = ((part, value) for part, value in entry.items() if _is_number(value))
+            yield from ((f"{metric}.{part}", value, None) for part, value in parts)
 
 
 def _is_number(value: Any) -> bool:

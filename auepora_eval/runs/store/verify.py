@@ -16,8 +16,8 @@ from ...core.display import number_or_null
 from ...core.metrics_base import SampleMetric
 from ...core.scores import Scores
 from ...core.scoring import Tally
+from ...core.stopping import sequence_result
 from ...core.types import COUNTS, EvaluationSample, MetricResult
-from ...early_stop.rule import sequence_result
 from ...errors import AueporaError, DataError, MissingDependencyError, StorageError, UnknownNameError
 from ...io.json.records import read_prediction
 from ...io.jsonl import encode
@@ -43,7 +43,6 @@ FITS, DOES_NOT_FIT, UNCHECKED = "fits", "does not fit", "cannot be checked"
 _SCORED = ("individual_metrics", "statistics", "not_measured")  # what a row has beside its sample and output
 _OF_THE_METRIC = ("higher_is_better", "unit", "bounds", "interval_method")
 _PARTS = ("rows", "samples and outputs")
-_OLD = "1.0"  # files of this version have other fields and are not verified
 
 
 @dataclass(frozen=True)
@@ -85,9 +84,6 @@ def verify_run(storage: EvaluationResultsStorage, name: str | Path) -> Verificat
         what = "not a results file of ours: it names no schema_version."
         raise DataError(path.name, what, fix="Only runs that auepora stored can be verified.")
     verification = Verification(str(results.get("evaluation_id")))
-    if results.get("schema_version") == _OLD:
-        verification.checks.append(Check("rows", UNCHECKED, f"the file has version {_OLD}"))
-        return verification
     try:
         verification.checks += _checks(results, path)
     except AueporaError:

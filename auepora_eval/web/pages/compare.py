@@ -25,6 +25,7 @@ from ...reporting.html.charts import scatter
 from ...reporting.html.markup import Markup, Node, join, tag
 from ...reporting.html.samples import sample_body
 from ...reporting.html.tables import (
+    FOREST_NOTE,
     data_table,
     forest,
     notes,
@@ -33,7 +34,6 @@ from ...reporting.html.tables import (
     short,
     slices_table,
 )
-from ...reporting.plots import is_share
 from ...runs.index.index import Filter
 from ..comparisons import ranking_of
 from ..layout import address, link, select_box, with_id
@@ -112,11 +112,9 @@ def _metric(ask: Ask, pair: Pair) -> str | None:
 
 def _changes(ask: Ask, pair: Pair, names: Sequence[str], run_ids: Sequence[str]) -> Markup:
     comparison = pair.comparison
-    results = {result.name: result for result in (*pair.a.run.results, *pair.b.run.results)}
     changes = [
         change_of(
             one,
-            is_share=one.name in results and is_share(results[one.name]),
             samples=f"{one.pairs:,} of {pair.total:,}",
             href=_href(ask, run_ids, one.name) + "#samples",
         )
@@ -124,7 +122,7 @@ def _changes(ask: Ask, pair: Pair, names: Sequence[str], run_ids: Sequence[str])
     ]
     texts = [
         f"Paired tests, Holm-corrected, α {comparison.alpha:g}; a failed answer counts as the worst.",
-        "Each value is of the samples that both runs have.",
+        f"Each value is of the samples that both runs have. {FOREST_NOTE}",
         *interval_notes(comparison),
         *(f"{name}: not compared, {reason}." for name, reason in comparison.not_compared.items()),
         *(f"{note}." for note in (*comparison.mismatches, *comparison.notes)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...gate.reports import gate_table, pass_words, problem_words, title
-from ...gate.rules import GateReport, Rule
+from ...decide.gate_report import gate_table, pass_words, problem_words, title
+from ...decide.rules import GateReport, Rule
 from ...reporting.html.markup import Markup, Node, join, tag
 from ...reporting.html.tables import data_table, notes, short
 from ...runs.index.index import RunIndex

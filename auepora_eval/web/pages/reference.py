@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from ...core.metrics_base import METRICS, SampleMetric, scale_text
 from ...core.targets import QUESTIONS
 from ...core.types import TargetCategory, as_target
+from ...decide.experiment_report import experiment_in_words, variant_runs
+from ...decide.trend import metric_trend, trend_notes, trend_tables
 from ...errors import NotFoundError
-from ...experiment.report import experiment_in_words, experiment_tables
-from ...history.bench import measurements_of_results
-from ...history.bench_report import measurement_table
-from ...history.trend import metric_trend, trend_notes, trend_tables
-from ...io.config.experiment import SPLIT
 from ...reporting.html.charts import sparkline
 from ...reporting.html.markup import Markup, Node, join, tag
 from ...reporting.html.tables import data_table, notes
@@ -77,7 +73,7 @@ def _described(metric: type[SampleMetric]) -> Markup:
 
 
 def trend_page(ask: Ask) -> Reply:
-    """Show one metric over time, with its change points, for each system and dataset."""
+    """Show one metric over time, for each system and dataset."""
     documents = [one.run for one in ask.workspace.documents() if one.run is not None]
     names = list(dict.fromkeys(result.name for run in documents for result in run.results))
     metric = ask.values.get("metric", "")
@@ -105,12 +101,10 @@ def trend_page(ask: Ask) -> Reply:
     for line, table in zip(trend.lines, trend_tables(trend), strict=False):
         values = [point.value for point in line.points]
         label = f"{metric} of {line.system} in {len(values)} run{'s' * (len(values) > 1)}"
-        places = [change.place for change in line.changes]
-        said = "".join(f", change at {change.evaluation_id}" for change in line.changes)
         # The bars at the end of the title are for a terminal: here, they are drawn.
         parts.append(tag("h2", table.title.rpartition("  ")[0]))
         if len(values) > 1:
-            parts.append(sparkline(values, label=label + said, changes=places, width=480, height=60))
+            parts.append(sparkline(values, label=label, width=480, height=60))
         rows = [[row[0].replace("T", " ")[:16], *row[1:]] for row in table.rows]
         parts.append(data_table(replace(table, title="", rows=rows), label, links=links))
     parts.append(notes(trend_notes(trend)))
@@ -118,35 +112,26 @@ def trend_page(ask: Ask) -> Reply:
 
 
 def experiment_page(ask: Ask) -> Reply:
-    """Show a stored experiment: its tables and who won."""
+    """Show a stored experiment: who won, and links to its variants."""
     run_id = ask.path["name"]
-    stored = ask.workspace.document(run_id)
-    if stored.kind != "experiment":
+    if ask.workspace.document(run_id).kind != "experiment":
         raise NotFoundError("", f"{run_id!r:.80} is not an experiment.")
     results = read_results(ask.workspace.path(run_id))
-    runs = _runs_of(results, {one.id for one in ask.workspace.documents() if one.run is not None})
-    links = {run: address("run", run) for run in runs.values()}
+    stored = {one.id for one in ask.workspace.documents() if one.run is not None}
+    runs = {name: run for name, run in variant_runs(results).items() if run in stored}
+    items = [tag("li", f"{name}: ", link(run, "run", run)) for name, run in runs.items()]
     main = join(
         tag("p", experiment_in_words(results), class_="lead"),
-        _comparisons(results, runs),
-        (data_table(each, ", ".join(each.headings[:2]), links=links) for each in experiment_tables(results)),
+        tag("ul", items, class_="links"),
+        _comparisons(runs),
     )
     return Page(f"Experiment {run_id}", main, ask.workspace.command("show", ask.workspace.name(run_id)))
 
 
-def _runs_of(results: Mapping[str, Any], stored: Container[str]) -> dict[str, str]:
-    """Return the run of each variant that is still stored; the file may have been edited."""
-    variants = results.get("variants")
-    entries = variants.items() if isinstance(variants, dict) else ()
-    runs = {name: entry.get("run") for name, entry in entries if isinstance(entry, dict)}
-    return {name: run for name, run in runs.items() if isinstance(run, str) and run in stored}
-
-
-def _comparisons(results: Mapping[str, Any], runs: Mapping[str, str]) -> Node:
+def _comparisons(runs: Mapping[str, str]) -> Node:
     """Return links from the experiment to the samples: the first variant, compared with each other one."""
-    settings = results.get("configuration")
-    if len(runs) < 2 or not isinstance(settings, dict) or settings.get("assignment") == SPLIT:
-        return None  # variants that got different samples have none to compare
+    if len(runs) < 2:
+        return None
     (control, first), *others = runs.items()
     return tag(
         "p",
@@ -156,14 +141,3 @@ def _comparisons(results: Mapping[str, Any], runs: Mapping[str, str]) -> Node:
         ),
         class_="turns",
     )
-
-
-def benchmark_page(ask: Ask) -> Reply:
-    """Show a stored recording of a benchmark."""
-    run_id = ask.path["name"]
-    stored = ask.workspace.document(run_id)
-    if stored.kind != "benchmark":
-        raise NotFoundError("", f"{run_id!r:.80} is not a recording of a benchmark.")
-    table = measurement_table(measurements_of_results(read_results(ask.workspace.path(run_id)), run_id))
-    main = join(tag("p", link("All runs")), data_table(table, "Measurements"))
-    return Page(f"Benchmark {run_id}", main, ask.workspace.command("show", ask.workspace.name(run_id)))

@@ -1,4 +1,4 @@
-"""The page of `auepora dataset review`: one question, what `dataset check` found, and the keys to decide."""
+"""The page of `annotate --questions`: one question, what `dataset check` found, and the keys to decide."""
 
 from __future__ import annotations
 

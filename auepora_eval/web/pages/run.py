@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.stopping import stopping_in_words
 from ...core.targets import QUESTIONS
 from ...core.types import EvaluationRun, MetricResult, Target, TargetCategory
-from ...early_stop.rule import stopping_in_words
 from ...metrics.parse import meaning
 from ...reporting.html.charts import histogram
 from ...reporting.html.markup import Markup, Node, join, tag

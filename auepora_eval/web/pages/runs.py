@@ -186,7 +186,7 @@ def _others(others: Sequence[Stored]) -> Node:
         tag("li", link(one.id, one.kind, one.id), f" ({one.kind}, {one.time.replace('T', ' ')[:16]})")
         for one in others
     )
-    return join(tag("h2", "Experiments and benchmarks"), tag("ul", items, class_="links"))
+    return join(tag("h2", "Experiments"), tag("ul", items, class_="links"))
 
 
 ROUTES = [Route("/", runs_page), Route("/ticked", compare_ticked)]

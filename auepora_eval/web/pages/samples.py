@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...core.display import value_text
+from ...core.matching import match_of
 from ...core.types import EvaluationSample, SystemOutputs
 from ...errors import UnknownNameError
 from ...metrics.parse import meaning
@@ -325,7 +326,7 @@ def answered(
 ) -> Answered:
     """Return an output with its scores, and what a judge said of its claims."""
     scores = [(result, index.score(result.name, place)) for result in index.metrics.values()]
-    return Answered(output, scores, name, _claims(index, sample, output))
+    return Answered(output, scores, name, _claims(index, sample, output), match_of(index.run))
 
 
 def _claims(index: RunIndex, sample: EvaluationSample, output: SystemOutputs) -> Sequence[Claim]:

@@ -10,7 +10,7 @@ import pytest
 
 import auepora_eval as ae
 from auepora_eval.cli.main import main
-from auepora_eval.core.scoring import SuspectValueWarning
+from auepora_eval.core.fields import ReadingNote
 from auepora_eval.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.fields.ReadingNote")
@@ -172,10 +172,9 @@ def test_a_question_with_an_image(tmp_path: Path) -> None:
 
 def test_metrics_of_answers_for_a_run_without_answers(tmp_path: Path) -> None:
     (tmp_path / "a.run").write_text("1 Q0 d 1 2.5 t\n", encoding="utf-8")
-    with pytest.warns(
-        SuspectValueWarning, match="No output has an answer, .*: exact_match. If the system only"
-    ):
-        ae.score([OWN], str(tmp_path / "a.run"), metrics="exact_match,mrr")
+    run = ae.score([OWN], str(tmp_path / "a.run"), metrics="exact_match,mrr")
+    assert run["exact_match"].not_measured == "the system returns documents without answers"
+    assert run["mrr"].coverage.scored == 1
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv"])
@@ -233,3 +232,10 @@ def test_samples_of_ours_keep_everything_of_their_outputs(tmp_path: Path, name: 
     metrics = "exact_match,mrr,mean_latency[end_to_end]"
     for run in (ae.score(path, metrics=metrics), ae.score([OWN], path, metrics=metrics)):
         assert [result.value for result in run.results] == [1.0, 1.0, 0.5]
+
+
+@pytest.mark.parametrize("question", ["'-5' is what?", "''quoted''", "'=' means what?"])
+def test_a_table_of_others_keeps_its_apostrophes(tmp_path: Path, question: str) -> None:
+    path = written(tmp_path / "a.csv", f'question,ground_truth\n"{question}",x\n')
+    with pytest.warns(ReadingNote):
+        assert [sample.query for sample in ae.load_dataset(path)] == [question]

@@ -33,6 +33,8 @@ from auepora_eval.runs.spans.sampled import sample_traces
 from tests.io.documents import spoilt
 from tests.io.test_fuzz_readers import Reader, as_written, fuzzed, ours_or_nothing, with_faults
 
+pytestmark = pytest.mark.full
+
 HIT = {"id": "d", "page_content": "text", "metadata": {"source": "a.md"}}
 ASSERTS = [
     {"type": "contains", "value": "x"},

@@ -361,7 +361,7 @@ def test_excel_without_the_package_names_the_extra(tmp_path: Path, monkeypatch: 
     with zipfile.ZipFile(tmp_path / "q.xlsx", "w") as archive:
         archive.writestr("xl/workbook.xml", "")
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
-    with pytest.raises(MissingDependencyError, match=r"auepora-eval\[excel\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install .*\[excel\]"):
         ae.load_dataset(tmp_path / "q.xlsx")
 
 
@@ -543,7 +543,7 @@ def test_label_studio_has_a_file_per_annotator(tmp_path: Path, capsys: pytest.Ca
     assert documents["citations"] == [{"file_name": "f", "start_char": 0, "end_char": 19}]
     assert (documents["query_id"], answer["quality_scores"]) == ("7", {"clarity": 0.8})
     people = [str(tmp_path / f"people-{number}.gt.json") for number in (3, 4)]
-    assert main(["agree", *people]) == 0
+    assert main(["annotate", "--agree", *people]) == 0
 
 
 def test_label_studio_ranking_that_is_not_a_list() -> None:

@@ -156,8 +156,8 @@ def test_a_stored_run_is_the_run(tmp_path: Path) -> None:
     stored = ae.load_run(tmp_path / "runs" / "a")
     assert stored.outputs[0].retrieved == read_run(run)["1"].retrieved
     assert [hit.doc.doc_id for hit in stored.outputs[0].retrieved] == ["c", "a"]
-    assert main(["verify", "a", "--out", str(tmp_path / "runs")]) == 0
-    for command in (["show", "a", "--sample", "1"], ["rescore", "a", "--metrics", "map", "--id", "b"]):
+    assert main(["show", "a", "--verify", "--out", str(tmp_path / "runs")]) == 0
+    for command in (["show", "a", "--sample", "1"], ["score", "--run", "a", "--metrics", "map", "--id", "b"]):
         assert main([*command, "--out", str(tmp_path / "runs")]) == 0
     assert main([*scored, "--out", str(tmp_path / "runs"), "--id", "c"]) == 0
     assert main(["compare", "a", "c", "--out", str(tmp_path / "runs")]) == 0
@@ -180,3 +180,17 @@ def test_a_comma_does_not_separate_scores(tmp_path: Path) -> None:
     path.write_text("q Q0 a 1 1.5 t\nq Q0 b 2 2,5 t\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"a\.run:2: '2,5' is not a number"):
         read_run(path)
+
+
+@pytest.mark.parametrize("ends_with_a_line", [True, False])
+def test_lines_that_even_out_are_refused(tmp_path: Path, ends_with_a_line: bool) -> None:
+    """Five and three columns are eight words, as two lines of four have."""
+    end = "\n" if ends_with_a_line else ""
+    qrels, run = files(tmp_path, f"1 0 5 7 1\n2 0 1{end}", f"1 Q0 a 1 2.0 t 7\n2 Q0 b 1 1.0{end}")
+    with pytest.raises(DataError, match=r":1: there are 5 columns, not 4"):
+        load_qrels(qrels)
+    with pytest.raises(DataError, match=r":1: there are 7 columns, not 6"):
+        read_run(run)
+    qrels, run = files(tmp_path, f"1 0 a 1\n2 0 b 1{end}", f"1 Q0 a 1 2.0 t\n2\tQ0  b 1 1.0 t{end}")
+    assert [sample.sample_id for sample in load_qrels(qrels)] == ["1", "2"]
+    assert list(read_run(run)) == ["1", "2"]

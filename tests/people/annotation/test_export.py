@@ -167,7 +167,10 @@ def test_the_next_command_has_what_the_labels_need(tmp_path: Path) -> None:
     with LabelFiles(folder, task) as files:
         for person in task.people:
             files.label(person, "1", Said("relevant"))
-    assert next_commands(folder, task, items) == [audit, f"auepora agree '{folder}/labels.gt.json'"]
+    assert next_commands(folder, task, items) == [
+        audit,
+        f"auepora annotate --agree '{folder}/labels.gt.json'",
+    ]
     pair = an_item(1, scores={"same": 0.5, "differs": 1.0})
     (command,) = next_commands(tmp_path, a_task("pairs"), [pair])
     assert "--score differs --threshold 0.5 --scale 0,1" in command

@@ -131,6 +131,7 @@ with LabelFiles(folder, task) as files:
 """
 
 
+@pytest.mark.full
 def test_kill_9_loses_no_label_that_was_reported_as_saved(tmp_path: Path) -> None:
     task, items = stored_task(tmp_path, count=3_000)
     saved: list[str] = []

@@ -1,0 +1,238 @@
+"""The numbers of a run that a gate can ask about: its metrics, and what its calls took.
+
+What the calls took goes by its name in a results file: `latency_stats.p95` (milliseconds), `memory_mb.peak`,
+`cpu_percent.mean`, `total_tokens`, `total_requests`, `estimated_cost_usd`, `total_evaluation_time_seconds`.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.scores import as_columns
+from ..core.scoring import Tally
+from ..core.types import EvaluationRun, MetricResult, TargetCategory
+from ..errors import AueporaError, DataError, did_you_mean
+from ..io.results.document import latency_stats
+from ..metrics.parse import parse_metric
+from ..runs.store.state import read_results_head
+from ..runs.store.storage import EvaluationResultsStorage
+from .rules import Limits
+
+if TYPE_CHECKING:
+    from ..judges.trust.record import JudgeTrust
+
+_TO_STORE = "runs"  # folder for a run that is in memory: a command reads stored runs only
+_API = ("total_tokens", "total_requests", "estimated_cost_usd", "input_tokens", "output_tokens")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number of a run: its 95% interval, and its range had all that failed scored lowest, and highest."""
+
+    name: str
+    value: float
+    interval: Limits | None = None
+    unit: str = ""
+    higher_is_better: bool = False
+    if_failed: tuple[float | None, float | None] | None = None
+    scored: int | None = None
+    failed: int = 0
+    of_time: bool = False  # seconds, what is done in a second, or answers in time
+    counted: str = ""  # how the value was corrected, or how failed answers are counted in it
+    uncorrected: str = ""  # why nobody knows how far the value of a judge is from that of people
+    distrust: str = ""  # why the value of a judge cannot be used
+
+    def worst(self, *, lowest: bool) -> float | None:
+        """Return the value if all that failed had scored lowest, or highest; None if none could count."""
+        if not self.failed or self.if_failed is None:
+            return None
+        worst = self.if_failed[0 if lowest else 1]
+        if worst is None or math.isnan(worst):  # unbounded: seconds
+            return -math.inf if lowest else math.inf
+        return worst
+
+
+@dataclass(frozen=True)
+class GatedRun:
+    """A run with what became of its calls, where that is known."""
+
+    run: EvaluationRun
+    tally: Tally | None = None
+    latency: Mapping[str, Any] | None = None  # of the calls, in milliseconds
+    api_usage: Mapping[str, Any] | None = None
+    typed: str = ""  # how a user named the run, where one did
+    flags: str = ""  # what a command needs besides to find it, " --out DIR"
+    path: Path | None = None  # where it is stored, if it is read from there
+    _figures: dict[str, Figure] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, run: EvaluationRun | GatedRun) -> GatedRun:
+        """A run that is in memory; its outputs show what became of the calls."""
+        if isinstance(run, GatedRun):
+            return run
+        if not run.outputs:
+            return cls(run)
+        tally = Tally().add(run.outputs)
+        return cls(run, tally, latency_stats(tally.seconds), tally.usage.as_dict(run.configuration))
+
+    @classmethod
+    def stored(
+        cls, storage: EvaluationResultsStorage, name: str, flags: str = "", *, with_scores: bool = True
+    ) -> GatedRun:
+        """A stored run, by its id or path; only rules that need a baseline need the scores."""
+        path = storage.find(name)
+        # This also checks that the document is what it should be.
+        run = storage.load_scores(path) if with_scores else storage.load_summary(path)
+        parts = read_results_head(path).get("performance_metrics", {})
+        return cls(
+            run,
+            storage.load_tally(path),
+            parts.get("latency_stats"),
+            parts.get("api_usage"),
+            typed=name,
+            flags=flags,
+            path=path.resolve(),
+        )
+
+    def is_the_same_as(self, other: GatedRun) -> bool:
+        """Whether both are one run, given or read twice; another run that is equal is not the same."""
+        return self.run is other.run or (self.path is not None and self.path == other.path)
+
+    @property
+    def evaluation_id(self) -> str:
+        return self.run.evaluation_id
+
+    @property
+    def named(self) -> str:
+        """The run as a command takes it; one that is in memory as it will be stored (`command_for`)."""
+        name = self.typed or self.evaluation_id
+        return shlex.quote((name if self.path is not None else f"{_TO_STORE}/{name}")[:200])
+
+    def figures(self) -> Mapping[str, Figure]:
+        """Every figure by its name."""
+        if not self._figures:
+            self._figures.update({figure.name: figure for figure in self._each()})
+        return self._figures
+
+    def find(self, name: str) -> Figure | None:
+        """A figure by its name, or by another way to write the name of a metric (mean_latency)."""
+        figure = self.figures().get(name)
+        return figure if figure is not None else self.figures().get(canonical(name))
+
+    def near(self, name: str) -> str:
+        """What to do about a name that is not there."""
+        metric = metric_name(name)
+        if metric is not None:
+            needs_judge = getattr(parse_metric(metric), "needs_judge", False)
+            command = f"judge {self.named} --judge NAME" if needs_judge else f"score --run {self.named}"
+            return f"Score it: {command_for(f'{command} --metrics {shlex.quote(metric)}', self)}"
+        names = list(self.figures())
+        more = ", ..." if len(names) > 12 else ""
+        return did_you_mean(name, names, f"The run has {', '.join(names[:12])}{more}.")
+
+    def _each(self) -> Iterator[Figure]:
+        yield from (metric_figure(result) for result in self.run.results)
+        usage = self.run.resource_usage
+        for part, unit in (("memory_mb", "MB"), ("cpu_percent", "%")):
+            yield from _numbers(usage.get(part) if isinstance(usage, Mapping) else None, part, unit)
+        yield from self._times()
+        if isinstance(self.api_usage, Mapping):
+            yield from _numbers({name: self.api_usage.get(name) for name in _API})
+        if self.run.seconds:
+            yield Figure("total_evaluation_time_seconds", self.run.seconds, unit="s")
+
+    def _times(self) -> Iterator[Figure]:
+        """What the answered calls took, and what it could be with those that failed."""
+        tally = self.tally or Tally()
+        failed = tally.failed
+        # A call that failed could have taken any time.
+        low, high = (latency_stats([*tally.seconds, *[end] * failed]) or {} for end in (0.0, math.inf))
+        for figure in _numbers(self.latency, "latency_stats", "ms"):
+            part = figure.name.removeprefix("latency_stats.")
+            limits = (low.get(part), high.get(part)) if failed else None
+            yield replace(figure, if_failed=limits, failed=failed)
+
+
+def command_for(words: str, *runs: GatedRun) -> str:
+    """Return a command that reads runs. Those that are only in memory have to be stored first."""
+    flags = next((run.flags for run in runs if run.flags), "")
+    store = "" if all(run.path is not None for run in runs) else f'run.save("{_TO_STORE}"), then '
+    return f"{store}auepora {words}{flags}"
+
+
+def metric_figure(result: MetricResult) -> Figure:
+    """Return a metric's value with its interval, its range with failures scored, and its coverage."""
+    for name, limits in (("confidence_interval", result.interval), ("bounds_if_failed", result.if_failed)):
+        value = result.details.get(name)
+        # Not measured is null. Anything else that cannot be read as limits must not pass as "no limits".
+        if value is not None and limits is None:
+            what = f"its {name} is {value!r:.60}, which no run writes."
+            raise DataError(
+                result.name[:200], what, fix="Was the file edited? auepora show RUN --verify checks it."
+            )
+    trust = _trust(result)
+    corrected = None if trust is None else trust.corrected
+    coverage = as_columns(result.scores).coverage() if len(result.scores) else result.coverage
+    # By the stored bounds, because the metric need not be registered: times have no upper bound.
+    is_time = result.bounds == (0.0, None) or result.name.startswith("slo_share")
+    return Figure(
+        result.name,
+        # A gate decides on the corrected value and its interval, never on one of each.
+        result.value if corrected is None else corrected.value,
+        result.interval if corrected is None else corrected.interval,
+        "s" if result.unit == "s" else "",
+        result.higher_is_better,
+        result.if_failed,
+        coverage.scored if len(result.scores) or result.reports_coverage else None,
+        coverage.failed,
+        result.target is TargetCategory.LATENCY and is_time,
+        _correction_text(result, trust),
+        uncorrected="" if trust is None else trust.uncorrected,
+        distrust="" if trust is None else trust.distrust,
+    )
+
+
+def _correction_text(result: MetricResult, trust: JudgeTrust | None) -> str:
+    """Return what the value of a judge is: corrected, or as the judge gave it."""
+    if trust is None:
+        return ""
+    if trust.corrected is None:
+        return f"as the judge gave it; {trust.uncorrected}"
+    return f"corrected by labels of people; the judged value is {result.value:.4g}"
+
+
+def _trust(result: MetricResult) -> JudgeTrust | None:
+    """Return what is known of the judge of a result; None if no judge scored it."""
+    if "judge" not in result.details and "judge" not in result.signature:
+        return None
+    from ..judges.trust.record import trust_of
+
+    return trust_of(result)
+
+
+def canonical(name: str) -> str:
+    """The name that a run keeps a metric under: mean_latency is mean_latency[end_to_end]."""
+    return metric_name(name) or name
+
+
+def metric_name(name: str) -> str | None:
+    """Return the same, or None for a name that is not a metric."""
+    try:
+        return parse_metric(name).name
+    except (AueporaError, ValueError):
+        return None
+
+
+def _numbers(record: Any, under: str = "", unit: str = "") -> Iterator[Figure]:
+    """The numbers of a part of a results file; one that was not measured is NaN."""
+    if not isinstance(record, Mapping):
+        return
+    for key, value in record.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        name = f"{under}.{key}" if under else str(key)
+        yield Figure(name, float(value) if number else math.nan, unit=unit)

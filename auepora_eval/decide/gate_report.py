@@ -1,0 +1,313 @@
+"""What a gate says, as a table, in words, as Markdown for a pull request, and as JSON."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ..core.display import interval_text, listed, markdown_text, value_text
+from ..core.table import Table
+from ..core.verdict import Outcome
+from .rules import GateReport, Rule, RuleResult, shown
+
+_HEADINGS = ("Rule", "Value", "95% interval", "Required", "Verdict")
+_TEXT_WIDTH = 400  # characters; the message of a failed test is not wrapped
+_WORDS = {
+    Outcome.PASSED: "pass",
+    Outcome.FAILED: "FAIL",
+    Outcome.INCONCLUSIVE: "inconclusive",
+    Outcome.MISSING: "not measured",
+}
+_MISSED = {"max_failed": "too many", "min_samples": "too few"}  # what was measured, and is not enough
+_TITLES = {Outcome.PASSED: "passed", Outcome.FAILED: "FAILED"}
+_LONGEST = 300  # characters of a name in a cell
+
+
+def gate_table(report: GateReport) -> Table:
+    """Return what each rule found; rules that did not pass come first."""
+    rows = [
+        (
+            one.rule.title[:_LONGEST],
+            _found(one),
+            _interval(one),
+            asked(one.rule, one.unit),
+            verdict_word(one),
+        )
+        for one in (*report.problems, *_passed(report))
+    ]
+    return Table(_HEADINGS, rows, numeric=(1, 2), spare=(2,))
+
+
+def asked(rule: Rule, unit: str = "") -> str:
+    """The limit of a rule: "≥ 0.8", "bound ≥ 0.8", "> -0.02"."""
+    if rule.limit is None:
+        return "no significant loss"
+    bound = "bound " if rule.on == "bound" and rule.kind in ("min", "max", "max_loss") else ""
+    number = f"{rule.limit:g}{f' {unit}' if unit else ''}"
+    return {
+        "min": f"{bound}≥ {number}",
+        "max": f"{bound}≤ {number}",
+        "margin": f"loss < {number}",
+        "max_loss": f"{bound}loss ≤ {rule.limit:.3g}",
+        "max_count_drop": f"loss ≤ {rule.limit:.3g}",
+        "max_failed": f"≤ {rule.limit:.3g}",
+        "min_samples": f"≥ {rule.limit:g}",
+    }[rule.kind]
+
+
+def verdict_word(verdict: RuleResult) -> str:
+    """ "pass", "FAIL", "inconclusive", "not measured"; of a warning, that too."""
+    word = _WORDS[verdict.outcome]
+    if verdict.outcome == Outcome.MISSING and verdict.value is not None:
+        word = _MISSED.get(verdict.rule.kind, word)
+    if verdict.outcome is Outcome.PASSED or verdict.rule.severity == "error":
+        return word
+    return f"{word.lower()} (warning)"
+
+
+def title(report: GateReport) -> str:
+    """One line: what was judged, and how it went."""
+    against = f" against {report.baseline_id}" if report.baseline_id is not None else ""
+    word = _TITLES.get(report.outcome, "inconclusive")
+    return f"gate {word}: {report.candidate_id}{against} ({_counted(report.verdicts)})"
+
+
+def problem_words(verdict: RuleResult) -> str:
+    """Return a rule that did not pass, in a sentence or two."""
+    return f"{verdict.rule.title[:_LONGEST]}: {verdict.why}. {verdict.fix}".rstrip()
+
+
+def pass_words(report: GateReport) -> list[str]:
+    """What a reader of the table may ask about a pass: why, with such an interval, or with failures?
+
+    And how large a loss could have been seen, where none is sure.
+    """
+    passed = _passed(report)
+    explained = [one for one in passed if _needs_words(one)]
+    words = [f"{one.rule.title[:_LONGEST]}: {one.why}." for one in explained]
+    failed: dict[int, list[str]] = {}
+    for one in passed:
+        if one.failed and one not in explained:
+            failed.setdefault(one.failed, []).append(one.rule.name[:_LONGEST])
+    words += [
+        f"{count} sample{'s' * (count > 1)} failed, and count{'s' * (count == 1)} as the worst, in "
+        f"{listed(list(dict.fromkeys(names)))}."
+        for count, names in failed.items()
+    ]
+    return [*words, *_seen_at_all([one for one in passed if one not in explained])]
+
+
+def _needs_words(one: RuleResult) -> bool:
+    if one.gain is None:
+        return one.failed > 0
+    limits = one.change_interval
+    # A pass with a loss whose interval leaves out 0 looks like a contradiction without its reason.
+    leaves_out_zero = limits is None or limits[0] * limits[1] > 0
+    return leaves_out_zero and one.gain < 0
+
+
+def _seen_at_all(passed: Sequence[RuleResult]) -> list[str]:
+    """The smallest loss that the samples show, from the metric that shows the least to the other end."""
+    sizes = [
+        (one.detectable, value_text(one.detectable, one.unit), one.rule.name[:_LONGEST])
+        for one in passed
+        if one.detectable is not None and not one.why.startswith("better")
+    ]
+    if not sizes:
+        return []
+    (_, least, finest), (_, most, coarsest) = min(sizes), max(sizes)
+    ends = [f"{least} ({finest})", f"{most} ({coarsest})"] if least != most else [least]
+    return [
+        "The rules that pass found no significant loss. With 80% power they detect losses of "
+        f"{' to '.join(ends)} or more."
+    ]
+
+
+def gate_text(report: GateReport) -> str:
+    """Return all of it as plain text: a title, a table, and what is wrong."""
+    table = gate_table(report).to_terminal(_TEXT_WIDTH)
+    wrong = [f"- {problem_words(one)}" for one in report.problems]
+    notes = [f"note: {text}." for text in (*report.mismatches, *report.notes)]
+    return "\n".join([title(report), "", table, *([""] if wrong or notes else []), *wrong, *notes])
+
+
+def gate_to_markdown(report: GateReport) -> str:
+    """A comment for a pull request: nothing in it can mention, link, or leave its cell."""
+    parts = [f"### {markdown_text(title(report))}", gate_table(report).to_markdown()]
+    if report.problems:
+        parts.append("\n".join(f"- {markdown_text(problem_words(one))}" for one in report.problems))
+    passed = [f"- {markdown_text(f'{one.rule.title[:_LONGEST]}: {one.why}.')}" for one in _passed(report)]
+    if passed:
+        count = f"{len(passed)} rules pass" if len(passed) > 1 else "1 rule passes"
+        reasons = "\n".join(passed)
+        parts.append(f"<details><summary>Why {count}</summary>\n\n{reasons}\n\n</details>")
+    parts += [f"Note: {markdown_text(text)}." for text in (*report.mismatches, *report.notes)]
+    return "\n\n".join(parts)
+
+
+def gate_to_dict(report: GateReport) -> dict[str, Any]:
+    """A report as JSON has it."""
+    return {
+        "outcome": report.outcome,
+        "exit_code": report.exit_code,
+        "candidate": {"evaluation_id": report.candidate_id, "system": report.candidate_system},
+        "baseline": None
+        if report.baseline_id is None
+        else {"evaluation_id": report.baseline_id, "system": report.baseline_system},
+        "alpha": report.alpha,
+        "if_inconclusive": report.if_inconclusive,
+        "verdicts": [verdict_to_dict(one, report) for one in report.verdicts],
+        "notes": list(report.notes),
+        "mismatches": list(report.mismatches),
+    }
+
+
+def verdict_to_dict(one: RuleResult, report: GateReport) -> dict[str, object]:
+    """What one rule found as JSON has it."""
+    return {
+        "rule": one.rule.kind,
+        "name": one.rule.name or None,
+        "limit": one.rule.limit,
+        "on": one.rule.on,
+        "severity": one.rule.severity,
+        "outcome": one.outcome,
+        "effect": report.effect(one),
+        "value": one.value,
+        "confidence_interval": one.interval,
+        "baseline": one.baseline,
+        "change": one.change,
+        "change_interval": one.change_interval,
+        "loss": one.loss,
+        "p_value": one.p_value,
+        "detectable": one.detectable,
+        "failed": one.failed,
+        "unit": one.unit,
+        "why": one.why,
+        "fix": one.fix,
+    }
+
+
+def _passed(report: GateReport) -> list[RuleResult]:
+    return [one for one in report.verdicts if one.outcome == Outcome.PASSED]
+
+
+def _counted(verdicts: Sequence[RuleResult]) -> str:
+    counts = Counter(verdict_word(one) for one in verdicts)
+    return ", ".join(f"{count} {word}" for word, count in counts.most_common())
+
+
+def _found(one: RuleResult) -> str:
+    kind = one.rule.kind
+    if kind in ("margin", "no_regression"):
+        return value_text(one.change, one.unit, signed=True)
+    if kind in ("max_loss", "max_count_drop"):
+        return value_text(one.loss)
+    if kind == "min_samples":
+        return "n/a" if one.value is None else f"{one.value:g}"
+    if one.unit not in ("", "s"):
+        return shown(one.value, one.unit)
+    return value_text(one.value, one.unit)
+
+
+def _interval(one: RuleResult) -> str:
+    if one.rule.kind in ("margin", "no_regression"):
+        return interval_text(one.change_interval, one.unit, signed=True)
+    return interval_text(one.interval, one.unit)
+
+
+# What a gate says as JUnit XML, which every CI system shows: a test case a rule.
+
+# What XML 1.0 has no way to write, not even escaped; a run may be named with any of it.
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LONGEST_IN_JUNIT = 2_000
+_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="auepora gate"'
+
+
+def gate_to_junit(report: GateReport) -> str:
+    """Return one suite: a failed rule is a failure, an inconclusive or missing result is an error."""
+    effects = [report.effect(one) for one in report.verdicts]
+    counts = (
+        f'tests="{len(effects)}" failures="{effects.count(Outcome.FAILED)}" '
+        f'errors="{effects.count(Outcome.INCONCLUSIVE)}" skipped="0"'
+    )
+    cases = "\n".join(_case(one, report) for one in report.verdicts)
+    return (
+        f"{_HEAD} {counts}>\n"
+        f'<testsuite name="{_text(title(report))}" {counts}>\n'
+        f"{cases}\n"
+        "</testsuite>\n</testsuites>\n"
+    )
+
+
+def is_junit_of_a_gate(path: Path) -> bool:
+    """Whether a file is what this writes, and not something else that happens to have the name."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_HEAD)) == _HEAD.encode()
+    except OSError:  # whoever writes it will say what is wrong with it
+        return False
+
+
+def _case(one: RuleResult, report: GateReport) -> str:
+    name, about = _text(one.rule.title), _text(report.candidate_id)
+    head = f'<testcase classname="auepora.gate.{about}" name="{name}">'
+    said = (
+        f"{one.why} (asked: {asked(one.rule, one.unit)})"
+        if one.outcome == Outcome.PASSED
+        else problem_words(one)
+    )
+    inside = f"<system-out>{_text(f'{verdict_word(one)}: {said}')}</system-out>"
+    effect = report.effect(one)
+    if effect in (Outcome.FAILED, Outcome.INCONCLUSIVE):
+        tag = "failure" if effect == Outcome.FAILED else "error"
+        message, kind = _text(one.why), _text(verdict_word(one))
+        inside = f'<{tag} message="{message}" type="{kind}">{_text(problem_words(one))}</{tag}>'
+    return f"{head}{inside}</testcase>"
+
+
+def _text(text: str) -> str:
+    """Text for an attribute or between tags, on one line."""
+    return escape(" ".join(_NO_XML.sub("\ufffd", text[:_LONGEST_IN_JUNIT]).split()), quote=True)
+
+
+# What a gate says to GitHub Actions: annotations, and lines that cannot be taken for commands.
+
+_SHOWN = 10  # GitHub shows no more of a kind from one step
+_LONGEST_ANNOTATION = 1_000
+SUMMARY_BYTES = 1_000_000  # a step may write a mebibyte; a summary that is longer is not shown at all
+
+
+def annotation_lines(report: GateReport) -> list[str]:
+    """Return `::error title=...::...` or `::warning ...` for each rule that did not pass."""
+    lines: dict[str, list[str]] = {"error": [], "warning": []}
+    for one in report.problems:
+        level = "warning" if report.effect(one) is Outcome.PASSED else "error"
+        # In front of the message, : and , have a meaning.
+        title = _data(f"auepora gate: {one.rule.title} ({verdict_word(one)})")
+        title = title.replace(":", "%3A").replace(",", "%2C")
+        lines[level].append(f"::{level} title={title}::{_data(problem_words(one))}")
+    return [line for each in lines.values() for line in each[:_SHOWN]]
+
+
+def job_summary(report: GateReport) -> str:
+    """Markdown to append to the summary of a job."""
+    text = gate_to_markdown(report) + "\n\n"
+    if len(text.encode()) <= SUMMARY_BYTES:
+        return text
+    return f"### gate: {report.outcome}\n\nThere are too many rules to show: see the log of the job.\n\n"
+
+
+def _data(text: str) -> str:
+    """The message of a command: its line ends here and nowhere else."""
+    calm = (
+        text[:_LONGEST_ANNOTATION]
+        .replace("##[", "## [")
+        .replace("%", "%25")
+        .replace("\r", "%0D")
+        .replace("\n", "%0A")
+    )
+    return "".join(letter for letter in calm if letter.isprintable())

@@ -1,0 +1,306 @@
+"""The rules of a gate that need no baseline: limits of a figure, and how much was measured."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ..core.metrics_base import SampleMetric
+from ..core.verdict import Outcome
+from ..metrics.parse import parse_metric
+from .figures import Figure, GatedRun, command_for
+from .rules import Limits, Rule, RuleResult, shown
+
+_UNCALIBRATED = (
+    "Compare the judge with people: auepora judge RUN --calibrate labels.jsonl; or allow it: "
+    "--allow-uncalibrated (in a file: allow_uncalibrated: true)."
+)
+_DISTRUSTED = "Use another judge, and look at its probes and its audit (auepora judge-audit)."
+
+
+def limit_verdict(rule: Rule, run: GatedRun, *, allow_uncalibrated: bool = False) -> RuleResult:
+    """Does a figure, or the worse end of its interval, keep its limit?"""
+    figure = run.find(rule.name)
+    if figure is None or not math.isfinite(figure.value):
+        return not_measured(rule, run, figure)
+    if refusal := distrusted(rule, figure, allow_uncalibrated=allow_uncalibrated):
+        return refusal
+    held, what = figure.value, "the value"
+    if rule.on == "bound":
+        if figure.interval is None:
+            why = f"{figure.name} is {shown(figure.value, figure.unit)}, with no interval to hold it by"
+            fix = "Measure more samples, or judge the value (on: value)."
+            return RuleResult(rule, Outcome.INCONCLUSIVE, why, fix, value=figure.value, unit=figure.unit)
+        held = figure.interval[0] if rule.kind == "min" else figure.interval[1]
+        what = f"the {'lower' if rule.kind == 'min' else 'upper'} bound"
+    outcome, why, fix = _held(rule, figure, held, what, run)
+    return RuleResult(
+        rule,
+        outcome,
+        why,
+        fix,
+        value=figure.value,
+        interval=figure.interval,
+        unit=figure.unit,
+        failed=figure.failed,
+    )
+
+
+def distrusted(rule: Rule, figure: Figure, *, allow_uncalibrated: bool) -> RuleResult | None:
+    """Return that a rule cannot be decided by the value of this judge; None if it can."""
+    why, fix = figure.distrust, _DISTRUSTED
+    if not why and figure.uncorrected and not allow_uncalibrated:
+        why, fix = figure.uncorrected, _UNCALIBRATED
+    if not why:
+        return None
+    # The value is not part of the result: it could be taken for one that was judged.
+    return RuleResult(rule, Outcome.MISSING, f"{figure.name}: {why}", fix, unit=figure.unit)
+
+
+def _held(rule: Rule, figure: Figure, held: float, what: str, run: GatedRun) -> tuple[Outcome, str, str]:
+    """(outcome, why, what to do) of a figure that was measured."""
+    limit = rule.limit or 0.0
+    unit, comparison = figure.unit, "at least" if rule.kind == "min" else "at most"
+    words = f"{what} of {figure.name} is {shown(held, unit)}, {comparison} {shown(limit, unit)} is required"
+    words += f" ({figure.counted})" if figure.counted else ""
+    if not _keeps(rule, held):
+        if held != figure.value and _keeps(rule, figure.value):
+            return Outcome.FAILED, f"{words}; the value, {shown(figure.value, unit)}, would do", _MORE
+        if figure.scored is None:
+            return Outcome.FAILED, words, "Find out what takes so much; or raise the limit."
+        command = command_for(f"show {run.named} --worst {shlex.quote(figure.name)}", run)
+        return Outcome.FAILED, words, f"Look at the samples behind it: {command}"
+    if not figure.failed:
+        return Outcome.PASSED, words, ""
+    # A limit is kept only if it holds whatever the failed calls could have answered.
+    worst = figure.worst(lowest=rule.kind == "min")
+    if worst is None:
+        return Outcome.PASSED, f"{words} ({figure.failed} failed calls are not in it)", ""
+    if _keeps(rule, worst):
+        count = "wrong answers of ordinary length" if _is_weighed(figure.name) else "the worst"
+        return Outcome.PASSED, f"{words}, also if the {figure.failed} that failed count as {count}", ""
+    return Outcome.INCONCLUSIVE, f"{words}, but {_with_failures(figure, worst)}", _AGAIN
+
+
+def _with_failures(figure: Figure, worst: float) -> str:
+    """Say what a figure would be with the calls that failed."""
+    if not math.isfinite(worst):
+        calls, they = ("1 call", "it") if figure.failed == 1 else (f"{figure.failed} calls", "they")
+        return f"{calls} failed, and how long {they} would have taken is not known"
+    had = "been wrong answers of ordinary length" if _is_weighed(figure.name) else "scored worst"
+    return f"{shown(worst, figure.unit)} if the {figure.failed} that failed had {had}"
+
+
+_AGAIN = "Run the failed samples again (auepora run --resume), then judge again."
+_MORE = "More samples make the interval narrower; or judge the value (on: value)."
+
+
+def _is_weighed(name: str) -> bool:
+    """Whether a long wrong answer costs more than a short one, so that there is no worst."""
+    try:
+        metric = parse_metric(name)
+    except ValueError:  # a metric of the user's that is not registered
+        return False
+    return type(metric).counted_if_failed is not SampleMetric.counted_if_failed
+
+
+def _keeps(rule: Rule, value: float) -> bool:
+    limit = rule.limit or 0.0
+    return value >= limit if rule.kind == "min" else value <= limit
+
+
+def not_measured(rule: Rule, run: GatedRun, figure: Figure | None) -> RuleResult:
+    """A rule about something that the run does not have."""
+    if figure is None:
+        why = f"{run.evaluation_id} has no figure {rule.name!r:.100}"
+        return RuleResult(rule, Outcome.MISSING, why, run.near(rule.name))
+    why = f"{figure.name} was not measured in {run.evaluation_id}"
+    if figure.failed:
+        why += f": all {figure.failed} failed"
+    return RuleResult(rule, Outcome.MISSING, why, "Score a run that has what it needs.")
+
+
+def coverage_verdict(rule: Rule, run: GatedRun, judged: Iterable[str]) -> RuleResult:
+    """Was enough measured for the other rules to mean something?"""
+    figures = [figure for name in judged if (figure := run.find(name)) is not None]
+    metrics = list(dict.fromkeys(figure for figure in figures if figure.scored is not None))
+    if not metrics:
+        # The rules name no metric (only calls or resources), so all of them are checked.
+        metrics = [figure for figure in run.figures().values() if figure.scored is not None]
+    return _failures(rule, run, metrics) if rule.kind == "max_failed" else _scored(rule, metrics)
+
+
+def _failures(rule: Rule, run: GatedRun, metrics: Sequence[Figure]) -> RuleResult:
+    limit = rule.limit or 0.0
+    parts = [
+        (figure.failed, figure.failed + (figure.scored or 0), f"scores of {figure.name}")
+        for figure in metrics
+    ]
+    if run.tally is not None:
+        # First, because max() keeps the first of equal shares, and failed calls explain failed scores.
+        parts.insert(0, (run.tally.failed, run.tally.total, "calls"))
+    parts = [part for part in parts if part[1]]
+    if not parts:
+        why = "nothing was measured, so the share of failures is unknown"
+        return RuleResult(rule, Outcome.MISSING, why, "Judge a run with samples.")
+    failed, total, what = max(parts, key=lambda part: part[0] / part[1])
+    share = failed / total
+    why = f"{failed} of {total} {what} failed ({share:.1%}); {limit:.3g} of them may"
+    if share <= limit:
+        return RuleResult(rule, Outcome.PASSED, why, value=share)
+    # Missing, not failed: too many failures say that the run cannot be judged, not that it is worse.
+    return RuleResult(rule, Outcome.MISSING, why, _AGAIN, value=share)
+
+
+def _scored(rule: Rule, metrics: Sequence[Figure]) -> RuleResult:
+    limit = rule.limit or 0.0
+    fewest = min(metrics, key=lambda figure: figure.scored or 0, default=None)
+    if fewest is None:
+        why = "no metric was measured"
+        return RuleResult(rule, Outcome.MISSING, why, "Judge a run with metrics.")
+    why = f"{fewest.name} has {fewest.scored} samples; at least {limit:g} are required"
+    enough = (fewest.scored or 0) >= limit
+    fix = "" if enough else "Measure more samples: auepora power says how many it takes."
+    value = float(fewest.scored or 0)
+    return RuleResult(rule, Outcome.PASSED if enough else Outcome.MISSING, why, fix, value=value)
+
+
+# The rules of a gate about shares of the baseline: how much of a figure, or of what is counted, is lost.
+
+_RESOURCES = "Find out what takes more than it did, on the same machine; or raise the limit."
+_COUNTS = "Find out what is no longer measured: {} lists what failed and what was skipped."
+
+
+@dataclass(frozen=True)
+class Change:
+    """A figure in two runs, with the 95% interval of the difference where samples are paired."""
+
+    before: float
+    now: float
+    higher_is_better: bool
+    unit: str = ""
+    interval: Limits | None = None
+
+    @property
+    def loss(self) -> float:
+        """The share of the old value that is lost: less of what is better, more of what is worse."""
+        return self._share(self.now - self.before)
+
+    @property
+    def worst_loss(self) -> float | None:
+        """The same at the worse end of the interval."""
+        if self.interval is None:
+            return None
+        return self._share(self.interval[0] if self.higher_is_better else self.interval[1])
+
+    def _share(self, change: float) -> float:
+        lost = -change if self.higher_is_better else change
+        return lost / abs(self.before) + 0.0 if self.before else 0.0  # no loss is 0, not -0
+
+    def __str__(self) -> str:
+        return f"{shown(self.before, self.unit)} before, {shown(self.now, self.unit)} now"
+
+
+def regressions_hint(baseline: GatedRun, candidate: GatedRun) -> str:
+    """How to see the samples that lost."""
+    words = f"compare {baseline.named} {candidate.named} --regressions 10"
+    return f"See the regressions: {command_for(words, candidate, baseline)}"
+
+
+def loss_verdict(rule: Rule, baseline: GatedRun, candidate: GatedRun, change: Change | None) -> RuleResult:
+    """Is more lost than may be? `change` is that of a metric that is paired; other figures are looked up."""
+    paired = change is not None
+    if change is None:
+        old, new = baseline.find(rule.name), candidate.find(rule.name)
+        for run, figure in ((candidate, new), (baseline, old)):
+            if figure is None or not math.isfinite(figure.value):
+                return not_measured(rule, run, figure)
+        assert old is not None  # noqa: S101 - for the reader of types: the loop has seen to it
+        assert new is not None  # noqa: S101
+        change = Change(old.value, new.value, old.higher_is_better, old.unit)
+    if change.before == 0 and change.now != 0:
+        why = f"{change}: of nothing no share can be lost"
+        return _lost(rule, Outcome.INCONCLUSIVE, why, "Give a limit with --min or --max.", change, None)
+    held = change.worst_loss if rule.on == "bound" and change.now != change.before else change.loss
+    if held is None and change.loss > (rule.limit or 0.0):
+        held = change.loss  # no interval is needed to see that
+    if held is None:
+        why = f"{change}, with no interval to hold it by"
+        return _lost(rule, Outcome.INCONCLUSIVE, why, "Judge the value (on: value).", change, None)
+    limit = rule.limit or 0.0
+    fails = held > limit
+    word = f"{abs(held):.1%} {'worse' if held > 0 else 'better'}" if held else "no loss"
+    ends = " at the worse end of the interval" if held != change.loss else ""
+    why = f"{word}{ends}: {change}; a loss of {limit:.1%} is allowed"
+    if not fails and (hidden := _hidden_loss(candidate.find(rule.name), change, limit, paired=paired)):
+        return _lost(rule, Outcome.INCONCLUSIVE, f"{why}, but {hidden}", _AGAIN, change, held)
+    if not fails:
+        return _lost(rule, Outcome.PASSED, why, "", change, held)
+    fix = regressions_hint(baseline, candidate) if paired else _RESOURCES
+    return _lost(rule, Outcome.FAILED, why, fix, change, held)
+
+
+def _hidden_loss(figure: Figure | None, change: Change, limit: float, *, paired: bool) -> str:
+    """Say that failed calls may hide a larger loss; "" if not. Pairs count them, except those of times."""
+    if figure is None or (paired and not figure.of_time):
+        return ""
+    worst = figure.worst(lowest=change.higher_is_better)
+    if worst is None or replace(change, now=worst).loss <= limit:
+        return ""
+    return _with_failures(figure, worst)
+
+
+def _lost(rule: Rule, outcome: Outcome, why: str, fix: str, change: Change, held: float | None) -> RuleResult:
+    return RuleResult(
+        rule,
+        outcome,
+        why,
+        fix,
+        value=change.now,
+        baseline=change.before,
+        change=change.now - change.before,
+        change_interval=change.interval,
+        unit=change.unit,
+        loss=None if held is None else change.loss,
+    )
+
+
+def count_drop(rule: Rule, baseline: GatedRun, candidate: GatedRun) -> RuleResult:
+    """Are there fewer samples, answers or scores of a metric than the baseline has?"""
+    drops = [(1 - now / before, what, before, now) for what, before, now in _counts(baseline, candidate)]
+    if not drops:
+        why = "there is nothing to count in both runs"
+        return RuleResult(rule, Outcome.MISSING, why, "Judge runs with the same metrics.")
+    drop, what, before, now = max(drops, key=lambda one: one[0])
+    limit = rule.limit or 0.0
+    why = f"{what}: {before} before, {now} now; a loss of {limit:.1%} is allowed"
+    if drop > limit:
+        why = f"{drop:.1%} fewer {why}"
+    return RuleResult(
+        rule,
+        Outcome.FAILED if drop > limit else Outcome.PASSED,
+        why,
+        _COUNTS.format(command_for(f"show {candidate.named}", candidate)) if drop > limit else "",
+        value=float(now),
+        baseline=float(before),
+        change=float(now - before),
+        loss=drop,
+    )
+
+
+def _counts(baseline: GatedRun, candidate: GatedRun) -> list[tuple[str, int, int]]:
+    """(what, before, now) of everything that both runs count, and that the baseline has any of."""
+    counts = []
+    if baseline.tally is not None and candidate.tally is not None:
+        before, now = baseline.tally, candidate.tally
+        counts.append(("samples", before.total, now.total))
+        # Besides samples: a run can ask all of them and still lose answers to failed calls.
+        counts.append(("answers", before.total - before.failed, now.total - now.failed))
+    theirs = candidate.figures()
+    for figure in baseline.figures().values():
+        other: Figure | None = theirs.get(figure.name)
+        if figure.scored is not None and other is not None:
+            counts.append((f"scores of {figure.name}", figure.scored, other.scored or 0))
+    return [count for count in counts if count[1]]

@@ -1,1 +1,0 @@
-"""Stopping a run early, as soon as the result is clear."""

@@ -1,1 +1,0 @@
-"""The gate of a build: rules, checks, verdict, reports."""

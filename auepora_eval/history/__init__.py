@@ -1,1 +1,0 @@
-"""Runs over time: trends and recorded benchmarks."""

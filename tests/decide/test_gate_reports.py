@@ -1,0 +1,199 @@
+"""What a gate says to people and machines; whatever a run is named, it says no more than that."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auepora_eval.core.verdict import Outcome
+from auepora_eval.decide.gate import GateReport, gate_run
+from auepora_eval.decide.gate_report import (
+    annotation_lines,
+    gate_table,
+    gate_text,
+    gate_to_dict,
+    gate_to_junit,
+    gate_to_markdown,
+    job_summary,
+    pass_words,
+)
+from auepora_eval.decide.rules import Rule, RuleResult
+from tests.decide.gated import a_run
+from tests.reporting.markdown_reading import cells, read
+
+RULES = {
+    "min": {"hit@5": 0.6, "mrr": 0.1, "recall@5": {"limit": 0.9, "severity": "warning"}},
+    "margin": {"hit@5": 0.001},
+    "no_regression": ["hit@5"],
+    "max_failed": 0.01,
+}
+HOSTILE = [
+    "::error::x",
+    "a\n::stop-commands::t",
+    "a%0A::set-output name=x::y",
+    "a | b\n\n# Title",
+    "<img src=x onerror=alert(1)>",
+    "![x](http://evil)",
+    "`code` **bold** @admin #12 www.evil.com",
+    "a\x00\x1b[31m\x0b\ufffe\ud800",
+    "]]></testcase><testcase name='y'/>",
+    "##[add-path]/tmp",
+]
+
+
+def a_report() -> GateReport:
+    before = {"hit@5": [1.0] * 6 + [0.0] * 4, "recall@5": [0.5] * 10}
+    now = {"hit@5": [1.0] * 5 + [0.0] * 4 + [1.0], "recall@5": [0.5] * 10}
+    return gate_run(a_run("new", now), RULES, baseline=a_run("old", before))
+
+
+def hostile_report(text: str) -> GateReport:
+    verdicts = [
+        RuleResult(Rule("min", text, 0.5), outcome, f"{text} was seen", f"do {text}", value=0.25)
+        for outcome in Outcome
+    ]
+    return GateReport(text, text, text, text, 0.05, "stop", verdicts, [text], [text])
+
+
+def test_the_table() -> None:
+    assert gate_table(a_report()).rows == [
+        ("min mrr", "n/a", "-", "≥ 0.1", "not measured"),
+        ("margin hit@5", "+0.0000", "[-0.3938, +0.3938]", "loss < 0.001", "inconclusive"),
+        ("min recall@5", "0.5000", "[0.3608, 0.6392]", "≥ 0.9", "fail (warning)"),
+        ("min hit@5", "0.6000", "[0.2471, 0.9196]", "≥ 0.6", "pass"),
+        ("no_regression hit@5", "+0.0000", "[-0.3938, +0.3938]", "no significant loss", "pass"),
+        ("max_count_drop", "0.0000", "-", "loss ≤ 0.1", "pass"),
+        ("max_failed", "0.0000", "-", "≤ 0.01", "pass"),
+    ]
+
+
+def test_the_text_says_what_was_judged_what_is_wrong_and_what_to_do() -> None:
+    lines = gate_text(a_report()).splitlines()
+    assert lines[0] == (
+        "gate inconclusive: new against old (4 pass, 1 not measured, 1 fail (warning), 1 inconclusive)"
+    )
+    assert lines[2].split("  ")[0] == "Rule"
+    fix = 'Score it: run.save("runs"), then auepora score --run runs/new --metrics mrr'
+    assert f"- min mrr: new has no figure 'mrr'. {fix}" in lines
+    assert any(line.startswith("- margin hit@5: a loss of 0.001 cannot be ruled out") for line in lines)
+
+
+def test_a_pass_is_explained_where_its_numbers_do_not() -> None:
+    before = {"hit@5": [1.0] * 60, "mrr": [0.5] * 60}
+    now = a_run("new", {"hit@5": [None] * 5 + [1.0] * 55, "mrr": [0.5] * 60}, failed=5)
+    found = gate_run(now, {"min": {"hit@5": 0.9, "mrr": 0.4}})
+    [told] = pass_words(found)
+    assert told.startswith(
+        "min hit@5: the value of hit@5 is 1, at least 0.9 is required, also if the 5 that failed"
+    )
+    # Five lost of sixty: the exact test is not significant.
+    found = gate_run(now, {"no_regression": ["hit@5", "mrr"]}, baseline=a_run("old", before))
+    assert pass_words(found)[0] == "5 samples failed, and count as the worst, in hit@5."
+    assert "(5 failed, counted as the worst), p = 0.125, Holm over 2 metrics" in found.verdicts[0].why
+    better = gate_run(
+        a_run("old", before), {"no_regression": ["mrr"]}, baseline=a_run("new", {"mrr": [0.1] * 60})
+    )
+    assert pass_words(better) == []
+
+
+def test_what_failed_is_said_once_for_all_metrics() -> None:
+    names = ("hit@5", "recall@5", "mrr")
+    scores = {name: [1.0, 0.0] * 30 for name in names}
+    failing = {name: [None, None, *values[2:-1], 1.0] for name, values in scores.items()}
+    found = gate_run(a_run("new", failing, failed=2), {"no_regression": "all"}, baseline=a_run("old", scores))
+    told = pass_words(found)
+    assert told[0] == "2 samples failed, and count as the worst, in hit@5, recall@5 and mrr."
+    assert len(told) == 2
+    assert told[1].startswith(
+        "The rules that pass found no significant loss. With 80% power they detect losses of 0."
+    )
+    assert told[1].endswith(" or more.")
+    assert " to " not in told[1], "a range of one size"
+
+
+def test_where_all_samples_differ_by_the_same_there_is_an_interval() -> None:
+    found = gate_run(
+        a_run("new", {"hit@5": [0.0] * 60}),
+        {"no_regression": ["hit@5"]},
+        baseline=a_run("old", {"hit@5": [1.0] * 60}),
+    )
+    assert gate_table(found).rows[0] == (
+        *("no_regression hit@5", "-1.0000", "[-1.0000, -0.9032]", "no significant loss", "FAIL"),
+    )
+    assert found.verdicts[0].why.startswith("significantly worse: -1 [-1, -0.903] on 60 pairs")
+
+
+def test_one_rule_passes_and_two_rules_pass() -> None:
+    run = a_run("new", {"mrr": [0.5] * 4, "hit@5": [1.0] * 4})
+    assert "<summary>Why 1 rule passes</summary>" in gate_to_markdown(gate_run(run, {"min": {"mrr": 0.4}}))
+    both = gate_run(run, {"min": {"mrr": 0.4, "hit@5": 0.4}})
+    assert "<summary>Why 2 rules pass</summary>" in gate_to_markdown(both)
+
+
+def test_json_says_it_all() -> None:
+    document = json.loads(json.dumps(gate_to_dict(a_report())))
+    assert (document["outcome"], document["exit_code"]) == ("inconclusive", 3)
+    first, missing = document["verdicts"][:2]
+    assert (first["rule"], first["name"], first["limit"], first["value"]) == ("min", "hit@5", 0.6, 0.6)
+    assert (missing["outcome"], missing["effect"], missing["value"]) == ("missing", "inconclusive", None)
+    assert {"why", "fix", "confidence_interval", "p_value", "severity"} <= set(first)
+
+
+def test_junit_has_a_case_a_rule() -> None:
+    suites = ElementTree.fromstring(gate_to_junit(a_report()))  # noqa: S314 - our own
+    suite = suites[0]
+    assert {name: suite.get(name) for name in ("tests", "failures", "errors")} == {
+        "tests": "7",
+        "failures": "0",
+        "errors": "2",
+    }
+    kinds = {case.get("name"): case[0].tag for case in suite}
+    assert kinds["min hit@5"] == "system-out"
+    assert kinds["min mrr"] == kinds["margin hit@5"] == "error"
+    assert kinds["min recall@5"] == "system-out"  # a warning stops nothing
+    failing = gate_run(a_run("new", {"mrr": [0.5]}), {"min": {"mrr": 0.9}})
+    assert ElementTree.fromstring(gate_to_junit(failing))[0][0][0].tag == "failure"  # noqa: S314
+
+
+def test_annotations_have_the_level_of_what_they_stop() -> None:
+    lines = annotation_lines(a_report())
+    assert [line.split(" ")[0] for line in lines] == ["::error", "::error", "::warning"]
+    assert lines[0].startswith("::error title=auepora gate%3A min mrr (not measured)::min mrr: new has")
+    many = {"min": {f"recall@{k}": 0.9 for k in range(1, 30)}}
+    assert len(annotation_lines(gate_run(a_run("new", {"mrr": [0.5]}), many))) == 10
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_names_are_only_names(text: str) -> None:
+    _check(text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(max_size=60))
+def test_any_name_is_only_a_name(text: str) -> None:
+    _check(text)
+
+
+def _check(text: str) -> None:
+    report = hostile_report(text)
+    cases = ElementTree.fromstring(gate_to_junit(report).encode("utf-8"))[0]  # noqa: S314 - our own
+    assert [case[0].tag for case in cases] == ["system-out", "failure", "error", "error"]
+    for line in annotation_lines(report):
+        assert re.match(r"^::(error|warning) title=[^:,\n]*::", line)
+        assert len(line.splitlines()) == 1
+    page = gate_to_markdown(report)
+    assert cells(page) == [len(gate_table(report).headings)] * 5
+    read(page)
+    assert sum(line.startswith("#") for line in page.splitlines()) == 1
+
+
+def test_a_summary_that_is_too_long_is_not_sent() -> None:
+    assert job_summary(a_report()).startswith("### gate inconclusive: new against old")
+    verdicts = [RuleResult(Rule("min", "x" * 290, 0.5), Outcome.FAILED, "y" * 3000) for _ in range(500)]
+    long = GateReport("new", "s", None, None, 0.05, "stop", verdicts)
+    assert job_summary(long).startswith("### gate: failed\n\nThere are too many rules")

@@ -1,0 +1,137 @@
+"""Trends: what is joined, what is not, and what a line counts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auepora_eval.decide.trend import TrendLine, metric_trend, plot_trend, trend_tables, trend_to_dict
+from auepora_eval.reporting.plots import save_figure
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.decide.nightly import store
+
+
+def lines(folder: Path, name: str = "recall@1", **options: Any) -> tuple[TrendLine, ...]:
+    return metric_trend(EvaluationResultsStorage(folder), name, **options).lines
+
+
+def test_runs_are_in_the_order_of_time(tmp_path: Path) -> None:
+    for day, hits in [(3, 30), (1, 30), (2, 31), (5, 45), (4, 44)]:  # stored in any order
+        store(tmp_path, day, hits)
+    (line,) = lines(tmp_path)
+    assert [point.timestamp[8:10] for point in line.points] == ["01", "02", "03", "04", "05"]
+    assert line.points[0].interval is not None
+
+
+def test_other_data_systems_and_signatures_are_not_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(tmp_path, 1, 30)
+    store(tmp_path, 2, 30)
+    store(tmp_path, 3, 50, size=61)
+    store(tmp_path, 4, 50, name="other")
+    found = lines(tmp_path)
+    assert [len(line.points) for line in found] == [2, 1, 1]
+    from auepora_eval.metrics.retrieval_basic import RecallAtK
+
+    monkeypatch.setattr(RecallAtK, "signature", lambda self: {"way": "another"})
+    store(tmp_path, 5, 50)
+    assert [len(line.points) for line in lines(tmp_path)] == [2, 1, 1, 1]
+
+
+def test_systems_are_joined_when_asked(tmp_path: Path) -> None:
+    store(tmp_path, 1, 20)
+    store(tmp_path, 2, 50, name="other")
+    (line,) = lines(tmp_path, across_systems=True)
+    assert (line.system, len(line.points)) == ("all systems", 2)
+
+
+def test_a_crash_counts_as_the_worst(tmp_path: Path) -> None:
+    """What was answered is right as before, but two in five were not answered."""
+    for day, failing in enumerate([0, 0, 0, 24, 24], start=1):
+        store(tmp_path, day, 60, failing=failing)
+    (line,) = lines(tmp_path)
+    assert [point.value for point in line.points] == [1.0, 1.0, 1.0, 0.6, 0.6]
+    assert [point.value_answered for point in line.points] == [1.0] * 5
+    low, high = line.points[3].interval or (1.0, 1.0)
+    assert low < 0.6 < high
+    assert [point.failed for point in line.points] == [0, 0, 0, 24, 24]
+
+
+def test_failing_on_what_would_be_wrong_is_no_gain(tmp_path: Path) -> None:
+    for day, failing in enumerate([0, 0, 0, 30, 30], start=1):
+        store(tmp_path, day, 60, wrong=30, failing=failing)
+    (line,) = lines(tmp_path)
+    assert [point.value for point in line.points] == [0.5] * 5
+    assert (line.points[4].value_answered, line.points[4].failures_counted) == (1.0, True)
+
+
+def test_times_of_failed_calls_have_no_worst(tmp_path: Path) -> None:
+    store(tmp_path, 1, 30, failing=10)
+    (line,) = lines(tmp_path, "mean_latency")
+    assert (line.points[0].failed, line.points[0].failures_counted) == (10, False)
+
+
+def test_other_settings_are_another_system(tmp_path: Path) -> None:
+    made = [{"pieces": "two"}, {"pieces": "four"}, {"pieces": "two"}]
+    for day, arguments in enumerate(made, start=1):
+        store(tmp_path, day, 30, arguments=arguments)
+    store(tmp_path, 4, 30, top_k=3)
+    trend = metric_trend(EvaluationResultsStorage(tmp_path), "recall@1")
+    assert [len(line.points) for line in trend.lines] == [2, 1, 1]
+    title = trend_tables(trend)[0].title
+    assert "rag (top_k=5, pieces=two) on" in title
+    assert len([part for part in title.split("  ") if set(part) <= set("▁▂▃▄▅▆▇█")]) == 1
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    store(tmp_path, 1, 30, metrics="mrr")
+    store(tmp_path, 2, 30)
+    (tmp_path / "x.results.json").write_text("{", encoding="utf-8")
+    (tmp_path / "ab_test_e.results.json").write_text(
+        '{"evaluation_id": "ab_test_e", "_metadata": {"evaluation_type": "ab_test"}}', encoding="utf-8"
+    )
+    found = metric_trend(EvaluationResultsStorage(tmp_path), "recall@1")
+    assert set(found.left_out) == {"rag-60-01.results.json", "x.results.json"}
+    assert found.left_out["rag-60-01.results.json"] == "has no recall@1"
+
+
+def test_a_run_that_measured_nothing_has_no_value(tmp_path: Path) -> None:
+    for day, failing in enumerate([0, 60, 0], start=1):
+        store(tmp_path, day, 30, failing=failing)
+    (line,) = lines(tmp_path)
+    assert math.isnan(line.points[1].value)
+    document: dict[str, Any] = trend_to_dict(metric_trend(EvaluationResultsStorage(tmp_path), "recall@1"))
+    assert [point["value"] for point in document["lines"][0]["points"]] == [0.5, None, 0.5]
+
+
+def test_the_plot(tmp_path: Path) -> None:
+    for day, hits in enumerate([30, 30, 50], start=1):
+        store(tmp_path, day, hits)
+    trend = metric_trend(EvaluationResultsStorage(tmp_path), "recall@1")
+    figure = plot_trend(trend)
+    assert [panel.get_title(loc="left") for panel in figure.axes] == ["rag on small"]
+    dots = next(one for one in figure.axes[0].get_lines() if one.get_marker() == "o")
+    assert np.asarray(dots.get_ydata()) == pytest.approx([0.5, 0.5, 50 / 60])
+    assert save_figure(figure, tmp_path / "t.png").stat().st_size > 10_000
+    with pytest.raises(ValueError, match="nothing to plot"):
+        plot_trend(replace(trend, lines=()))
+
+
+def test_a_plot_of_many_runs_can_be_read(tmp_path: Path) -> None:
+    nights = [(5, 0)] * 3 + [(40, 0)] * 2 + [(0, 60), (40, 0), (20, 0), (20, 0), (58, 0), (58, 20), (58, 20)]
+    for day, (hits, failing) in enumerate(nights, start=1):
+        store(tmp_path, day, hits, failing=failing, seconds=0.001 * day)
+    trend = metric_trend(EvaluationResultsStorage(tmp_path), "recall@1")
+    figure = plot_trend(trend)
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    boxes = [text.get_window_extent() for text in axes.get_xticklabels()]
+    assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
+    times = plot_trend(metric_trend(EvaluationResultsStorage(tmp_path), "mean_latency"))
+    assert times.axes[0].get_ylabel() == "seconds"

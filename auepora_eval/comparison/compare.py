@@ -321,9 +321,12 @@ def pairings_of(
     samples = {sample.sample_id: sample for run in (b, a) for sample in run.samples}
     pairings = []
     for name in (name for name in ours if name in theirs):
-        other = signature_mismatch(ours[name], theirs[name], allowed=allow_mismatch)
+        other, fix = signature_mismatch(ours[name], theirs[name])
+        if other and not allow_mismatch:
+            left_out[name] = f"{other} ({fix})"
+            continue
         if other:
-            mismatches.append(other)
+            mismatches.append(f"{name}: {other}")
         pairing = Pairing(samples, ours[name], theirs[name])
         if pairing.scored:
             pairings.append(pairing)

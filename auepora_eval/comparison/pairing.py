@@ -349,7 +349,7 @@ def clusters_of_rows(scores: Scores, samples: Mapping[str, EvaluationSample]) ->
 
 # Checks before two runs are compared. Differences are named; they are passed over only on request.
 
-_ANYWAY = "To go on all the same, with this on record, allow the mismatch (--allow-mismatch)."
+_ANYWAY = "auepora compare --allow-mismatch compares them all the same, with this on record."
 
 
 def check_same_data(runs: Sequence[EvaluationRun]) -> None:
@@ -394,20 +394,17 @@ def stopping_notes(*runs: EvaluationRun) -> list[str]:
     ]
 
 
-def signature_mismatch(a: MetricResult, b: MetricResult, *, allowed: bool) -> str:
-    """How two results of a metric were computed differently; "" if they were not."""
+def signature_mismatch(a: MetricResult, b: MetricResult) -> tuple[str, str]:
+    """How two results of a metric were computed differently, and what to do; "" if they were not."""
     ours, theirs = a.signature, b.signature
     if ours == theirs:
-        return ""
-    what = f"{a.name} was not computed alike in the two runs: {ours} and {theirs}"
-    fix = "Score one again."
+        return "", ""
     judges = [_judge_text(signature) for signature in (ours, theirs)]
     if all(judges) and judges[0] != judges[1]:
-        what = f"{a.name} was not judged by the same judge in the two runs: {judges[0]} and {judges[1]}"
-        fix = "Judge both by the same one (auepora judge RUN --judge)."
-    if not allowed:
-        raise PlanError(f"{what}. {fix} {_ANYWAY}")
-    return what
+        return f"it has another judge in each run: {judges[0]} and {judges[1]}", "judge both by the same one"
+    names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+    sides = (", ".join(f"{name} {side.get(name, '-')}" for name in names) for side in (ours, theirs))
+    return f"it was not computed alike: {' and '.join(sides)}", "score one again"
 
 
 def _judge_text(signature: Mapping[str, object]) -> str:

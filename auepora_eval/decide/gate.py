@@ -19,7 +19,13 @@ from ..comparison.paired_tests import (
     tested_all,
     times_by_run,
 )
-from ..comparison.pairing import data_mismatches, snapshot_notes, stopping_notes, value_notes
+from ..comparison.pairing import (
+    data_mismatches,
+    signature_mismatch,
+    snapshot_notes,
+    stopping_notes,
+    value_notes,
+)
 from ..core.display import p_text
 from ..core.types import EvaluationRun
 from ..core.verdict import Outcome
@@ -79,7 +85,7 @@ def gate_run(
     mismatches: list[str] = []
     named: list[Rule] = []
     if base is not None:
-        named, notes = each_named(chosen.relative, base)
+        named, notes = each_named(chosen.relative, base, ours, allow_mismatch=allow_mismatch)
         paired = paired_runs(named, ours, base, seed=seed, resamples=resamples, allow_mismatch=allow_mismatch)
         looked = stopping_notes(base.run, ours.run)
         mismatches, notes = paired.mismatches, [*notes, *paired.notes, *looked]
@@ -170,8 +176,11 @@ def paired_runs(
     return Paired(candidate, baseline, by_name, left_out, mismatches, notes)
 
 
-def each_named(rules: Sequence[Rule], baseline: GatedRun) -> tuple[list[Rule], list[str]]:
+def each_named(
+    rules: Sequence[Rule], baseline: GatedRun, candidate: GatedRun, *, allow_mismatch: bool
+) -> tuple[list[Rule], list[str]]:
     """The rules with one for all metrics written out: one for each that the baseline measured; with notes."""
+    not_alike = {} if allow_mismatch else _not_alike(baseline.run, candidate.run)
     # A rule may use a short name; a rule for all metrics must not judge the same metric again.
     named = {(rule.kind, canonical(rule.name)) for rule in rules if rule.name != ALL}
     rules_by_name, notes = [], []
@@ -190,7 +199,23 @@ def each_named(rules: Sequence[Rule], baseline: GatedRun) -> tuple[list[Rule], l
                 notes.append(note)
                 continue
             rules_by_name.append(replace(rule, name=figure.name, of_all=True))
+    # Nobody named these, so they do not stop the gate; unless nothing else is compared.
+    compared = [rule for rule in rules_by_name if not (rule.of_all and rule.name in not_alike)]
+    if any(rule.of_all for rule in compared):
+        notes += [
+            f"{rule.name} is not compared: {not_alike[rule.name]}"
+            for rule in rules_by_name
+            if rule not in compared
+        ]
+        rules_by_name = compared
     return rules_by_name, list(dict.fromkeys(notes))
+
+
+def _not_alike(baseline: EvaluationRun, candidate: EvaluationRun) -> dict[str, str]:
+    """How metrics were computed differently in the two runs, by name."""
+    theirs = {one.name: one for one in candidate.results}
+    both = [(one, theirs[one.name]) for one in baseline.results if one.name in theirs]
+    return {a.name: " (".join(why) + ")" for a, b in both if (why := signature_mismatch(a, b))[0]}
 
 
 def relative_verdicts(rules: Sequence[Rule], paired: Paired, alpha: float) -> list[RuleResult]:

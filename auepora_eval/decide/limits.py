@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..core.metrics_base import SampleMetric
+from ..core.scores import as_columns
 from ..core.verdict import Outcome
 from ..metrics.parse import parse_metric
 from .figures import Figure, GatedRun, command_for
@@ -277,7 +279,7 @@ def count_drop(rule: Rule, baseline: GatedRun, candidate: GatedRun) -> RuleResul
     limit = rule.limit or 0.0
     why = f"{what}: {before} before, {now} now; a loss of {limit:.1%} is allowed"
     if drop > limit:
-        why = f"{drop:.1%} fewer {why}"
+        why = f"{drop:.1%} fewer {why}{_most_frequent_reason(what.removeprefix('scores of '), candidate)}"
     return RuleResult(
         rule,
         Outcome.FAILED if drop > limit else Outcome.PASSED,
@@ -288,6 +290,13 @@ def count_drop(rule: Rule, baseline: GatedRun, candidate: GatedRun) -> RuleResul
         change=float(now - before),
         loss=drop,
     )
+
+
+def _most_frequent_reason(name: str, run: GatedRun) -> str:
+    """Say why samples have no score of a metric: a system that declines more has fewer scores."""
+    scores = [as_columns(one.scores) for one in run.run.results if one.name == name and len(one.scores)]
+    reasons = Counter(note.reason for one in scores for note in one.notes.values())
+    return "".join(f"; {count} have none: {reason}" for reason, count in reasons.most_common(1))
 
 
 def _counts(baseline: GatedRun, candidate: GatedRun) -> list[tuple[str, int, int]]:

@@ -102,13 +102,18 @@ def test_bleu_is_compared_as_the_corpus_metric_that_it_is() -> None:
     assert bleu.candidate != pytest.approx(np.mean([s.value for s in b.result("bleu").scores]))
 
 
-def test_other_data_or_another_signature_is_refused() -> None:
+def test_other_data_is_refused_and_a_metric_computed_otherwise_is_left_out() -> None:
     with pytest.raises(PlanError, match="different data"):
         compare_runs(run_with(range(3), size=10), run_with(range(3), size=11))
     a, b = run_with(range(3)), run_with(range(3))
     b.result("bleu").details["signature"] = {"metric": "bleu", "tok": "intl"}
-    with pytest.raises(PlanError, match="bleu was not computed alike"):
-        compare_runs(a, b)
+    comparison = compare_runs(a, b)
+    assert "not computed alike" in comparison.not_compared["bleu"]
+    assert "tok intl" in comparison.not_compared["bleu"]
+    assert [one.name for one in comparison.metrics] == [one.name for one in a.results if one.name != "bleu"]
+    allowed = compare_runs(a, b, allow_mismatch=True)
+    assert allowed["bleu"].name == "bleu"
+    assert "bleu: it was not computed alike" in allowed.mismatches[0]
 
 
 def test_a_comparison_is_json() -> None:

@@ -284,6 +284,7 @@ def test_a_tenth_of_the_scores_may_be_gone() -> None:
         report = gate_run(now, {"no_regression": ["recall@5"]}, baseline=before)
         verdict = only(report, "max_count_drop")
         assert (verdict.outcome, verdict.value, verdict.baseline) == (outcome, 20 - lost, 20)
+    assert "3 have none: no luck" in verdict.why
 
 
 def test_a_baseline_alone_means_no_regression_but_for_times() -> None:
@@ -322,8 +323,13 @@ def test_a_metric_that_nobody_judges_may_differ() -> None:
     a, b = (a_run(name, {"recall@5": [0.5] * 9, "mrr": [0.5] * 9}) for name in ("old", "new"))
     b.result("mrr").details["signature"] = {"other": True}
     assert gate_run(b, {"no_regression": ["recall@5"]}, baseline=a).exit_code == 0
-    with pytest.raises(PlanError, match="mrr was not computed alike"):
-        gate_run(b, baseline=a)
+    report = gate_run(b, baseline=a)
+    assert report.exit_code == 0
+    assert any("mrr is not compared: it was not computed alike" in note for note in report.notes)
+    named = gate_run(b, {"no_regression": ["mrr"]}, baseline=a)
+    assert (named.verdicts[0].outcome, named.exit_code) == ("missing", 3)
+    only = [replace(run, results=[run.result("mrr")]) for run in (a, b)]
+    assert gate_run(only[1], baseline=only[0]).exit_code == 3  # nothing else was compared
     b.dataset_fingerprint = "other"
     with pytest.raises(PlanError, match="different data"):
         gate_run(b, {"no_regression": ["recall@5"]}, baseline=a)

@@ -15,8 +15,10 @@ _PUBLIC = {
     ".api": "compare evaluate load_run score score_rankings",
     ".comparison.compare": "Comparison compare_runs",
     ".comparison.power": "power_from_numbers power_from_runs",
-    ".core.calls.executor": "SerialExecutor",
-    ".core.calls.policy": "CallPolicy",
+    ".calls.executors": "AsyncExecutor SerialExecutor ThreadExecutor",
+    ".calls.policy": "CallPolicy",
+    ".calls.processes": "ProcessExecutor",
+    ".calls.ray": "RayExecutor",
     ".core.dataset": "EvaluationDataset InMemoryDataset",
     ".core.metrics_base": "METRICS Metric SampleMetric metric parse_metric parse_metrics skip",
     ".core.plan": "EvaluationPlan",
@@ -33,9 +35,6 @@ _PUBLIC = {
         "MissingDependencyError NotFoundError PlanError RunStoppedError ScoringError StorageError "
         "TooManyFailuresError UnknownNameError WorkerLostError"
     ),
-    ".execution.local": "AsyncExecutor ThreadExecutor",
-    ".execution.processes": "ProcessExecutor",
-    ".execution.ray": "RayExecutor",
     ".decide.gate": "gate_run",
     ".io.json.documents": "DataCompressor",
     ".io.jsonl": "load_jsonl_dataset save_jsonl_dataset",

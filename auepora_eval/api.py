@@ -13,11 +13,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from .calls.executors import Executor
+from .calls.policy import CallPolicy
 from .comparison.compare import Comparison, compare_runs
 from .comparison.tables import comparison_table
 from .comparison.words import comparison_in_plain_words
-from .core.calls.executor import Executor
-from .core.calls.policy import CallPolicy
 from .core.dataset import DatasetForms
 from .core.display import terminal_line
 from .core.fields import columns_of_samples

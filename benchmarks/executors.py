@@ -23,9 +23,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from auepora_eval.core.calls.executor import Executor, SystemCall
+from auepora_eval.calls.executors import AsyncExecutor, Executor, ThreadExecutor
+from auepora_eval.core.systems.call import SystemCall
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
-from auepora_eval.execution.local import AsyncExecutor, ThreadExecutor
 from benchmarks.peers_environments import PEERS, peer_says
 
 SIZE, SECONDS, REPEATS = 2_000, 0.02, 5
@@ -136,7 +136,7 @@ def cluster() -> None:
     os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"})
     import ray
 
-    from auepora_eval.execution.ray import RayExecutor
+    from auepora_eval.calls.ray import RayExecutor
 
     print(
         f"Ray on this machine ({os.cpu_count()} processors), {SIZE // 4} samples of {SECONDS * 1000:.0f} ms"

@@ -22,8 +22,8 @@ from typing import Any
 
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.systems.call import EXECUTORS
 from auepora_eval.core.types import EvaluationSample
-from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.runs.journal.journal import Journal
 
 SECONDS = 0.02

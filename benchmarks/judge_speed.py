@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.calls.executors import ThreadExecutor
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
-from auepora_eval.execution.local import ThreadExecutor
 from auepora_eval.judges.asking import Asking
 from auepora_eval.judges.judge import Asked, FunctionJudge, Judging, VerdictBook
 from auepora_eval.judges.metric import JudgedMetric, ask_until_answered

@@ -18,11 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
+from auepora_eval.calls.executors import ThreadExecutor
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, Response, SystemOutputs
-from auepora_eval.execution.local import ThreadExecutor
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.log import logged
 from auepora_eval.runs.store.storage import EvaluationResultsStorage

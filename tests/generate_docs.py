@@ -272,11 +272,10 @@ API_SECTIONS = {
     "Data": ("core.types", "core.dataset", "io.loader", "io.jsonl"),
     "Systems and calls": (
         "core.rag_interface",
-        "core.calls.policy",
-        "core.calls.executor",
-        "execution.local",
-        "execution.processes",
-        "execution.ray",
+        "calls.policy",
+        "calls.executors",
+        "calls.processes",
+        "calls.ray",
     ),
     "Metrics": (
         "core.metrics_base",

@@ -180,9 +180,9 @@ def forbidden_names(path: Path) -> set[str]:
     }
     forbidden = {"pickle", "marshal", "shelve", "socket", "requests", "urllib", "urllib3", "http", "pandas"}
     # The one module that opens network connections, and the one that reads URLs and the proxy variables.
-    if path == PACKAGE / "models" / "transport.py":
+    if path == PACKAGE / "calls" / "transport.py":
         forbidden -= {"socket", "http", "urllib", "urllib3"}
-    if path == PACKAGE / "models" / "http.py":
+    if path == PACKAGE / "calls" / "http.py":
         forbidden -= {"urllib"}
     # The one module that listens, on this machine only, and checks who asks.
     if path == PACKAGE / "web" / "security.py":

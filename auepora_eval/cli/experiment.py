@@ -19,9 +19,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..calls.streams import stdout_for_results
 from ..core.settings import DEFAULT_OUT, RunSettings
 from ..errors import DataError, PlanError, RunStoppedError
-from ..execution.streams import stdout_for_results
 from . import echo
 from .common import (
     add_flag,
@@ -173,8 +173,8 @@ def _run_variant(
 
 def _source(experiment: Experiment, variant: Variant, path: Path) -> AueporaEvaluator | Predictions:
     """Return what answers for a variant: a system, or a file of predictions."""
+    from ..core.systems.named import load_system
     from ..decide.experiment import experiment_plan
-    from ..execution.systems import load_system
     from ..runs.evaluation import predictions_at
 
     settings = RunSettings.merged(experiment.plan, variant.settings)

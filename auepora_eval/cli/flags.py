@@ -18,7 +18,7 @@ from . import echo
 from .common import add_flag, out_flag
 
 if TYPE_CHECKING:
-    from ..core.calls.executor import Executor
+    from ..calls.executors import Executor
     from ..core.plan import EvaluationPlan
     from ..core.rag_interface import RAGSystemProtocol
     from ..core.runner import AueporaEvaluator
@@ -178,9 +178,9 @@ def add_judge_flags(parser: ArgumentParser) -> None:
 
 def named_system(settings: RunSettings) -> RAGSystemProtocol:
     """Return the system that the settings name."""
+    from ..calls.streams import stdout_for_results
+    from ..core.systems.named import load_system
     from ..core.types import CONTEXTS_AS_RETRIEVED
-    from ..execution.streams import stdout_for_results
-    from ..execution.systems import load_system
 
     name = settings.system or ""
     options = settings.in_group(known.ENDPOINT)
@@ -211,7 +211,7 @@ def as_measured(settings: RunSettings, examples: Mapping[str, EvaluationSample])
 
 def call_executor(settings: RunSettings) -> Executor:
     """Return the executor that the settings name."""
-    from ..execution.local import EXECUTORS
+    from ..core.systems.call import EXECUTORS
 
     options: dict[str, Any] = {"concurrency": settings.concurrency}
     if settings.address:

@@ -31,8 +31,8 @@ from .flags import add_judge_flags, add_settings, count, settings_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..core.calls.executor import Executor
-    from ..core.calls.policy import CallPolicy
+    from ..calls.executors import Executor
+    from ..calls.policy import CallPolicy
     from ..core.plan import EvaluationPlan
     from ..core.settings import RunSettings
     from ..core.types import MetricResult
@@ -295,7 +295,7 @@ def judged_metrics(names: str) -> list[JudgedMetric]:
 
 def named_judge(name: str, mode: str, settings: RunSettings, *, offline: bool = False) -> Judge:
     """Return the judge of a name, ready to be asked; with `offline` nothing is sent, not even a key."""
-    from ..execution.streams import stdout_for_results
+    from ..calls.streams import stdout_for_results
     from ..judges.llm import settle_modes
     from ..judges.names import JudgeOptions, judge_named
 
@@ -357,7 +357,7 @@ def _note_failures(work: RunJudging) -> None:
 
 def judge_executor(settings: RunSettings) -> Executor:
     """Return what makes the calls of a judge: threads, which wait for a server."""
-    from ..execution.local import ThreadExecutor
+    from ..calls.executors import ThreadExecutor
 
     return ThreadExecutor(concurrency=settings.concurrency)
 

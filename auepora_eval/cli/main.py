@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
+from ..calls.streams import lasting_streams
 from ..errors import (
     AccessRefusedError,
     AueporaError,
@@ -24,7 +25,6 @@ from ..errors import (
     did_you_mean,
     nearest_names,
 )
-from ..execution.streams import lasting_streams
 from . import echo
 from .interrupts import HANG_UP, StopNow, ending_signals, set_handlers
 
@@ -245,7 +245,7 @@ def _failed(error: Exception | str, code: int) -> int:
 
 def _without_secrets(text: str) -> str:
     """Return the text with secrets masked: an error of the user's own code may quote its API keys."""
-    from ..core.redaction import without_secrets
+    from ..calls.keys import without_secrets
 
     return without_secrets(text)
 
@@ -381,7 +381,7 @@ def events_on_stderr(level: str | None) -> Iterator[None]:
     """
     import logging
 
-    from ..core.redaction import without_secrets
+    from ..calls.keys import without_secrets
 
     seen: Counter[str] = Counter()
 

@@ -33,6 +33,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..calls.streams import stdout_for_results
 from ..core.settings import BUDGETS, JUDGE, PILOT, SETTINGS, SPLITS_FOLDER, RunSettings, as_names
 from ..core.types import EvaluationRun
 from ..errors import (
@@ -45,7 +46,6 @@ from ..errors import (
     RunStoppedError,
     StorageError,
 )
-from ..execution.streams import stdout_for_results
 from . import echo
 from .common import (
     check_has_samples,
@@ -306,7 +306,7 @@ class RunCommand:
 
     def _say_stopped_json(self, reason: object) -> None:
         """Print the one document that --json prints for a run without results."""
-        from ..core.redaction import without_secrets
+        from ..calls.keys import without_secrets
 
         echo.say_json(
             {

@@ -24,10 +24,10 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform, 
 
 import numpy as np
 
+from ..calls.keys import without_secrets
 from ..errors import ScoringError, UnknownNameError
 from ..stats.intervals import Interval, Share, Units, mean_units, share_units, shares_interval
 from .matching import BY_ID, matched
-from .redaction import without_secrets
 from .registry import (
     HOMES,
     NameTemplate,

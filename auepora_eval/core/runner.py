@@ -13,6 +13,9 @@ from time import perf_counter
 from types import NoneType
 from typing import Any, Protocol, TypeVar
 
+from ..calls.executors import Executor, SerialExecutor
+from ..calls.policy import CallPolicy, Limits
+from ..calls.resources import ResourceMonitor, checked_prices
 from ..errors import (
     EvaluationError,
     RunStoppedError,
@@ -21,9 +24,6 @@ from ..errors import (
     warn_user,
     wrong_type,
 )
-from .calls.executor import Executor, OnResult, SerialExecutor, SystemCall, failed_output
-from .calls.policy import CallPolicy, Limits
-from .calls.resources import ResourceMonitor, checked_prices
 from .dataset import DatasetForms, EvaluationDataset, as_dataset, checked_samples
 from .fields import ReadingNote
 from .plan import EvaluationPlan, MetricForms, Survey
@@ -31,6 +31,7 @@ from .rag_interface import RAGSystemProtocol, as_system
 from .scores import Batch, Scores
 from .scoring import environment, measurable, new_evaluation_id, now, score_in_chunks, utc_text
 from .shapes import READ_AS
+from .systems.call import OnResult, SystemCall, failed_output
 from .types import (
     EvaluationRun,
     EvaluationSample,

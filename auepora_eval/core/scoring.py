@@ -17,11 +17,11 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import NamedTuple
 
-from .calls.executor import failed_attempts, is_from_cache
-from .calls.resources import ApiUsage
+from ..calls.resources import ApiUsage
 from .metrics_base import Metric, SampleMetric, Watch
 from .plan import EvaluationPlan
 from .scores import Batch, Scores, as_columns
+from .systems.call import failed_attempts, is_from_cache
 from .types import (
     CONTEXTS_AS_RETRIEVED,
     EvaluationSample,
@@ -321,7 +321,7 @@ class Tally:
         """Count further outputs."""
         for output in outputs:
             self.total += 1
-            self.usage.add(output)
+            self.usage.add((output.extra, output.response.metadata))
             if output.extra:
                 self._add_attempts(output)
             if output.error is not None:

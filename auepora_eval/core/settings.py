@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
+from ..calls.policy import PASSING, CallPolicy
 from ..errors import DataError, PlanError
-from .calls.policy import PASSING, CallPolicy
 from .matching import MATCHES
 
 DEFAULT_OUT = "data/evaluation/results"

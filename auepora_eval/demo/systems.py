@@ -25,7 +25,7 @@ from rapidfuzz.distance import OSA
 from ..core.rag_interface import Generator, Retriever, SimpleRAGSystem
 from ..core.types import Document, Response, RetrievedDocument
 from ..errors import MissingDependencyError
-from ..models.embeddings import embedder
+from ..metrics.embeddings import embedder
 from ..text.bm25 import bm25_index
 from ..text.tokens import stemmed_word, words
 from .world import demo_corpus

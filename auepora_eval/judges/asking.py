@@ -8,10 +8,11 @@ from typing import Protocol
 
 import msgspec
 
-from ..core.calls.executor import FURTHER_CALLS, Executor, attempts_of, failed_attempts
-from ..core.calls.policy import PASSING, CallPolicy, Spent
+from ..calls.executors import Executor
+from ..calls.policy import PASSING, CallPolicy, Spent
 from ..core.plan import EvaluationPlan
 from ..core.runner import AueporaEvaluator
+from ..core.systems.call import FURTHER_CALLS, attempts_of, failed_attempts
 from ..core.types import EvaluationSample, Response, SystemOutputs
 from ..errors import AccessRefusedError, ScoringError, warn_user
 from .judge import Asked, Asker, Judge, Judging, PendingError, VerdictBook, as_judge
@@ -191,7 +192,7 @@ def spent_on(verdicts: Iterable[Judgement], policy: CallPolicy) -> dict[str, flo
     spent = Spent()
     for verdict in verdicts:
         spent.calls += verdict.attempts
-        spent.add(SystemOutputs([], Response(""), extra=dict(verdict.usage)), policy)
+        spent.add([verdict.usage], policy)
     sums = {"max_calls": spent.calls, "max_tokens": spent.tokens, "max_cost": spent.cost(policy)}
     return {name: value for name, value in sums.items() if getattr(policy, name) is not None}
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from numbers import Real
 
-from ..core.calls.executor import awaited
+from ..calls.executors import awaited
 from ..errors import PlanError, ScoringError, wrong_type
-from ..models.entailment import checked_support, support_function
+from ..metrics.entailment import checked_support, support_function
 from .question import Judgement, Kind, Question
 
 

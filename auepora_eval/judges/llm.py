@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..core.redaction import without_secrets
+from ..calls.chat import ChatModel, Message, Reply, as_material, fence_of, parse_strictly
+from ..calls.http import BadReplyError, tidy
+from ..calls.keys import without_secrets
 from ..errors import CallError, DataError
-from ..models.chat import ChatModel, Message, Reply, as_material, fence_of, parse_strictly
-from ..models.http import BadReplyError, tidy
 from .injection import suspicious
 from .judge import Judge
 from .question import Judgement, Kind, Question, kind_named

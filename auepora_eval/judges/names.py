@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..calls.chat import ChatModel, split_endpoint
+from ..calls.keys import key_from_environment
 from ..core.registry import split_outside_brackets
+from ..core.systems.named import imported
 from ..errors import DataError
-from ..execution.systems import imported
-from ..models.chat import ChatModel, split_endpoint
-from ..models.keys import key_from_environment
 from .judge import Judge, SupportJudge, as_judge
 from .llm import AUTO, LlmJudge
 

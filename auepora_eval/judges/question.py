@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
+from ..calls.chat import Prompt, read_prompt
 from ..core.dataset import canonical_json
-from ..models.chat import Prompt, read_prompt
 
 PROMPTS = Path(__file__).parent / "prompts"
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from ..models.entailment import SUPPORTS
+from ..metrics.entailment import SUPPORTS
 from ..stats.arrays import Array
 from ..text.content_words import without_marks
 from ..text.sentences import sentences

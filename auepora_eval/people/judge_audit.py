@@ -26,8 +26,8 @@ from ..judges.judge import Asker, Judge, Judging
 from ..judges.metrics.texts import chunk_spans
 from ..judges.question import Question, kind_named
 from ..judges.trust.calibration import JudgeCalibration, calibrate
+from ..metrics.entailment import SUPPORTS, checked_support, support_function, support_identity
 from ..metrics.parse import parse_metric
-from ..models.entailment import SUPPORTS, checked_support, support_function, support_identity
 from ..stats.agreement import Statistic, agreement
 from ..stats.arrays import Array
 from ..stats.calibration import BINS, calibration, prediction_powered_mean, true_rate, true_rate_interval

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.calls.executor import Executor
-from ..core.calls.policy import CallPolicy
+from ..calls.executors import Executor
+from ..calls.policy import CallPolicy
 from ..core.plan import EvaluationPlan
 from ..core.scores import Batch, as_columns
 from ..core.scoring import measurable

@@ -17,9 +17,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from ..core.calls.executor import AttemptRecord, failed_attempts, is_from_cache
-from ..core.redaction import without_secrets
+from ..calls.keys import without_secrets
 from ..core.runner import AueporaEvaluator, InterruptedRunError
+from ..core.systems.call import AttemptRecord, failed_attempts, is_from_cache
 from ..core.types import TIMES_LEFT_OUT, EvaluationSample, Failure, SystemOutputs
 from ..errors import RunStoppedError
 from ..io.jsonl import encode

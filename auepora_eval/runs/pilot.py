@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..core.calls.executor import attempts_of, is_from_cache
-from ..core.calls.policy import CallPolicy
-from ..core.calls.resources import ApiUsage, reported_count
+from ..calls.policy import CallPolicy
+from ..calls.resources import ApiUsage, reported_count
 from ..core.display import NOT_MEASURED, value_text
 from ..core.runner import InterruptedRunError, check_before_calls, in_this_folder
 from ..core.scoring import score_outputs
 from ..core.settings import PILOT
+from ..core.systems.call import attempts_of, is_from_cache, usage_places
 from ..core.table import Table
 from ..core.types import END_TO_END, EvaluationSample, MetricResult, SystemOutputs
 from .evaluation import StoredRecord
@@ -102,13 +102,13 @@ def _scored(record: StoredRecord, pilot: Pilot) -> list[MetricResult]:
 def use_of(output: SystemOutputs, policy: CallPolicy) -> Use:
     """Return what an output took, by its own count and the prices of the policy."""
     usage = ApiUsage()
-    usage.add(output)
+    usage.add(usage_places(output))
     prices = {"price_input": policy.price_input, "price_output": policy.price_output}
     sums = usage.as_dict(prices) or {}
     failed = output.error.seconds if output.error is not None else None
     return Use(
         # Attempts count retries of ours, `requests` the calls inside the system. Both see only their part.
-        calls=max(attempts_of(output), reported_count(output, "requests") or 0),
+        calls=max(attempts_of(output), reported_count(usage_places(output), "requests") or 0),
         input_tokens=sums.get("input_tokens"),
         output_tokens=sums.get("output_tokens"),
         total_tokens=sums.get("total_tokens"),

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.cli.main import main
-from auepora_eval.core.calls.policy import CallPolicy
 from auepora_eval.runs.pilot import Estimate, Pilot, Use, duration_text, estimated
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.servers import ChatServer, chat_server

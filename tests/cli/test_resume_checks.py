@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from auepora_eval.calls.executors import ThreadExecutor
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.cli.main import main
-from auepora_eval.core.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.systems.named import load_system
 from auepora_eval.errors import RunStoppedError, StorageError
-from auepora_eval.execution.local import ThreadExecutor
-from auepora_eval.execution.systems import load_system
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.journal.identity import check_same_identity

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from auepora_eval.calls.policy import PASSING
 from auepora_eval.cli.main import main
-from auepora_eval.core.calls.policy import PASSING
 from auepora_eval.core.settings import RunSettings
 
 SYSTEM = """

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.cli.main import main
-from auepora_eval.core.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.errors import NotFoundError, RunStoppedError

@@ -13,18 +13,18 @@ from typing import Any, cast
 import pytest
 
 import auepora_eval as ae
-from auepora_eval.core.calls.executor import Executor, window
-from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.calls.executors import Executor, window
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.systems.call import EXECUTORS
+from auepora_eval.core.systems.named import load_system
 from auepora_eval.core.types import Document
 from auepora_eval.errors import RunStoppedError
-from auepora_eval.execution.local import EXECUTORS
-from auepora_eval.execution.systems import load_system
 from tests.builders import a_dataset, a_sample
-from tests.execution.worker_calls import squared, squared_async
+from tests.calls.worker_calls import squared, squared_async
 
 LOCAL = ("serial", "threads", "async", "processes")
-# Ray leaves threads and signal handlers in its driver: tests/execution/test_ray.py starts a cluster, and
+# Ray leaves threads and signal handlers in its driver: tests/calls/test_ray.py starts a cluster, and
 # these tests once more, in a process of their own.
 RAY = os.environ.get("AUEPORA_RAY", "")
 every_executor = pytest.mark.parametrize("name", ("ray",) if RAY else LOCAL)
@@ -135,7 +135,7 @@ def test_system_by_name_gives_the_same_run(name: str, monkeypatch: pytest.Monkey
     dataset = a_dataset(
         *(a_sample(f"s{n}", f"query {n}", relevant="ab", reference="answer 1") for n in range(25))
     )
-    system = load_system("tests.execution.worker_calls:Quiet")
+    system = load_system("tests.calls.worker_calls:Quiet")
     plain = AueporaEvaluator(system, plan).run(dataset)
     run = AueporaEvaluator(system, plan, executor=executor_named(name)).run(dataset)
     assert run.results == plain.results
@@ -150,7 +150,7 @@ def test_system_cannot_change_the_gold(name: str) -> None:
     sample = a_sample("s1", "q", relevant="ab", reference="yes", alternatives=["yeah"])
     sample.candidate_docs, sample.metadata["deep"] = [Document("c", "text")], {"list": ["kept"]}
     before = copy.deepcopy(sample)
-    system = load_system("tests.execution.worker_calls:Cheat")
+    system = load_system("tests.calls.worker_calls:Cheat")
     run = ae.evaluate(system, [sample], metrics="recall@5,exact_match", executor=executor_named(name))
     assert (run["recall@5"].value, run["exact_match"].value) == (0.0, 0.0)
     assert run.samples == [sample] == [before]
@@ -165,7 +165,7 @@ def test_documents_that_are_yielded_are_a_part_of_the_call(
 ) -> None:
     samples = [{"sample_id": "s1", "query": str(pause), "relevant_docs": ["d0", "d1", "d2"]}]
     run = AueporaEvaluator(
-        load_system(f"tests.execution.worker_calls:{system}"),
+        load_system(f"tests.calls.worker_calls:{system}"),
         "recall@5",
         executor=executor_named(name),
         policy=CallPolicy(timeout=limit),
@@ -181,7 +181,7 @@ def test_documents_that_are_yielded_are_a_part_of_the_call(
 
 @every_executor
 def test_documents_without_end_are_an_error(name: str) -> None:
-    system = load_system("tests.execution.worker_calls:endlessly")
+    system = load_system("tests.calls.worker_calls:endlessly")
     samples = [{"sample_id": "s1", "query": "q", "relevant_docs": ["d0"]}]
     with pytest.raises(ae.EvaluationError, match="more than 100,000 documents"):
         ae.evaluate(system, samples, metrics="recall@5", executor=executor_named(name))

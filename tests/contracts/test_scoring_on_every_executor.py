@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.core.calls.executor import Executor
+from auepora_eval.calls.executors import Executor
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.execution.systems import load_system
+from auepora_eval.core.systems.named import load_system
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 from tests.contracts.test_every_executor import every_executor, executor_named
@@ -33,7 +33,7 @@ def _stored_run(folder: Path, executor: Executor | None) -> bytes:
         a_sample(f"s{n}", f"query {n}", relevant="ab"[n % 2], reference=f"answer {n % 3}") for n in range(600)
     ]
     evaluator = AueporaEvaluator(
-        load_system("tests.execution.worker_calls:Quiet"),
+        load_system("tests.calls.worker_calls:Quiet"),
         EvaluationPlan("recall@3,mrr,token_f1,chrf,failure_rate"),
         executor=executor,
         seed=3,

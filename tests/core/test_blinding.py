@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auepora_eval.core.calls.executor import as_shown, without_answers
+from auepora_eval.core.systems.call import as_shown, without_answers
 from auepora_eval.core.types import Response
 from tests.builders import a_sample
 

@@ -13,8 +13,8 @@ from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
 from auepora_eval.core.registry import _ELSEWHERE, Registry
 from auepora_eval.core.targets import QUESTIONS, TargetCategory
 from auepora_eval.errors import MissingDependencyError, PlanError, UnknownNameError
+from auepora_eval.metrics import embeddings
 from auepora_eval.metrics.parse import default_metrics, parse_metric, parse_metrics
-from auepora_eval.models import embeddings
 from tests.builders import a_sample
 
 

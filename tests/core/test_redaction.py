@@ -9,9 +9,9 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from auepora_eval.core.redaction import Redactor, without_secrets
+from auepora_eval.calls.keys import Redactor, without_secrets
+from auepora_eval.core.systems.named import endpoint_system
 from auepora_eval.errors import CallError
-from auepora_eval.execution.systems import endpoint_system
 from tests.builders import a_sample
 from tests.servers import chat_server
 

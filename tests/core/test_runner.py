@@ -13,6 +13,7 @@ from auepora_eval.core.metrics_base import Metric, SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.rag_interface import RAGSystem
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.systems.call import EXECUTORS
 from auepora_eval.core.types import (
     Document,
     EvaluationSample,
@@ -22,7 +23,6 @@ from auepora_eval.core.types import (
     SystemOutputs,
 )
 from auepora_eval.errors import DataError, PlanError, TooManyFailuresError
-from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.reporting.tables import results_to_markdown
 from tests.builders import a_dataset, a_sample, an_output, run_without_answers

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator, MemoryRecord, evaluate
 from auepora_eval.metrics.parse import parse_metrics

@@ -19,8 +19,8 @@ from auepora_eval.demo import systems
 from auepora_eval.demo.systems import DECLINED, ExtractiveAnswerer, Spelling, TypedAnswerer
 from auepora_eval.demo.world import demo_corpus, demo_dataset, is_for_tuning
 from auepora_eval.errors import MissingDependencyError
+from auepora_eval.metrics import embeddings
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.models import embeddings
 from tests.builders import a_sample
 
 

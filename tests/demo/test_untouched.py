@@ -24,8 +24,8 @@ from typing import Any
 import pytest
 
 import auepora_eval as ae
+from auepora_eval.core.systems.named import load_system
 from auepora_eval.demo.world import demo_corpus, demo_dataset
-from auepora_eval.execution.systems import load_system
 
 QUESTIONS = Path(__file__).parents[1] / "golden" / "demo_untouched.jsonl"
 ROWS: list[dict[str, Any]] = [json.loads(line) for line in QUESTIONS.read_text("utf-8").splitlines()]

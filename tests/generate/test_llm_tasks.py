@@ -19,7 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auepora_eval.core.calls.policy import CallClock, CallPolicy, Limits
+from auepora_eval.calls.chat import ChatModel, fence_of, load_prompt
+from auepora_eval.calls.policy import CallClock, CallPolicy, Limits
 from auepora_eval.errors import CallError, DataError, PlanError, RunStoppedError, StorageError
 from auepora_eval.generate.corpus import SourceDocument
 from auepora_eval.generate.llm.asking import (
@@ -38,7 +39,6 @@ from auepora_eval.generate.llm.asking import (
 )
 from auepora_eval.generate.llm.tasks import MOST_FAILURES, Made, ModelRecords, generate_tasks
 from auepora_eval.generate.passages import Chunk, CutDocument, cut
-from auepora_eval.models.chat import ChatModel, fence_of, load_prompt
 from tests.servers import ChatServer, chat_server
 
 CANARY = "sk-canary-0123456789"

@@ -12,7 +12,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import auepora_eval as ae
-from auepora_eval.models.embeddings import embedder
+from auepora_eval.metrics.embeddings import embedder
 from tests.journeys.material import with_runs, with_systems
 from tests.journeys.numbers import BUILD, with_judge, write_experiment, write_predictions, write_raw_tasks
 from tests.journeys.recording import SPEED, call, command, screens, shown_file, stable_text

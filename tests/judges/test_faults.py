@@ -17,8 +17,8 @@ from zlib import crc32
 
 import pytest
 
+from auepora_eval.calls.executors import ThreadExecutor
 from auepora_eval.cli.main import main
-from auepora_eval.execution.local import ThreadExecutor
 from auepora_eval.judges.asking import Asking
 from auepora_eval.judges.judge import FunctionJudge, VerdictBook
 from auepora_eval.judges.question import Question, kind_named

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from auepora_eval.calls.chat import ChatModel
 from auepora_eval.judges.injection import ATTACKS, suspicious
 from auepora_eval.judges.llm import LlmJudge
-from auepora_eval.models.chat import ChatModel
 from tests.judges.attacks import SAYINGS, attacks
 from tests.judges.functions import YES_WORDS, a_question
 from tests.judges.scripted import judge_server, material_of

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.calls.chat import ChatModel
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SystemOutputs
@@ -16,7 +17,6 @@ from auepora_eval.judges.judge import Judging, VerdictBook
 from auepora_eval.judges.llm import LlmJudge
 from auepora_eval.judges.metric import ask_until_answered
 from auepora_eval.judges.metrics.faithfulness import Evidence, JudgedFaithfulness
-from auepora_eval.models.chat import ChatModel
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_sample, scored_run
 from tests.judges.oracles import RUBRIC

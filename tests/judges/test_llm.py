@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.calls.chat import ChatModel
 from auepora_eval.errors import DataError
 from auepora_eval.judges.llm import LlmJudge, find_quote, option_probabilities
 from auepora_eval.judges.question import Question, kind_named
-from auepora_eval.models.chat import ChatModel
 from tests.judges.scripted import judge_server, material_of, supported, with_logprobs
 from tests.servers import chat_server, completion
 

@@ -19,8 +19,8 @@ from auepora_eval.core.types import Document, Response, RetrievedDocument, Syste
 from auepora_eval.judges import support
 from auepora_eval.judges.support import WeightsFile, trained_support
 from auepora_eval.judges.support_features import FEATURES, SIGNS
+from auepora_eval.metrics.entailment import checked_support, support_function, support_identity
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.models.entailment import checked_support, support_function, support_identity
 from tests.builders import a_sample
 
 ROOT = Path(__file__).parents[2]

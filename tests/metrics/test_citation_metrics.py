@@ -20,8 +20,8 @@ from auepora_eval.core.types import (
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.io.results.document import section_of
 from auepora_eval.metrics.citations.evaluator import CitationEvaluator
+from auepora_eval.metrics.entailment import SUPPORTS, Support
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.models.entailment import SUPPORTS, Support
 from tests.builders import a_failure, a_sample, an_output
 
 ANNET = "The Annet carries 22 cars. It moors at the north pier."

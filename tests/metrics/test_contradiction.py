@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.metrics.answers.contradiction import consistent_support, lexical_contradiction
-from auepora_eval.models.entailment import support_function
+from auepora_eval.metrics.entailment import support_function
 
 PAIRS = Path(__file__).parents[3] / "shared" / "data" / "fhri" / "data__contradiction_pairs.json"
 

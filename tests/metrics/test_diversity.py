@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from auepora_eval.core.types import Document, EvaluationSample, RetrievedDocument, SystemOutputs
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.answers import diversity as answer_diversity
+from auepora_eval.metrics.embeddings import embedder
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.metrics.retrieval import diversity as retrieval_diversity
-from auepora_eval.models.embeddings import embedder
 from tests.builders import a_failure, a_sample, an_output, quick_scores
 
 PIER = "the boat is at the north pier"

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import auepora_eval as ae
+from auepora_eval.calls.executors import AsyncExecutor, ThreadExecutor
 from auepora_eval.cli.main import main
 from auepora_eval.core.rag_interface import Generator, Retriever, SimpleRAGSystem
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument
-from auepora_eval.execution.local import AsyncExecutor, ThreadExecutor
 
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")
 TRUE = Document("own", "The pier was built in 1911.")

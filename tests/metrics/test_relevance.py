@@ -15,12 +15,12 @@ import auepora_eval as ae
 from auepora_eval.core.types import Response, SystemOutputs
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.answers.relevance import QueryAnswerSimilarity
+from auepora_eval.metrics.embeddings import EMBEDDERS, embedder
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.models.embeddings import EMBEDDERS, embedder
 from tests.builders import a_failure, a_sample, an_output
 
 if TYPE_CHECKING:
-    from auepora_eval.models.embeddings import Vectors
+    from auepora_eval.metrics.embeddings import Vectors
 
 
 @pytest.mark.parametrize(

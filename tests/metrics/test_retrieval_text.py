@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SystemOutputs
+from auepora_eval.metrics.embeddings import EMBEDDERS
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.metrics.retrieval import text as retrieval_text
 from auepora_eval.metrics.retrieval.text import QueryDocSimilarity, QueryTermCoverage
-from auepora_eval.models.embeddings import EMBEDDERS
 from tests.builders import a_sample
 
 

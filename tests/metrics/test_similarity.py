@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.metrics.answers.relevance import SemanticSimilarity
+from auepora_eval.metrics.embeddings import embedder
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.models.embeddings import embedder
 from tests.builders import a_sample, an_output
 
 pytest.importorskip("wordllama", reason="the extra 'embeddings' is not installed")

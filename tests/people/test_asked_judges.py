@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from auepora_eval.calls.chat import ChatModel
 from auepora_eval.cli.main import main
 from auepora_eval.judges.asking import Asking
 from auepora_eval.judges.judge import Asked, FunctionJudge, Judge, Judging
 from auepora_eval.judges.llm import LlmJudge
 from auepora_eval.judges.question import Judgement, Question, kind_named
-from auepora_eval.models.chat import ChatModel
 from auepora_eval.people.judge_audit import Audit, audit, judge_calibration, judge_scores
 from auepora_eval.people.judge_labels import Labelled
 from auepora_eval.runs.verdicts import read_audit

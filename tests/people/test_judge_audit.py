@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.cli.main import main
 from auepora_eval.errors import DataError, UnknownNameError
-from auepora_eval.models.entailment import SUPPORTS, Support, support_function
+from auepora_eval.metrics.entailment import SUPPORTS, Support, support_function
 from auepora_eval.people.judge_audit import Columns, Labelled, audit, judge_scores, labelled_claims
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")

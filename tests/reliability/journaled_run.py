@@ -16,8 +16,8 @@ from typing import Any
 
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.systems.call import EXECUTORS
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
-from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.execution.local import EXECUTORS
-from tests.execution.ray_nodes import ray_nodes
+from auepora_eval.core.systems.call import EXECUTORS
+from tests.calls.ray_nodes import ray_nodes
 from tests.reliability.killed_runs import Toll, check_kept, ended, finish, lines_of, quiet_bytes, started
 
 RAY = os.environ.get("AUEPORA_RAY", "")  # the address of a cluster
@@ -40,7 +40,7 @@ def where(kind: str) -> Iterator[tuple[dict[str, str], Mapping[str, str] | None]
     elif find_spec("ray") is None:
         pytest.skip("Ray is not installed: pip install 'auepora-eval[ray]'")
     elif not KILLS:
-        pytest.skip("tests/execution/test_ray.py runs this on its cluster")
+        pytest.skip("tests/calls/test_ray.py runs this on its cluster")
     else:
         with ray_nodes(2) as nodes:  # it outlives the drivers, as a cluster does
             yield {"address": nodes.address}, nodes.environment

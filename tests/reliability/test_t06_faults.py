@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.calls.executor import attempts_of
+from auepora_eval.core.systems.call import attempts_of
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.servers import ChatServer, chat_server, untrusted_certificate
@@ -139,7 +139,7 @@ def name_of(protocol: str, url: str) -> str:
 
 
 TWO_SERVERS = """
-from auepora_eval.execution.systems import load_system
+from auepora_eval.core.systems.named import load_system
 
 good, bad = (load_system(name, {{"timeout": 20.0}}) for name in ({good!r}, {bad!r}))
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.systems.call import EXECUTORS
+from auepora_eval.core.systems.named import load_system
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
-from auepora_eval.execution.local import EXECUTORS
-from auepora_eval.execution.systems import load_system
 from tests.builders import a_dataset, a_sample, an_output
 from tests.servers import chat_server
 

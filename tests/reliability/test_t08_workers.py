@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.calls.processes import ProcessExecutor
 from auepora_eval.errors import WorkerLostError
-from auepora_eval.execution.processes import ProcessExecutor
-from tests.execution.ray_nodes import Nodes, ray_nodes
-from tests.execution.worker_calls import DeadlyAt
+from tests.calls.ray_nodes import Nodes, ray_nodes
+from tests.calls.worker_calls import DeadlyAt
 from tests.reliability.killed_runs import PATIENCE, Toll, counted, ended, lines_of, quiet_bytes, started
 
 WORKERS = min(20, int(os.environ.get("AUEPORA_KILLS", "4")))  # of a Ray cluster

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.calls.executors import ThreadExecutor
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.dataset import canonical_json
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.systems.call import EXECUTORS
 from auepora_eval.core.types import EvaluationRun, EvaluationSample, SystemOutputs
-from auepora_eval.execution.local import EXECUTORS, ThreadExecutor
 from auepora_eval.metrics.parse import parse_metrics
 from tests.builders import a_dataset, a_sample, an_output
 

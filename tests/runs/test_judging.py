@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.calls.executors import ThreadExecutor
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.metrics_base import skip
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
 from auepora_eval.errors import CallError, RunStoppedError, StorageError
-from auepora_eval.execution.local import ThreadExecutor
 from auepora_eval.judges.judge import FunctionJudge, Judge
 from auepora_eval.judges.metric import JudgedMetric
 from auepora_eval.judges.question import Question, kind_named

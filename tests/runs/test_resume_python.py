@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.systems.named import load_system
 from auepora_eval.errors import RunStoppedError, StorageError
-from auepora_eval.execution.systems import load_system
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.evaluation import OutputCache
 from auepora_eval.runs.journal.identity import ChangedProgramWarning

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.calls.executor import SerialExecutor, SystemCall
-from auepora_eval.core.calls.policy import CallClock, CallPolicy
+from auepora_eval.calls.executors import SerialExecutor, ThreadExecutor
+from auepora_eval.calls.policy import CallClock, CallPolicy
+from auepora_eval.calls.processes import ProcessExecutor
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.systems.call import SystemCall
+from auepora_eval.core.systems.named import load_system
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import RunStoppedError, StorageError
-from auepora_eval.execution.local import ThreadExecutor
-from auepora_eval.execution.processes import ProcessExecutor
-from auepora_eval.execution.systems import load_system
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs import evaluation
 from auepora_eval.runs.evaluation import OutputCache
@@ -186,7 +186,7 @@ def test_without_a_handler_of_its_own_a_program_hears_nothing(
 
 def test_the_clock_goes_to_other_processes_without_the_log() -> None:
     policy = CallPolicy(clock=CallClock(sleep=time.sleep, on_wait=lambda seconds: None))
-    system = load_system("tests.execution.worker_calls:Quiet")
+    system = load_system("tests.calls.worker_calls:Quiet")
     sent = pickle.loads(pickle.dumps(SystemCall(system, 5, policy)))  # noqa: S301 - our own, just made
     assert (sent.policy.clock.sleep, sent.policy.clock.on_wait) == (time.sleep, None)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.core.calls.policy import CallPolicy
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.errors import RunStoppedError, StorageError

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.calls.executor import NoTimeWarning, SystemCall
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.systems.call import EXECUTORS, NoTimeWarning, SystemCall
 from auepora_eval.core.types import TIMES_LEFT_OUT, EvaluationSample, SystemOutputs
-from auepora_eval.execution.local import EXECUTORS
 from auepora_eval.io.json.records import read_prediction
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_dataset, a_sample, an_output

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...core.calls.policy import CallPolicy, Limits
+from ...calls.policy import CallPolicy, Limits
 from ...errors import CallError, DataError, PlanError, StorageError
 from .. import echo
 from ..common import add_flag, add_json, progress_bar
@@ -30,11 +30,11 @@ from ..flags import add_seed, at_least, covered, seconds
 from ..interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
+    from ...calls.chat import ChatModel
     from ...generate.corpus import Corpus
     from ...generate.llm.tasks import Made
     from ...generate.passages import CutDocument
     from ...generate.records import Record
-    from ...models.chat import ChatModel
 
 _SHOWN = 5
 
@@ -308,8 +308,8 @@ def _ask_model(args: Namespace, documents: Sequence[CutDocument], journal: Path)
 
 
 def _model(args: Namespace) -> ChatModel:
-    from ...models.chat import ChatModel, split_endpoint
-    from ...models.keys import key_from_environment
+    from ...calls.chat import ChatModel, split_endpoint
+    from ...calls.keys import key_from_environment
 
     url, model = split_endpoint(args.llm)
     key = key_from_environment(args.api_key_env) if args.api_key_env is not None else None

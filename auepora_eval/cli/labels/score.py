@@ -122,12 +122,11 @@ def _predictions(path: str, samples: Sequence[EvaluationSample]) -> list[SystemO
 
 def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOutputs]:
     """Return the system's outputs; it gets the samples without labels or hints."""
-    from ...core.calls.executor import without_answers
     from ...core.dataset import InMemoryDataset
     from ...core.plan import EvaluationPlan
     from ...core.runner import AueporaEvaluator, MemoryRecord, evaluate
-    from ...execution.local import EXECUTORS
-    from ...execution.systems import load_system
+    from ...core.systems.call import EXECUTORS, without_answers
+    from ...core.systems.named import load_system
 
     # An id such as "halluc_07" says it all: the system gets a number in its place.
     blinded = [

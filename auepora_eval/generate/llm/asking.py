@@ -11,12 +11,11 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from ...core.calls.policy import Limits
+from ...calls.chat import ChatModel, Prompt, Reply, as_material, fence_of, load_prompt, parse_strictly
+from ...calls.http import BadReplyError
+from ...calls.policy import Limits
 from ...core.dataset import canonical_json
-from ...core.types import Response, SystemOutputs
 from ...errors import CallError, PlanError, RunStoppedError
-from ...models.chat import ChatModel, Prompt, Reply, as_material, fence_of, load_prompt, parse_strictly
-from ...models.http import BadReplyError
 from ...text.content_words import content_words, numbers, without_marks
 from ...text.sentences import sentences
 from ...text.tokens import words
@@ -330,13 +329,13 @@ class Asking:
             if not talk.accepted:  # the call is left for the next session
                 raise
         else:
-            self.limits.answered(_usage(talk.replies))
+            self.limits.answered([_usage(talk.replies)])
         return self._answer(call, prompt, messages, talk)
 
     def _answer(
         self, call: Call, prompt: Prompt, messages: list[dict[str, str]], talk: _Conversation
     ) -> Answer:
-        usage = _usage(talk.replies).extra
+        usage = _usage(talk.replies)
         tokens = {"prompt": usage["input_tokens"], "completion": usage["output_tokens"]}
         error = talk.error
         # After a failure, tasks that were accepted before are kept.
@@ -428,13 +427,12 @@ def _messages(prompt: Prompt, call: Call) -> list[dict[str, str]]:
     return prompt.filled(fence=fence_of(passages), passages=passages, count=str(call.count))
 
 
-def _usage(replies: Sequence[Reply]) -> SystemOutputs:
-    """Return the tokens of a call, in the form in which limits count them."""
-    tokens = {
+def _usage(replies: Sequence[Reply]) -> dict[str, float | None]:
+    """Return the tokens of a call, by the names under which limits count them."""
+    return {
         "input_tokens": known_sum(reply.prompt_tokens for reply in replies),
         "output_tokens": known_sum(reply.completion_tokens for reply in replies),
     }
-    return SystemOutputs([], Response(""), extra=tokens)
 
 
 def known_sum(values: Iterable[float | None]) -> float | None:

@@ -22,11 +22,11 @@ from typing import BinaryIO
 
 import msgspec
 
-from ...core.calls.policy import CallPolicy, Limits
+from ...calls.chat import ChatModel
+from ...calls.executors import ThreadExecutor
+from ...calls.policy import CallPolicy, Limits
 from ...errors import CallError, DataError, RunStoppedError, StorageError
-from ...execution.local import ThreadExecutor
 from ...io.jsonl import MAX_LINE_BYTES, encode, parse_line
-from ...models.chat import ChatModel
 from ...text.content_words import content_words
 from ..generator import TaskBuilder
 from ..passages import CutDocument, Hit

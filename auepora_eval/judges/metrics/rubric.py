@@ -27,10 +27,10 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
+from ...calls.chat import Prompt, read_prompt
 from ...core.metrics_base import metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import DataError
-from ...models.chat import Prompt, read_prompt
 from ..metric import JudgedMetric, no_answer
 from ..question import PROMPTS, Kind
 from .texts import question_about

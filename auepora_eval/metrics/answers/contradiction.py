@@ -15,10 +15,10 @@ from typing import NamedTuple, TypeVar
 
 from ...core.metrics_base import metric, skip
 from ...core.types import SampleScore
-from ...models.entailment import SUPPORTS, Support
 from ...text.content_words import content_words, without_marks
 from ...text.sentences import sentences
 from ...text.tokens import stemmed_word, words
+from ..entailment import SUPPORTS, Support
 from .grounding import GroundingMetric
 from .numbers import quantities
 

@@ -23,11 +23,11 @@ from typing import Any
 
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from ...models.entailment import checked_support, support_function, support_identity
 from ...text.content_words import content_words, names, numbers, without_marks
 from ...text.refusal import refusal
 from ...text.sentences import sentences
 from ...text.tokens import words
+from ..entailment import checked_support, support_function, support_identity
 
 
 class GroundingMetric(SampleMetric):

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ...core.metrics_base import BatchMetric, SampleMetric, metric, skip
 from ...core.scores import Batch, Note, Scores
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from ...models.embeddings import embedder
 from ...text.content_words import content_words
 from ...text.refusal import DETECTOR, refusal
 from ...text.tokens import words
+from ..embeddings import embedder
 from .pairs import text_pairs
 
 

@@ -26,10 +26,10 @@ from ...core.types import (
     TargetCategory,
 )
 from ...errors import ScoringError
-from ...models.entailment import Support, checked_support, support_function, support_identity
 from ...text.content_words import content_words, without_marks
 from ...text.refusal import refusal
 from ...text.sentences import sentence_spans
+from ..entailment import Support, checked_support, support_function, support_identity
 from .sources import (
     OUT_OF_RANGE,
     TOLERANCE,

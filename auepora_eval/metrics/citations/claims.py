@@ -17,7 +17,7 @@ import msgspec
 from ...core.metrics_base import metric, skip
 from ...core.scores import Batch, Scores
 from ...core.types import EvaluationSample, MetricResult, SampleScore
-from ...models.entailment import support_function, support_identity
+from ..entailment import support_function, support_identity
 from .answer import (
     CitationMetric,
     Claim,

@@ -24,9 +24,9 @@ import msgspec
 
 from ...core.types import Document, Response
 from ...errors import DataError
-from ...models.entailment import SUPPORTS, Support, support_function
 from ...text.content_words import content_words, numbers, without_marks
 from ...text.tokens import words
+from ..entailment import SUPPORTS, Support, support_function
 from .answer import THRESHOLD, CitedAnswer, JudgedAnswer
 from .sources import GOOD, TOLERANCE, Citation, Sources
 

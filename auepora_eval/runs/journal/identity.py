@@ -181,7 +181,7 @@ class SystemIdentity:
 
 def identity_of(system: Any, *, begun_in: str | None = None) -> SystemIdentity:
     """Return the identity of a system that was loaded by its name, or made in Python."""
-    from ...execution.systems import origin_of  # with the clients of endpoints: 10 ms
+    from ...core.systems.named import origin_of  # with the clients of endpoints: 10 ms
 
     origin = origin_of(system)
     if origin is not None:

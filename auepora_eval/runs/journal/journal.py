@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
-from ...core.calls.executor import attempts_of, failed_attempts, is_from_cache
-from ...core.calls.policy import PASSING, CallPolicy, Spent
+from ...calls.policy import PASSING, CallPolicy, Spent
 from ...core.dataset import canonical_json
+from ...core.systems.call import attempts_of, failed_attempts, is_from_cache, usage_places
 from ...core.types import EvaluationSample, SystemOutputs
 from ...errors import DataError, StorageError
 from ...io.datasets.predictions import missing_output
@@ -684,6 +684,6 @@ def spent_before(folder: Path, policy: CallPolicy) -> dict[str, float]:
             output = read_prediction(record["output"], f"{JOURNAL}: byte {offset}")[1]
             if not is_from_cache(output):
                 spent.calls += attempts_of(output)
-                spent.add(output, policy)
+                spent.add(usage_places(output), policy)
     sums = {"max_calls": spent.calls, "max_tokens": spent.tokens, "max_cost": spent.cost(policy)}
     return {name: sums[name] for name in budgets}

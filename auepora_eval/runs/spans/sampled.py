@@ -16,7 +16,7 @@ from typing import Any
 
 from rapidfuzz import fuzz, process
 
-from ...core.redaction import without_secrets
+from ...calls.keys import without_secrets
 from ...core.types import Document, EvaluationSample, Failure, RetrievedDocument, SystemOutputs
 from ...text.tokens import stemmed_word, words
 

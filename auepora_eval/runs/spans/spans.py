@@ -19,10 +19,11 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from ...core.calls.executor import is_from_cache
-from ...core.calls.policy import CallPolicy
-from ...core.calls.resources import COUNTS
-from ...core.redaction import without_secrets
+from ...calls.http import Endpoint
+from ...calls.keys import without_secrets
+from ...calls.policy import CallPolicy
+from ...calls.resources import COUNTS
+from ...core.systems.call import is_from_cache
 from ...core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -35,7 +36,6 @@ from ...io.files.atomic import written
 from ...io.json.records import read_prediction
 from ...io.jsonl import encode
 from ...io.traces.spans import CLIENT, Span, SpanEvent, otlp_document
-from ...models.http import Endpoint
 from ..store.storage import EvaluationResultsStorage, stored_predictions, stored_samples
 
 if TYPE_CHECKING:

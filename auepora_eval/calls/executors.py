@@ -1,0 +1,355 @@
+"""How many things are asked at a time: one by one, in threads, on an event loop.
+
+`processes` and `ray` have modules of their own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import queue
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from ..errors import RunStoppedError
+
+if TYPE_CHECKING:
+    import asyncio  # in functions too: it takes 25 ms to import, and most commands make no call
+
+Item = TypeVar("Item")
+
+MOST_LEFT_BEHIND = 512
+_CLEAN_UP_SECONDS = 0.5  # for a cancelled coroutine; after that it is left behind
+
+
+class Executor(Protocol):
+    """Calls a function on each item.
+
+    Yields (place, result) as the results arrive, in any order. The result of a call that raised or timed
+    out is its exception. The function may return an awaitable. The items may be an endless iterator:
+    only a window of them is taken before the first results are yielded. A call that raises RunStoppedError
+    ends the map: no further item is taken, the calls under way are finished and yielded, then the error is
+    raised. Closing the generator stops at once.
+    """
+
+    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]: ...
+
+
+class SerialExecutor:
+    """Calls one after the other, in this thread, whatever the concurrency."""
+
+    def __init__(self, *, concurrency: int = 1, timeout: float | None = None) -> None:
+        self.concurrency, self.timeout = 1, timeout
+
+    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
+        for place, item in enumerate(items):
+            result = outcome(call, item, self.timeout)
+            # Ctrl-C is raised in the middle of a call, since this is the main thread of a command.
+            if isinstance(result, RunStoppedError | KeyboardInterrupt):
+                raise result
+            yield place, result
+
+
+def window(concurrency: int) -> int:
+    """Return how many items may be under way: enough that no worker waits for the consumer of results."""
+    return 2 * concurrency + 8
+
+
+def through_a_window(
+    items: Iterable[Item],
+    size: int | Callable[[], int],
+    send: Callable[[int, Item], None],
+    receive: Callable[[], tuple[int, Any]],
+) -> Iterator[tuple[int, Any]]:
+    """Send items and yield the results, with at most `size` items under way."""
+    limit = size if callable(size) else lambda: size
+    source = enumerate(items)
+    under_way = 0
+    more = True
+    stopped: RunStoppedError | None = None
+    while True:
+        while more and under_way < limit():
+            pair = next(source, None)
+            if pair is None:
+                more = False
+            else:
+                send(*pair)
+                under_way += 1
+        if not under_way:
+            break
+        place, result = receive()
+        under_way -= 1
+        if isinstance(result, RunStoppedError):
+            stopped, more = stopped or result, False
+        else:
+            yield place, result
+    if stopped is not None:
+        raise stopped
+
+
+def is_async(call: Callable[..., Any]) -> bool:
+    """Return whether a call is to be awaited: a coroutine function, or an object with `is_async`."""
+    return inspect.iscoroutinefunction(call) or getattr(call, "is_async", False) is True
+
+
+def outcome(call: Callable[[Item], Any], item: Item, timeout: float | None) -> Any:
+    """Return the result of one call, awaited if need be, or the exception that it ended with."""
+
+    def run() -> Any:
+        result = call(item)
+        return awaited(result) if inspect.isawaitable(result) else result
+
+    try:
+        return run() if timeout is None else within(timeout, run)
+    except BaseException as error:  # noqa: BLE001 - whatever a system raises is that sample's outcome
+        return error
+
+
+def is_ours(error: BaseException) -> bool:
+    """Return whether an exception ends a call from outside: Ctrl-C, or the cancellation of its task."""
+    import asyncio
+
+    if not isinstance(error, asyncio.CancelledError):
+        return isinstance(error, KeyboardInterrupt | GeneratorExit)
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop runs in this thread: the system has raised it
+        return False
+    return task is not None and task.cancelling() > 0
+
+
+def awaited(awaitable: Awaitable[Any]) -> Any:
+    """Return the result of an awaitable, waited for in this thread."""
+    import asyncio
+
+    async def wait() -> Any:
+        with one_process():
+            return await awaitable
+
+    return asyncio.run_coroutine_threadsafe(wait(), background_loop()).result()
+
+
+@cache
+def background_loop() -> asyncio.AbstractEventLoop:
+    """Return one event loop in its own thread: it works in notebooks, and clients keep their connections."""
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+    # The thread's frame keeps the tasks alive: at its exit, the interpreter would throw an exception into
+    # each task that is left behind, and one that swallows everything would run for ever.
+    arguments = (loop, _left_behind)
+    threading.Thread(target=_run_loop, args=arguments, name="auepora-loop", daemon=True).start()
+    return loop
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop, kept: object) -> None:
+    loop.run_forever()
+
+
+# Threads and tasks that still work on calls which have timed out; a loop alone does not keep its tasks.
+_left_behind: set[threading.Thread | asyncio.Task[Any]] = set()
+
+
+def threads_left_behind() -> int:
+    """Return the number of hung calls whose threads, or tasks, still exist."""
+    for work in tuple(_left_behind):
+        is_over = not work.is_alive() if isinstance(work, threading.Thread) else work.done()
+        if is_over:
+            _left_behind.discard(work)
+    return len(_left_behind)
+
+
+def _check_hanging_calls() -> None:
+    if threads_left_behind() >= MOST_LEFT_BEHIND:
+        raise RunStoppedError(
+            f"stopped: {MOST_LEFT_BEHIND} calls hang and have not come back; each holds a thread or a task. "
+            "Give the system a timeout of its own, or use the executor `processes`, which ends them."
+        )
+
+
+def within(seconds: float, function: Callable[[], Any]) -> Any:
+    """Call a function in a thread that can be left behind: a hung call must not block the run."""
+    _check_hanging_calls()
+    box: list[tuple[bool, Any]] = []
+
+    def work() -> None:
+        try:
+            box.append((True, function()))
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread below
+            box.append((False, error))
+
+    thread = threading.Thread(target=work, name="auepora-call", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not box:
+        _left_behind.add(thread)
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    succeeded, value = box[0]
+    if succeeded:
+        return value
+    raise value
+
+
+async def within_async(seconds: float, start: Callable[[], Awaitable[Any]]) -> Any:
+    """Do the same for a coroutine: after the timeout it is cancelled, and left behind if it does not end."""
+    import asyncio
+
+    _check_hanging_calls()
+    clock = asyncio.get_running_loop().time
+    started = clock()
+    task = asyncio.ensure_future(_settled(start))
+    try:
+        await asyncio.wait([task], timeout=seconds)
+        # One that blocks the loop is done when the loop looks at the clock again.
+        is_late = not task.done() or clock() - started > seconds
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=_CLEAN_UP_SECONDS)
+    finally:
+        if not task.done():
+            task.cancel()
+            _left_behind.add(task)
+    if is_late:
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    if task.cancelled():
+        raise asyncio.CancelledError
+    value, error = task.result()
+    if error is not None:
+        raise error
+    return value
+
+
+async def _settled(start: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
+    import asyncio
+
+    # A task that ends with SystemExit would end the loop, and the error of one left behind is never read.
+    try:
+        return await start(), None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - raised again by the caller
+        return None, error
+
+
+@contextmanager
+def one_process() -> Iterator[None]:
+    """End a process that is forked within the block and leaves it as well: its parent makes the run."""
+    process = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != process:
+            os._exit(0)  # at once: cleaning up would close connections of the parent
+
+
+class ThreadExecutor:
+    """Several calls at a time, each in a thread: for systems that wait on a network or a GPU."""
+
+    def __init__(self, *, concurrency: int = 8, timeout: float | None = None) -> None:
+        self.concurrency, self.timeout = positive(concurrency), timeout
+
+    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
+        todo: queue.SimpleQueue[tuple[int, Item] | None] = queue.SimpleQueue()
+        done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        stopped = threading.Event()
+        threads: list[threading.Thread] = []
+
+        def work() -> None:
+            # A map that is stopped leaves items in the queue, before the None: those must not be called.
+            while (task := todo.get()) is not None and not stopped.is_set():
+                done.put((task[0], outcome(call, task[1], self.timeout)))
+
+        def send(place: int, item: Item) -> None:
+            todo.put((place, item))
+            if len(threads) < self.concurrency:
+                # Daemon threads: the interpreter joins those of a ThreadPoolExecutor at exit, hung or not.
+                threads.append(threading.Thread(target=work, name=f"auepora-{len(threads)}", daemon=True))
+                threads[-1].start()
+
+        try:
+            yield from through_a_window(items, window(self.concurrency), send, done.get)
+        finally:
+            # Not joined: a thread in a hung call would block the end of the run.
+            stopped.set()
+            for _ in threads:
+                todo.put(None)
+
+
+class AsyncExecutor:
+    """Several calls at a time on one event loop: for systems whose `run` is a coroutine function."""
+
+    def __init__(self, *, concurrency: int = 8, timeout: float | None = None) -> None:
+        self.concurrency, self.timeout = positive(concurrency), timeout
+
+    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
+        import asyncio
+
+        loop = background_loop()
+        done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        slots = asyncio.Semaphore(self.concurrency)
+        # The loop has only weak references to its tasks: without these, one that waits could be collected.
+        tasks: set[asyncio.Task[None]] = set()
+
+        async def work(place: int, item: Item) -> None:
+            async with slots:
+                result = await self.outcome(call, item)
+            done.put((place, result))
+
+        def start(place: int, item: Item) -> None:
+            task = loop.create_task(work(place, item))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        def send(place: int, item: Item) -> None:
+            loop.call_soon_threadsafe(start, place, item)
+
+        def dismiss() -> None:
+            for task in tasks:
+                task.cancel()
+
+        try:
+            yield from through_a_window(items, window(self.concurrency), send, done.get)
+        finally:
+            loop.call_soon_threadsafe(dismiss)
+
+    async def outcome(self, call: Callable[[Item], Any], item: Item) -> Any:
+        """Return the result of a call, or the exception that it ended with."""
+        # A synchronous call would block the loop: it is made in a thread that can be left behind.
+        start = call if is_async(call) else partial(_in_thread, call)
+        try:
+            if self.timeout is None:
+                return await start(item)
+            return await within_async(self.timeout, lambda: start(item))
+        except BaseException as error:
+            if is_ours(error) and not isinstance(error, KeyboardInterrupt):
+                raise
+            # Raised in a task, it would end the loop and with it the calls of all other samples.
+            return error
+
+
+async def _in_thread(call: Callable[[Item], Any], item: Item) -> Any:
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Any] = loop.create_future()
+
+    def settle(result: Any) -> None:
+        if not answer.done():  # cancelled when the time was up
+            answer.set_result(result)
+
+    def work() -> None:
+        result = outcome(call, item, None)
+        loop.call_soon_threadsafe(settle, result)
+
+    threading.Thread(target=work, name="auepora-call", daemon=True).start()
+    return await answer
+
+
+def positive(concurrency: int) -> int:
+    """Return the concurrency; raise ValueError if it is not positive."""
+    if concurrency < 1:
+        raise ValueError(f"concurrency must be at least 1, not {concurrency}")
+    return concurrency

@@ -1,0 +1,574 @@
+"""The call policy: what happens to calls that hang or fail, how many may be made, and how fast.
+
+policy = CallPolicy(timeout=30, retries=4, requests_per_minute=600, max_cost=5.0, price_input=0.001)
+AueporaEvaluator(system, plan, executor=ThreadExecutor(concurrency=16), policy=policy)
+"""
+
+from __future__ import annotations
+
+import errno
+import queue
+import random
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ..errors import AccessRefusedError, CallError, DataError, RunStoppedError
+from .resources import COUNTS, Places, reported_count
+
+T = TypeVar("T")
+HOPELESS_AFTER = 20  # equal failures without an answer
+# The kinds of failure that another attempt may fix.
+PASSING = ("rate_limited", "timeout", "connection", "http_5xx", "bad_output")
+
+
+@dataclass(frozen=True)
+class CallClock:
+    """Time and chance, so that a test need not wait for either.
+
+    Without a sleep of its own, waits are real, and end when the run is to stop. `on_wait` gets each wait.
+    """
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] | None = None
+    chance: Callable[[], float] = random.random
+    on_wait: Callable[[float], None] | None = None
+
+
+@dataclass(frozen=True)
+class CallPolicy:
+    """How a system is called on one sample, and when the run is to stop. Seconds, US dollars.
+
+    `timeout` is for each attempt. A failure whose kind (or whose exception's class) is in `retry_on` is
+    retried up to `retries` times, after a random wait of up to `backoff`, twice that, and so on, or after the
+    time that the server requests; and again when the run is resumed. `retry_on=(*PASSING, "ModelLoading")`
+    adds a class. A DataError is never retried: the same call gives the same error.
+
+    `max_calls` (attempts), `max_tokens` and `max_cost` end the run when they are spent. Tokens are those
+    that outputs report (`input_tokens`, `output_tokens`, `total_tokens` in `extra`). Where they do not, there
+    is a warning and the run continues. `breaker_after` ends it after this many consecutive failed samples.
+    Without it, a run ends after 20 samples that all failed with the same class of exception, if none was
+    answered before; `keep_going` calls the others too.
+    """
+
+    timeout: float | None = None
+    retries: int = 0
+    backoff: float = 0.5
+    longest_wait: float = 30.0
+    longest_retry_after: float = 120.0
+    retry_on: tuple[str, ...] = PASSING
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    price_input: float | None = None
+    price_output: float | None = None
+    breaker_after: int | None = None
+    keep_going: bool = False
+    clock: CallClock = field(default_factory=CallClock, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        positive = ("timeout", "requests_per_minute", "tokens_per_minute", "breaker_after")
+        for name in positive:
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise DataError(name, f"must be a positive number, not {value}.")
+        for name in ("retries", "backoff", "longest_wait", "max_calls", "max_tokens", "max_cost"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise DataError(name, f"must not be negative: {value}.")
+        if self.max_cost is not None and self.price_input is None and self.price_output is None:
+            raise DataError("max_cost", "needs prices.", fix="Give price_input and price_output.")
+
+    def tries_again(self, error: BaseException, attempt: int) -> bool:
+        """Return whether another attempt follows the one with this number (1, 2, ...)."""
+        if attempt > self.retries or isinstance(error, DataError | RunStoppedError):
+            return False
+        if isinstance(error, CallError) and error.lasting:
+            return False
+        return kind_of(error) in self.retry_on or self.names(error)
+
+    def names(self, error: BaseException) -> bool:
+        """Return whether `retry_on` has the class of an error, or one of its base classes."""
+        if isinstance(error, DataError | RunStoppedError):
+            return False
+        return any(kind.__name__ in self.retry_on for kind in type(error).__mro__)
+
+    def wait(self, error: BaseException, attempt: int) -> float:
+        """Return the seconds until the next attempt: full jitter, or what the server requests."""
+        requested = requested_pause(error)
+        if requested is not None:
+            return min(requested, self.longest_retry_after) + self.clock.chance() * self.backoff
+        longest: float = min(self.longest_wait, self.backoff * 2.0 ** min(attempt - 1, 30))
+        return self.clock.chance() * longest
+
+    def retried(self, call: Callable[[], T]) -> tuple[T, int]:
+        """Return the value of a call and the number of attempts; raise the last error if all of them failed.
+
+        For single calls outside a run: no budget, pace or breaker counts them.
+        """
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return call(), attempt
+            except Exception as error:
+                if not self.tries_again(error, attempt):
+                    if isinstance(error, CallError):
+                        error.attempts = attempt
+                    raise
+                pause = self.wait(error, attempt)
+            (self.clock.sleep or time.sleep)(pause)
+
+
+def kind_of(error: BaseException) -> str:
+    """Return what kind of failure an exception is, as error records name it.
+
+    >>> kind_of(TimeoutError()), kind_of(ConnectionResetError()), kind_of(KeyError())
+    ('timeout', 'connection', 'system_exception')
+    """
+    if isinstance(error, CallError):
+        return error.kind
+    if isinstance(error, DataError):
+        return "data"
+    return _foreign_kind(error) or "system_exception"
+
+
+def is_refused_key(error: BaseException, *, has_answers: bool) -> bool:
+    """Return whether an endpoint of ours refuses the key, which it would do for every sample.
+
+    Some servers answer 403 to one question that they do not like: with the same key, others were answered.
+    """
+    status = error.status if isinstance(error, CallError) else None
+    return status == 401 or (status == 403 and not has_answers)
+
+
+# Errors of other HTTP clients (requests, httpx, ...), recognised by their names and attributes: no client is
+# imported. How a 429 or another status of our own endpoints is classified is in calls/http.py (`_refusal`).
+
+# Classes by their names, or by their package and name where the name alone is ambiguous.
+_TIMEOUTS = frozenset(
+    "Timeout TimeoutException TimeoutError APITimeoutError ConnectTimeoutError ReadTimeoutError".split()
+)
+_CONNECTIONS = frozenset(
+    """ConnectionError APIConnectionError NetworkError RemoteProtocolError NewConnectionError
+    ChunkedEncodingError ClientConnectionError ClientPayloadError urllib3.ProtocolError http.IncompleteRead
+    ssl.SSLError socket.gaierror""".split()
+)
+_UNTRUSTED = frozenset({"ssl.SSLCertVerificationError"})
+_UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN})
+
+
+def _foreign_kind(error: BaseException, *, depth: int = 4) -> str | None:
+    """Return what kind of failure the exception of a client is; None if it cannot be recognised."""
+    status = _status(error)
+    if status is not None:
+        if status in (408, 429):
+            return "rate_limited" if status == 429 else "timeout"
+        return "http_5xx" if status >= 500 else "http_4xx"
+    names = {name for kind in type(error).__mro__ for name in _names(kind)}
+    if names & _UNTRUSTED or "CERTIFICATE_VERIFY_FAILED" in _text(error):
+        return "tls"
+    if isinstance(error, TimeoutError) or names & _TIMEOUTS:
+        return "timeout"
+    unreachable = isinstance(error, OSError) and error.errno in _UNREACHABLE
+    if isinstance(error, ConnectionError) or unreachable or names & _CONNECTIONS:
+        return "connection"
+    reason = _attribute(error, "reason")  # urllib's URLError wraps another error
+    return _foreign_kind(reason, depth=depth - 1) if isinstance(reason, BaseException) and depth else None
+
+
+def requested_pause(error: BaseException) -> float | None:
+    """Return the seconds that a server requested to wait, if the exception has them."""
+    value = _attribute(error, "retry_after")
+    if value is None:
+        for headers in (_attribute(_attribute(error, "response"), "headers"), _attribute(error, "headers")):
+            get = _attribute(headers, "get")
+            if callable(get):
+                value = get("Retry-After") or get("retry-after")  # a plain dict has it in one spelling
+                break
+    return None if value is None or isinstance(value, bool) else retry_after(str(value), time.time())
+
+
+def retry_after(value: str | None, now: float) -> float | None:
+    """Return the seconds that a Retry-After header requests, as a number or a date; None if it is neither.
+
+    >>> retry_after("7", 0), retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 45.0), retry_after("soon", 0)
+    (7.0, 15.0, None)
+    """
+    from email.utils import parsedate_to_datetime
+
+    text = (value or "").strip()
+    try:
+        seconds = float(text) if text[:1].isdigit() else parsedate_to_datetime(text).timestamp() - now
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return max(0.0, seconds) if seconds < float("inf") else None
+
+
+def _status(error: BaseException) -> int | None:
+    """Return the HTTP status of an error, by the attribute names that clients use."""
+    if not isinstance(error, Exception):
+        return None  # SystemExit has a `code` too, which is not a status
+    for thing in (error, _attribute(error, "response")):
+        for name in ("status_code", "status", "code"):
+            status = _attribute(thing, name)
+            if isinstance(status, int) and 400 <= status < 600:
+                return int(status)
+    return None
+
+
+def _names(kind: type) -> tuple[str, str]:
+    return kind.__name__, f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+
+
+def _attribute(thing: Any, name: str) -> Any:
+    try:
+        return getattr(thing, name, None)
+    except Exception:  # noqa: BLE001 - a property of a foreign exception may raise anything
+        return None
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - its own code runs here
+        return ""
+
+
+# The state of a policy during a run: pace, budget and breaker.
+
+
+class Limits:
+    """The state of a policy during a run. Safe to use from several threads."""
+
+    def __init__(self, policy: CallPolicy) -> None:
+        self.policy = policy
+        self.spent = Spent()
+        self.before: Mapping[str, float] = {}  # spent by earlier sessions: max_calls, max_tokens, max_cost
+        self.on_halt: list[Callable[[], None]] = []  # may run in a signal handler
+        self.stopped = ""  # why no further call may be made
+        self.has_answers = False  # of this session, or of an earlier one
+        self.is_hopeless = False  # `stopped` because no call was answered
+        self.halted = False  # a stop was requested: samples without an outcome are left for another session
+        self._lock = threading.Lock()
+        self._requests, self._tokens = Pace(policy.requests_per_minute), Pace(policy.tokens_per_minute)
+        self._paced = bool(policy.requests_per_minute or policy.tokens_per_minute)
+        self._failures_in_a_row = 0
+        self._failed_with: set[str] = set()  # the classes of exceptions before the first answer
+        self._refused_key = ""  # the same as `stopped`, if an endpoint refuses the key
+        self._budget = ""  # the same as `stopped`, if a budget is spent
+        self._alarm = Alarm()
+
+    def halt(self) -> None:
+        """Allow no further call, on request. For signal handlers: it takes no lock."""
+        self.halted = True
+        self.stopped = self.stopped or "somebody asked for it"
+        self._alarm.ring()
+        for react in self.on_halt:
+            react()
+
+    def pause(self, seconds: float) -> None:
+        """Wait before a call; raise RunStoppedError as soon as the call is not to be made any more."""
+        clock = self.policy.clock
+        if clock.on_wait is not None:
+            clock.on_wait(seconds)
+        (clock.sleep or self._alarm.wait)(seconds)
+        self._check_alarm()
+
+    async def pause_async(self, seconds: float) -> None:
+        """Do the same in a task."""
+        clock = self.policy.clock
+        if clock.on_wait is not None:
+            clock.on_wait(seconds)
+        if clock.sleep is None:
+            await self._alarm.wait_async(seconds)
+        else:
+            clock.sleep(seconds)
+        self._check_alarm()
+
+    def reserve(self) -> float:
+        """Count a call and return the seconds until it may be made; RunStoppedError if it may not."""
+        with self._lock:
+            self._check_budget()
+            self.spent.calls += 1
+            if not self._paced:
+                return 0.0
+            now = self.policy.clock.now()
+            return max(self._requests.reserve(now, 1), self._tokens.reserve(now, self._usual_tokens()))
+
+    def check(self, under_way: int = 0) -> None:
+        """Raise RunStoppedError if no call may be made beside those under way, which are not counted yet."""
+        most = self.policy.max_calls
+        with self._lock:
+            self._check_budget()
+            if most is not None and under_way and self._calls_made() + under_way >= most:
+                raise _refusal(self._calls_are_spent(most))
+
+    def answered(self, places: Places, *, calls: int = 0) -> None:
+        """Count a sample that was answered, and the calls for it that were not counted before."""
+        with self._lock:
+            self.spent.calls += calls
+            self._requests.correct(calls)
+            self._failures_in_a_row = 0
+            self.has_answers = True
+            usual = self._usual_tokens() if self._paced else 0.0
+            tokens = self.spent.add(places, self.policy)
+            if self._paced:
+                self._tokens.correct(tokens - usual)
+
+    def failed(self, message: str, kind: str = "", *, calls: int = 0) -> None:
+        """Count a sample that failed for good; `kind` is the class of the exception."""
+        with self._lock:
+            self.spent.calls += calls
+            self._failures_in_a_row += 1
+            self._failed_with.add(kind)
+            limit = self._most_failures()
+            if limit is not None and self._failures_in_a_row >= limit:
+                last = message.rstrip(". ")
+                self.stopped = f"{self._failures_in_a_row} samples failed in a row, the last one with {last}"
+                self.is_hopeless = self.policy.breaker_after is None
+                self._alarm.ring()
+
+    def _most_failures(self) -> int | None:
+        """Return after how many failures in a row the run ends; None for never."""
+        policy = self.policy
+        if policy.breaker_after is not None or policy.keep_going:
+            return policy.breaker_after
+        is_always_the_same = len(self._failed_with) == 1 and not self.has_answers
+        return HOPELESS_AFTER if is_always_the_same else None
+
+    @property
+    def is_out_of_budget(self) -> bool:
+        """Whether a budget is spent, which is not a failure."""
+        return bool(self._budget)
+
+    def refuse_key(self, reason: str) -> RunStoppedError:
+        """Allow no further call, since an endpoint refuses the key; return the error."""
+        with self._lock:
+            self._refused_key = self.stopped = reason
+            self._alarm.ring()
+        return self.refusal()
+
+    def refusal(self) -> RunStoppedError:
+        """Return the error of a call that may not be made."""
+        return AccessRefusedError(self._refused_key) if self._refused_key else _refusal(self.stopped)
+
+    def _check_budget(self) -> None:
+        if not self.stopped:
+            self.stopped = self._budget = self._spent_budget()
+        if self.stopped:
+            raise self.refusal()
+
+    def _spent_budget(self) -> str:
+        """Return which budget is spent; empty if none is."""
+        policy, before = self.policy, self.before.get
+        if policy.max_calls is not None and self._calls_made() >= policy.max_calls:
+            return self._calls_are_spent(policy.max_calls)
+        used = self.spent.tokens + before("max_tokens", 0)
+        if policy.max_tokens is not None and used >= policy.max_tokens:
+            return f"{used:,.10g} tokens were used, of a budget of {policy.max_tokens:,}"
+        cost = self.spent.cost(policy) + before("max_cost", 0.0)
+        if policy.max_cost is not None and cost >= policy.max_cost:
+            return f"{cost:.4f} US dollars were spent, of a budget of {policy.max_cost:g}"
+        return ""
+
+    def _check_alarm(self) -> None:
+        # A budget that is spent during the wait does not matter: this call is counted already.
+        if self._alarm.rang:
+            raise self.refusal()
+
+    def used(self) -> dict[str, float]:
+        """Return what all sessions have used of each budget so far."""
+        used = {"max_calls": self.spent.calls, "max_tokens": self.spent.tokens}
+        used["max_cost"] = self.spent.cost(self.policy)
+        return {name: amount + self.before.get(name, 0) for name, amount in used.items()}
+
+    def _calls_made(self) -> int:
+        return int(self.spent.calls + self.before.get("max_calls", 0))
+
+    def _calls_are_spent(self, most: int) -> str:
+        made = self._calls_made()
+        more = f" ({made:,} were made)" if made > most else ""
+        return f"the budget of {most:,} calls is used up{more}"
+
+    def _usual_tokens(self) -> float:
+        """Return the mean tokens of a call so far: those of the next one are not known before it is made."""
+        return self.spent.tokens / self.spent.reporting if self.spent.reporting else 0.0
+
+    def warn_of_gaps(self, results: Iterator[T]) -> Iterator[T]:
+        """Yield the results. Warn, at once and at the end, of answers that a limit cannot count."""
+        is_warned = False
+        stop: RunStoppedError | None = None
+        try:
+            for result in results:
+                if self.spent.uncounted and not is_warned:
+                    is_warned = True
+                    self._warn(
+                        "The tokens of an answer, or their price, are not all known, so "
+                        f"{_limits(self.policy)} cannot be enforced exactly. The run continues. To limit it "
+                        "in any case, set --budget-calls (max_calls)."
+                    )
+                yield result
+        except RunStoppedError as error:
+            stop = error
+        if self.spent.uncounted > 1:
+            counts = f"{self.spent.uncounted:,} of {self.spent.answers:,} answers"
+            self._warn(f"{counts} could not be counted in full for {_limits(self.policy)}.")
+        if stop is None:
+            return
+        with self._lock:
+            if self._budget:  # calls that were under way have added to it since
+                self.stopped = self._budget = self._spent_budget()
+                stop = self.refusal()
+        raise stop
+
+    def _warn(self, message: str) -> None:
+        warnings.warn(message, UncountedUsageWarning, stacklevel=4)
+
+
+def _refusal(reason: str) -> RunStoppedError:
+    return RunStoppedError(f"stopped: {reason}. What is finished is kept.")
+
+
+class Pace:
+    """A rate per minute, spread evenly: each call waits for its turn, so that no minute has more."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._seconds_each = 60.0 / per_minute if per_minute else 0.0
+        self._free_at = float("-inf")
+
+    def reserve(self, now: float, amount: float) -> float:
+        """Return the seconds until the caller's turn."""
+        if not self._seconds_each:
+            return 0.0
+        start = max(now, self._free_at)
+        self._free_at = start + amount * self._seconds_each
+        return start - now
+
+    def correct(self, difference: float) -> None:
+        """Add what was used beyond the reserved amount, or less."""
+        self._free_at += difference * self._seconds_each
+
+
+# The cost of calls, by the counts in their outputs: the sums that budgets are checked against.
+
+
+class UncountedUsageWarning(UserWarning):
+    """A limit on tokens or money is set, and calls do not report what they used."""
+
+
+def _reported_tokens(places: Places) -> tuple[float | None, float | None, float | None]:
+    """Return the input, output and total tokens of an answer; None where it does not report them."""
+    if not any(places):
+        return None, None, None
+    sent, written, total = (reported_count(places, name) for name in COUNTS[:3])
+    parts = (sent or 0) + (written or 0)
+    if total is not None and (sent is None) != (written is None):  # the missing count is the rest
+        rest = max(0, total - parts)
+        sent, written = (rest, written) if sent is None else (sent, rest)
+    if total is not None or None not in (sent, written):
+        total = max(total or 0, parts)  # some servers count reasoning tokens only in the total
+    return sent, written, total
+
+
+@dataclass
+class Spent:
+    """Calls and tokens, as far as outputs report them, and what those cost."""
+
+    calls: int = 0
+    tokens: float = 0
+    input_tokens: float = 0  # to pay for at either price
+    output_tokens: float = 0
+    answers: int = 0
+    reporting: int = 0  # answers that report any tokens
+    uncounted: int = 0  # answers that a limit of the policy could not count in full
+
+    def add(self, places: Places, policy: CallPolicy) -> float:
+        """Count an answer that reports its tokens in these places; return the tokens that it reports."""
+        sent, written, total = _reported_tokens(places)
+        tokens = (sent or 0) + (written or 0) if total is None else total
+        self.reporting += not (sent is written is total is None)
+        if sent is written is None and policy.price_input == policy.price_output:
+            sent, written = total, 0  # any of them costs the same
+        self.tokens += tokens
+        self.input_tokens += sent or 0
+        self.output_tokens += written or 0
+        self.answers += 1
+        needs_tokens = policy.max_tokens is not None or policy.tokens_per_minute is not None
+        has_cost = _has_cost(sent, policy.price_input) and _has_cost(written, policy.price_output)
+        is_short = (needs_tokens and total is None) or (policy.max_cost is not None and not has_cost)
+        self.uncounted += is_short
+        return tokens
+
+    def cost(self, policy: CallPolicy) -> float:
+        """Return the cost in US dollars. Prices are per 1,000 tokens."""
+        sent = self.input_tokens * (policy.price_input or 0.0)
+        return (sent + self.output_tokens * (policy.price_output or 0.0)) / 1000
+
+
+def _has_cost(tokens: float | None, price: float | None) -> bool:
+    return tokens is not None if price else price is not None or not tokens
+
+
+def _limits(policy: CallPolicy) -> str:
+    """Return the limits that depend on reported tokens, by their flags and names."""
+    caps = {
+        "--budget-tokens (max_tokens)": policy.max_tokens,
+        "--budget-cost (max_cost)": policy.max_cost,
+        "--tpm (tokens_per_minute)": policy.tokens_per_minute,
+    }
+    return " and ".join(name for name, value in caps.items() if value is not None)
+
+
+class Alarm:
+    """Ends waits early, once and for all, when the run is to stop.
+
+    Ringing takes no lock, so that a signal handler may do it, even during a wait of its own thread.
+    """
+
+    def __init__(self) -> None:
+        self.rang = False
+        self._wakes: set[Callable[[], None]] = set()
+
+    def ring(self) -> None:
+        """End all waits, also those that are yet to start."""
+        self.rang = True
+        for wake in list(self._wakes):
+            wake()
+
+    def wait(self, seconds: float) -> None:
+        """Wait in this thread."""
+        woken: queue.SimpleQueue[None] = queue.SimpleQueue()  # its `put` may interrupt its own `get`
+        with self._waking(lambda: woken.put(None)), suppress(queue.Empty):
+            if not self.rang:
+                woken.get(timeout=seconds)
+
+    async def wait_async(self, seconds: float) -> None:
+        """Wait in this task."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        woken = asyncio.Event()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop is closed: no task waits there
+                loop.call_soon_threadsafe(woken.set)
+
+        with self._waking(wake), suppress(TimeoutError):
+            if not self.rang:
+                await asyncio.wait_for(woken.wait(), seconds)
+
+    @contextmanager
+    def _waking(self, wake: Callable[[], None]) -> Iterator[None]:
+        # Before `rang` is read: a ring in between would be missed.
+        self._wakes.add(wake)
+        try:
+            yield
+        finally:
+            self._wakes.discard(wake)

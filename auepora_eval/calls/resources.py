@@ -1,0 +1,193 @@
+"""The resources of a run: memory and CPU of the process, tokens and requests of an API, and their cost."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from numbers import Real
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import psutil
+
+_SECONDS_BETWEEN_CHILDREN = 2.0  # finding them walks through all processes of the machine
+_SHORTEST_CPU_SECONDS = 0.05  # systems count CPU time in ticks of 10 ms: fewer than five are too coarse
+COUNTS = ("input_tokens", "output_tokens", "total_tokens", "requests")
+Places = Sequence[Mapping[str, Any]]  # where an output may report its counts
+PRICES = ("price_input", "price_output")
+
+
+@dataclass
+class _Spread:
+    """Mean, peak and standard deviation of numbers that are not kept (Welford 1962)."""
+
+    count: int = 0
+    mean: float = 0.0
+    peak: float = -math.inf
+    squares: float = 0.0
+
+    def add(self, value: float) -> None:
+        self.count += 1
+        step = value - self.mean
+        self.mean += step / self.count
+        self.squares += step * (value - self.mean)
+        self.peak = max(self.peak, value)
+
+    def as_dict(self) -> dict[str, float | None]:
+        if not self.count:
+            return {"mean": None, "peak": None, "std": None}
+        spread = math.sqrt(self.squares / (self.count - 1)) if self.count > 1 else None
+        return {"mean": self.mean, "peak": self.peak, "std": spread}
+
+
+class ResourceMonitor:
+    """Measures this process and its children while a block runs, five times per second.
+
+    Memory is the resident set in MB; at 100 percent CPU one core is busy. The figures are of the whole
+    process: other work in it counts too, the work of a server elsewhere does not.
+
+    >>> with ResourceMonitor() as monitor:
+    ...     answer = sum(range(1000))
+    >>> sorted(monitor.usage())
+    ['cpu_percent', 'memory_mb']
+    """
+
+    def __init__(self, *, interval: float = 0.2) -> None:
+        self._interval = interval
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._memory, self._cpu = _Spread(), _Spread()
+        self._processes: dict[int, psutil.Process] = {}
+        self._children_at = -math.inf
+        self._cpu_at = 0.0
+        self._cpu_seconds: dict[int, float] = {}
+
+    def __enter__(self) -> ResourceMonitor:
+        self._look()
+        self._thread = threading.Thread(target=self._watch, name="auepora-resources", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._look()
+
+    def usage(self) -> dict[str, dict[str, float | None]]:
+        """Return {"memory_mb": {mean, peak, std}, "cpu_percent": {...}}; None without a measurement."""
+        return {"memory_mb": self._memory.as_dict(), "cpu_percent": self._cpu.as_dict()}
+
+    def _watch(self) -> None:
+        while not self._stop.wait(self._interval):
+            self._look()
+
+    def _look(self) -> None:
+        import psutil
+
+        now = perf_counter()
+        if now - self._children_at > _SECONDS_BETWEEN_CHILDREN:
+            self._find_processes(now)
+        memory, seconds = 0, {}
+        for number, process in self._processes.items():
+            try:
+                with process.oneshot():
+                    memory += process.memory_info().rss
+                    times = process.cpu_times()
+                    seconds[number] = times.user + times.system
+            except psutil.Error:
+                continue  # it has ended, or may not be read
+        if memory:
+            self._memory.add(memory / 1e6)
+        elapsed = now - self._cpu_at
+        if not self._cpu_seconds:
+            self._cpu_at, self._cpu_seconds = now, seconds
+        elif elapsed >= _SHORTEST_CPU_SECONDS:
+            # All CPU time of a process that is new belongs to this interval.
+            busy = sum(spent - self._cpu_seconds.get(number, 0.0) for number, spent in seconds.items())
+            self._cpu.add(100 * max(0.0, busy) / elapsed)
+            self._cpu_at, self._cpu_seconds = now, seconds
+
+    def _find_processes(self, now: float) -> None:
+        import psutil
+
+        this = psutil.Process()
+        processes = [this]
+        with suppress(psutil.Error, OSError):  # where processes may not be listed, this one can be measured
+            processes += this.children(recursive=True)
+        self._processes = {one.pid: self._processes.get(one.pid, one) for one in processes}
+        self._children_at = now
+
+
+@dataclass
+class ApiUsage:
+    """Tokens and requests by the system's own count: `input_tokens`, `output_tokens` or `total_tokens`, and
+    `requests` in an output's `extra` or its response's metadata.
+
+    An output that reports its tokens and not its requests counts as one request.
+    """
+
+    sums: Counter[str] = field(default_factory=Counter)
+    reporting: Counter[str] = field(default_factory=Counter)  # outputs that report each count
+
+    def add(self, places: Places) -> None:
+        """Add the counts that one output reports in these places."""
+        if not any(places):
+            return
+        counts = {name: count for name in COUNTS if (count := reported_count(places, name)) is not None}
+        if counts:
+            counts.setdefault("requests", 1)
+            if "input_tokens" in counts and "output_tokens" in counts:
+                parts = counts["input_tokens"] + counts["output_tokens"]
+                # Some servers count reasoning tokens only in the total.
+                counts["total_tokens"] = max(parts, counts.get("total_tokens", 0))
+            self.sums.update(counts)
+            self.reporting.update(counts.keys())
+
+    def as_dict(self, prices: Mapping[str, Any]) -> dict[str, float | None] | None:
+        """Return the sums, and the cost at these prices per 1,000 tokens; None if no output reports any.
+
+        Nothing is guessed: a sum that no output reports is None, and so is a cost without a count or a price.
+        """
+        if not self.reporting:
+            return None
+        sums = {name: self.sums[name] if self.reporting[name] else None for name in COUNTS}
+        parts = [
+            None if sums[name] is None or prices.get(price) is None else sums[name] * prices[price] / 1000
+            for name, price in zip(COUNTS, PRICES, strict=False)
+        ]
+        each, other = (prices.get(price) for price in PRICES)
+        if sums["input_tokens"] is sums["output_tokens"] is None and each is not None and each == other:
+            parts = [None if sums["total_tokens"] is None else sums["total_tokens"] * each / 1000]
+        return {
+            "total_tokens": sums["total_tokens"],
+            "total_requests": sums["requests"],
+            "estimated_cost_usd": None if None in parts else sum(part for part in parts if part is not None),
+            "input_tokens": sums["input_tokens"],
+            "output_tokens": sums["output_tokens"],
+            "queries_reporting": max(self.reporting.values()),
+        }
+
+
+def checked_prices(price_input: float | None, price_output: float | None) -> dict[str, float]:
+    """Return the prices that are not None, by the names under which a run stores them."""
+    prices = {"price_input": price_input, "price_output": price_output}
+    for name, price in prices.items():
+        if price is not None and not 0 <= price < math.inf:
+            raise ValueError(f"{name} must be a price of 1,000 tokens, not {price}")
+    return {name: float(price) for name, price in prices.items() if price is not None}
+
+
+def reported_count(places: Places, name: str) -> int | float | None:
+    """Return a count that an output reports, as a number of Python or NumPy; None if it does not."""
+    for place in places:
+        count: Any = place.get(name)
+        is_number = isinstance(count, Real) and not isinstance(count, bool)
+        if is_number and 0 <= count < math.inf:
+            return int(count) if count == int(count) else float(count)
+    return None

@@ -1,1 +1,0 @@
-"""Calling a system: policy, limits, attempts, executors."""

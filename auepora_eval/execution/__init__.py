@@ -1,1 +1,0 @@
-"""Ways to call a system on many samples."""

@@ -1,1 +1,0 @@
-"""What can be asked: HTTP endpoints, chat models, embeddings, entailment."""

@@ -1,0 +1,176 @@
+"""The executor `ray` on a cluster that is there: tests/calls/test_ray.py starts it, then these."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.calls.policy import CallPolicy
+from auepora_eval.calls.ray import RayExecutor
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.systems.call import SystemCall
+from auepora_eval.core.systems.named import load_system
+from auepora_eval.core.types import EvaluationSample, SystemOutputs
+from auepora_eval.errors import PlanError, RunStoppedError, WorkerLostError
+from tests.builders import a_dataset, a_sample, an_output
+from tests.calls.worker_calls import DeadlyAt, locked_at_2, odd
+
+ADDRESS = os.environ["AUEPORA_RAY"]
+
+SYSTEM = """
+import os
+from pathlib import Path
+from tests.builders import an_output
+
+LOG = Path({log!r})
+
+
+def note(words):
+    with LOG.open("a") as file:
+        file.write(f"{{os.getpid()}} {{words}}\\n")
+
+
+class System:
+    def __init__(self):
+        if Path({moved!r}).exists():
+            raise ImportError("the index is not on this machine")
+        note("loaded")
+
+    def run(self, sample, *, top_k=5):
+        note(sample.sample_id)
+        return an_output()
+"""
+
+
+def on_the_cluster(**options: Any) -> RayExecutor:
+    return RayExecutor(**{"concurrency": 3, "address": ADDRESS, **options})
+
+
+def samples(count: int) -> list[EvaluationSample]:
+    return [a_sample(f"s{n}", f"query {n}") for n in range(count)]
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Any:
+    file = tmp_path / "my_rag.py"
+    log, moved = str(tmp_path / "log"), str(tmp_path / "moved")
+    file.write_text(SYSTEM.format(log=log, moved=moved), encoding="utf-8")
+    return load_system(f"{file}:System")
+
+
+def notes(tmp_path: Path) -> dict[str, list[str]]:
+    """What each worker wrote, by its process."""
+    found: dict[str, list[str]] = {}
+    for line in (tmp_path / "log").read_text().splitlines():
+        process, words = line.split()
+        found.setdefault(process, []).append(words)
+    del found[str(os.getpid())]  # that of the driver, which loads the system to know its name
+    return found
+
+
+def test_a_signal_reaches_the_handler_after_ray_has_started() -> None:
+    """This is the first test: the start of Ray is what would replace the handler of SIGTERM."""
+    received: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
+    try:
+        assert sorted(on_the_cluster().map(abs, range(5))) == [(n, n) for n in range(5)]
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert received == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_worker_loads_the_system_once(system: Any, tmp_path: Path) -> None:
+    call = SystemCall(system, 5)
+    results = list(on_the_cluster().map(call, samples(120)))
+    assert sorted(place for place, _ in results) == list(range(120))
+    workers = notes(tmp_path)
+    assert call.limits.spent.calls == 120
+    assert all(words.count("loaded") == 1 for words in workers.values())
+    assert sum(len(words) - 1 for words in workers.values()) == 120
+
+
+def test_a_system_that_workers_cannot_load_is_told_at_once(system: Any, tmp_path: Path) -> None:
+    (tmp_path / "moved").touch()
+    with pytest.raises(PlanError, match=r"cannot load the system: .*the index is not on this machine"):
+        list(on_the_cluster().map(SystemCall(system, 5), samples(50)))
+
+
+def test_a_system_that_cannot_be_sent_is_refused() -> None:
+    class Locked:
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+        def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
+            return an_output()
+
+    with pytest.raises(PlanError, match="cannot be sent to the cluster"):
+        list(on_the_cluster().map(SystemCall(Locked(), 5), samples(1)))
+
+
+def test_workers_that_die_once_lose_nothing(tmp_path: Path) -> None:
+    deadly = DeadlyAt(3, 90, once=tmp_path)
+    results = list(on_the_cluster().map(deadly, range(150)))
+    assert sorted(results) == [(n, n * n) for n in range(150)]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_one_that_kills_its_worker_is_found_and_no_other_is_lost() -> None:
+    results = dict(on_the_cluster().map(DeadlyAt(7), range(12)))
+    lost = results.pop(7)
+    assert isinstance(lost, WorkerLostError)
+    assert "the task was lost every time" in str(lost)
+    assert results == {n: n * n for n in range(12) if n != 7}
+
+
+def test_one_that_is_lost_each_time_is_tried_again_when_the_others_are_done(tmp_path: Path) -> None:
+    """Three deaths are all the tries of a task; they may be a storm that passes."""
+    deadly = DeadlyAt(0, once=tmp_path, times=3)
+    assert sorted(on_the_cluster(concurrency=1).map(deadly, range(3))) == [(0, 0), (1, 1), (2, 4)]
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_what_cannot_be_copied_becomes_words() -> None:
+    results = dict(on_the_cluster(concurrency=1).map(odd, range(3)))
+    assert (str(results[1]), type(results[1])) == ("OddError: odd", RuntimeError)
+    unsendable = dict(on_the_cluster(concurrency=1).map(locked_at_2, range(4)))
+    assert isinstance(unsendable[2], TypeError)
+    assert "it cannot leave its process" in str(unsendable[2])
+    assert [unsendable[n] for n in (0, 1, 3)] == [0, 1, 3]
+
+
+def test_a_budget_is_counted_where_the_run_is() -> None:
+    quiet = load_system("tests.calls.worker_calls:Quiet")
+    call = SystemCall(quiet, 5, CallPolicy(max_calls=30))
+    kept: list[int] = []
+
+    def collect() -> None:
+        kept.extend(place for place, _ in on_the_cluster().map(call, iter(samples(1000))))
+
+    with pytest.raises(RunStoppedError, match="the budget of 30 calls is used up"):
+        collect()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("test_odd_outputs:Rude", [None, "CancelledError", "RudeError", None]),
+        ("test_odd_outputs:RudeAsync", [None, "CancelledError", "RudeError", None]),
+        ("test_forks:Twice", [None] * 4),
+        ("test_forks:DiesWithAChild", [None, "WorkerLostError", None, None]),
+    ],
+    ids=["no exception", "no exception, async", "a fork that returns twice", "dies with a child"],
+)
+def test_odd_ends_of_a_call_are_recorded_as_everywhere(name: str, expected: list[str | None]) -> None:
+    system = load_system(f"tests.calls.{name}")
+    start = time.monotonic()
+    run = AueporaEvaluator(system, EvaluationPlan([]), executor=on_the_cluster()).run(a_dataset(*samples(4)))
+    assert [output.error and output.error.type for output in run.outputs] == expected
+    assert time.monotonic() - start < 60

@@ -1,0 +1,64 @@
+"""What a model behind an endpoint says: a key that is a plain word stays in it, and thoughts are counted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.core.systems.named import endpoint_system
+from tests.builders import a_sample
+from tests.servers import chat_server, completion
+
+
+def test_a_model_that_was_given_a_word_as_its_key_answers_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL", "question")
+    with chat_server(
+        says=lambda body: completion("a good question", model="question-7b"), bare=True
+    ) as server:
+        system = endpoint_system(f"openai:{server.url}#m", {"api_key_env": "LOCAL"})
+        said = system.run(a_sample()).response
+        system.close()
+    assert (said.text, said.metadata["model"]) == ("a good question", "question-7b")
+
+
+@pytest.mark.parametrize(("total", "told"), [(500, {"total_tokens": 500}), (11, {}), (3, {}), (None, {})])
+def test_a_total_is_told_where_it_holds_more_than_its_parts(total: int | None, told: dict[str, int]) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": total}
+    with chat_server(says=lambda body: completion("x", usage=usage), bare=True) as server:
+        system = endpoint_system(f"openai:{server.url}#m", {})
+        extra = system.run(a_sample()).extra
+        system.close()
+    assert {name: count for name, count in extra.items() if name.endswith("_tokens")} == {
+        "input_tokens": 10,
+        "output_tokens": 1,
+        **told,
+    }
+
+
+def test_the_log_has_times_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d.jsonl").write_text(
+        '{"sample_id": "1", "query": "q", "reference_answer": "yes"}\n', encoding="utf-8"
+    )
+    reply = {"answer": "yes", "timings": {"end_to_end": 1e308}}
+    with chat_server(says=lambda body: reply, bare=True) as server:
+        words = [
+            "run",
+            "--system",
+            f"http:{server.url}",
+            "--id",
+            "x",
+            "--out",
+            "runs",
+            "--dataset",
+            "d.jsonl",
+        ]
+        assert main([*words, "--metrics", "exact_match,mean_latency"]) == 0
+    lines = [
+        json.loads(line) for line in Path("runs/x.run/log.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    (event,) = [line for line in lines if line["event"] == "times.left_out"]
+    assert (event["sample_id"], event["names"]) == ("1", "end_to_end")

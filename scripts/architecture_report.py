@@ -1,9 +1,9 @@
-"""Print how easy the code is to find one's way in: sizes, imports, and the files that a command runs through.
+"""Print how heavy the code is: sizes, imports, commands, flags, and the functions that commands call.
 
     python scripts/architecture_report.py
 
-Sizes and imports are read from the source. Four commands are run on the bundled data in a temporary folder,
-and every function of the library that they call is recorded.
+Sizes and imports are read from the source. Commands are run on the bundled data in a temporary folder, and
+every function of the library that they call is recorded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 import threading
 import tokenize
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -27,54 +27,14 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "auepora_eval"
 BM25 = ("--system", "auepora_eval.demo.systems:bm25")
 HYBRID = ("--system", "auepora_eval.demo.systems:hybrid")
-# Subjects that came after the targets for lines and modules were set: files and folders of the package.
-ADDED_SINCE = {
-    "judges": (
-        "judges",
-        "cli/judge.py",
-        "comparison/judged.py",
-        "demo/judged.py",
-        "runs/judging.py",
-        "runs/verdicts.py",
-    ),
-    "files and objects of other tools": (
-        "io/foreign",
-        "core/fields.py",
-        "core/frameworks.py",
-        "core/matching.py",
-        "core/shapes.py",
-        "metrics/retrieval/rankings.py",
-        "runs/spans/sampled.py",
-    ),
-    "web pages": (
-        "web",
-        "cli/pages.py",
-        "cli/view.py",
-        "comparison/markdown.py",
-        "reporting/html",
-        "runs/index",
-    ),
-    "annotation": (
-        "people/annotation",
-        "quality/review.py",
-        "cli/annotate.py",
-        "cli/dataset/review.py",
-        "stats/sampling.py",
-    ),
-    "new projects, pilots and cards": (
-        "cli/init.py",
-        "io/config/new_project.py",
-        "quality/card.py",
-        "runs/pilot.py",
-    ),
-}
 
 
 class Row(NamedTuple):
-    """A line of the report: what was measured, its value now, and its target if it has one."""
+    """A line of the report: what was measured, its value before the subtraction and now, and its target."""
 
     name: str
     value: float
+    before: float | None = None
     limit: float | None = None
     at_least: bool = False
 
@@ -84,19 +44,18 @@ class Row(NamedTuple):
             return True
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
-    def cells(self) -> tuple[str, str, str, str]:
-        value = f"{self.value:,g}"
-        if self.limit is None:
-            return self.name, value, "", ""
-        target = f"{'>=' if self.at_least else '<='} {self.limit:,g}"
-        return self.name, value, target, "ok" if self.holds else "**missed**"
+    def cells(self) -> tuple[str, str, str, str, str]:
+        before = "" if self.before is None else f"{self.before:,g}"
+        target = "" if self.limit is None else f"{'>=' if self.at_least else '<='} {self.limit:,g}"
+        result = "" if self.limit is None else "ok" if self.holds else "**missed**"
+        return self.name, before, f"{self.value:,g}", target, result
 
 
 def main() -> int:
     if sys.argv[1:2] == ["--trace"]:
         return trace(Path(sys.argv[2]), sys.argv[3:])
-    rows = [*source_rows(), *import_rows(), *command_rows()]
-    print("| | value | target | |\n|---|--:|--:|---|")
+    rows = [*size_rows(), *source_rows(), *import_rows(), *flag_rows(), *command_rows()]
+    print("| | before | now | target | |\n|---|--:|--:|--:|---|")
     for row in rows:
         print(f"| {' | '.join(row.cells())} |")
     return 0 if all(row.holds for row in rows) else 1
@@ -110,55 +69,42 @@ def modules() -> list[Path]:
     return [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__init__.py"]
 
 
-def size_rows(sources: Mapping[Path, str]) -> Iterator[Row]:
-    """Count modules and lines: of the subjects that the targets were set for, of later ones, and of all."""
-    by_subject: dict[str, dict[Path, str]] = {subject: {} for subject in ("", *ADDED_SINCE)}
-    for path, text in sources.items():
-        by_subject[added_subject(path)][path] = text
-    redesigned = by_subject.pop("")
-    yield Row("modules of the subjects that the redesign covered", module_count(redesigned), 245)
-    yield Row("source lines of the subjects that the redesign covered", line_count(redesigned), 54_000)
-    for subject, files in by_subject.items():
-        yield Row(f"source lines of {subject}, added since", line_count(files))
-    yield Row("modules of the whole package", module_count(sources))
-    yield Row("source lines of the whole package", line_count(sources))
+def texts(folder: Path) -> list[str]:
+    return [path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py"))]
 
 
-def added_subject(path: Path) -> str:
-    """Return the subject of a file that came after the targets were set, or "" for any other file."""
-    for subject, places in ADDED_SINCE.items():
-        if {PACKAGE / place for place in places} & {path, *path.parents}:
-            return subject
-    return ""
+def line_count(sources: list[str]) -> int:
+    return sum(len(text.splitlines()) for text in sources)
 
 
-def module_count(sources: Mapping[Path, str]) -> int:
-    return sum(path.name != "__init__.py" for path in sources)
-
-
-def line_count(sources: Mapping[Path, str]) -> int:
-    return sum(len(text.splitlines()) for text in sources.values())
+def size_rows() -> Iterator[Row]:
+    """Count lines, classes and functions of the package, lines of the tests, and pages of the docs."""
+    sources = texts(PACKAGE)
+    nodes = [node for text in sources for node in ast.walk(ast.parse(text))]
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    yield Row("source lines", line_count(sources), 76_231, 48_000)
+    yield Row("test lines", line_count(texts(ROOT / "tests")), 65_044, 42_000)
+    yield Row("classes", sum(isinstance(node, ast.ClassDef) for node in nodes), 795, 480)
+    yield Row("functions and methods", sum(isinstance(node, functions) for node in nodes), 5_056)
+    yield Row("how-to pages", len(list((ROOT / "docs" / "how-to").glob("*.md"))), 27, 16)
 
 
 def source_rows() -> Iterator[Row]:
-    """Count lines, folders, comments and types that say nothing."""
-    sources = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
-    comment_count = sum(map(comment_lines, sources.values()))
+    """Measure folders, files, comments, and types that say nothing."""
+    sources = texts(PACKAGE)
+    comment_count = sum(map(comment_lines, sources))
     folders = Counter(path.parent for path in modules())
     command_modules = folders.pop(PACKAGE / "cli")
-    yield from size_rows(sources)
-    yield Row("modules in the largest folder", max(folders.values()), 20)
-    yield Row("modules in `cli`", command_modules, 30)
-    yield Row("lines of the longest file", max(len(text.splitlines()) for text in sources.values()), 700)
-    yield Row("function-level `import numpy`", sum(map(numpy_inside, sources.values())), 20)
-    yield Row("`dict[str, Any]`", sum(text.count("dict[str, Any]") for text in sources.values()), 250)
-    yield Row(
-        "comment lines per 100 lines", round(100 * comment_count / line_count(sources), 1), 2, at_least=True
-    )
+    yield Row("modules in the largest folder", max(folders.values()), 19, 20)
+    yield Row("modules in `cli`", command_modules, 27, 30)
+    yield Row("lines of the longest file", max(len(text.splitlines()) for text in sources), 679, 700)
+    yield Row("`dict[str, Any]`", sum(text.count("dict[str, Any]") for text in sources), 190, 250)
+    comments = round(100 * comment_count / line_count(sources), 1)
+    yield Row("comment lines per 100 lines", comments, 2.1, 2, at_least=True)
     sys.path.insert(0, str(ROOT))
     from tests.wording import findings
 
-    yield Row("banned words in help, messages and docs", len(list(findings())), 0)
+    yield Row("banned words in help, messages and docs", len(list(findings())), 0, 0)
 
 
 def comment_lines(source: str) -> int:
@@ -166,12 +112,6 @@ def comment_lines(source: str) -> int:
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = (token for token in tokens if token.type == tokenize.COMMENT)
     return sum(token.line.lstrip().startswith("#") for token in comments)
-
-
-def numpy_inside(source: str) -> int:
-    """Count imports of numpy that are not at the top of the module."""
-    inner = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import) and node.col_offset)
-    return sum(any(name.name == "numpy" for name in node.names) for node in inner)
 
 
 # Imports
@@ -234,46 +174,58 @@ def import_cycles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def import_rows() -> Iterator[Row]:
-    """Count modules with one importer, and groups that import each other."""
-    graph = import_graph()
-    importers = Counter(target for targets in graph.values() for target in targets)
-    single = [path for path in modules() if importers[module_name(path)] == 1]
-    redesigned = [path for path in single if not added_subject(path)]
-    yield Row(
-        "modules with exactly one importer, of the subjects that the redesign covered", len(redesigned), 50
-    )
-    yield Row("modules with exactly one importer, of the whole package", len(single))
-    yield Row("import cycles, counting imports inside functions", len(import_cycles(graph)), 0)
+    """Count the groups of modules that import each other."""
+    yield Row("import cycles, counting imports inside functions", len(import_cycles(import_graph())), 0, 0)
 
 
 # Commands
 
 
+def flag_counts() -> dict[str, int]:
+    """Return the number of flags of each command, `--help` not counted."""
+    from auepora_eval.cli.main import COMMANDS, command_parser, load_command
+
+    parsers = {name: command_parser(name, load_command(name)) for name in COMMANDS}
+    return {
+        name: sum(bool(action.option_strings) and action.dest != "help" for action in parser._actions)
+        for name, parser in parsers.items()
+    }
+
+
+def flag_rows() -> Iterator[Row]:
+    counts = flag_counts()
+    yield Row("commands", len(counts), 32, 24)
+    yield Row("flags of all commands", sum(counts.values()), 516, 300)
+    yield Row("flags of `run`", counts["run"], 64, 30)
+
+
 def command_rows() -> Iterator[Row]:
-    """Run four commands and count the files whose functions they call and the modules they import."""
+    """Run commands on the bundled data and count the functions that they call."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         limits = ("--limit", "20", "--metrics", "recall@5")
         run = traced(folder, "run", "--dataset", "demo", *BM25, *limits, "--id", "a")
         traced(folder, "run", "--dataset", "demo", *HYBRID, *limits, "--id", "b")
         compare = traced(folder, "compare", "a", "b")
-        generate = traced(folder, "dataset", "generate", "demo", "--out", "raw/tasks.jsonl")
-        places = [
-            word
-            for split, file in (("qa", "qa.jsonl"), ("summary", "summaries.jsonl"), ("manifest", "m.json"))
-            for word in (f"--{split}-output", f"built/{file}")
-        ]
-        build = traced(folder, "dataset", "build", "--offline-dataset", "raw/tasks.jsonl", *places)
-    yield Row("files whose functions run in `run`", len(run["files"]), 48)
-    yield Row("files whose functions run in `compare`", len(compare["files"]), 30)
-    yield Row("files whose functions run in `dataset build`", len(build["files"]), 15)
-    yield Row("files whose functions run in `dataset generate`", len(generate["files"]), 28)
-    yield Row("modules imported by `run`", len(run["modules"]), 120)
-    yield Row("modules imported by `compare`", len(compare["modules"]), 90)
+        records = [
+            {"sample_id": f"q{n}", "query": "Who?", "reference_answer": "Ada", "relevant_docs": ["d1"],
+             "retrieved": ["d1", "d2"], "answer": "Ada"}
+            for n in range(5)
+        ]  # fmt: skip
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        (folder / "rows.jsonl").write_text(lines, encoding="utf-8")
+        score = traced(
+            folder, "score", "--dataset", "rows.jsonl", "--metrics", "recall@5,exact_match", "--id", "c"
+        )
+    yield Row("functions that `run` calls (recall@5, 20 samples)", run["functions"], 683, 400)
+    yield Row("functions that `score` calls (2 metrics, 5 samples)", score["functions"], 493, 320)
+    yield Row("functions that `compare` calls", compare["functions"], 384, 280)
+    for command, used in (("run", run), ("score", score), ("compare", compare)):
+        yield Row(f"files whose functions run in `{command}`", used["files"])
 
 
-def traced(folder: Path, *words: str) -> dict[str, list[str]]:
-    """Run a command in a process of its own and return the files and modules that it used."""
+def traced(folder: Path, *words: str) -> dict[str, int]:
+    """Run a command in a process of its own and return how many functions and files it used."""
     report = folder / "trace.json"
     command = [sys.executable, __file__, "--trace", str(report), *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
@@ -283,7 +235,7 @@ def traced(folder: Path, *words: str) -> dict[str, list[str]]:
 
 
 def trace(report: Path, words: list[str]) -> int:
-    """Run a command in this process and record the files whose functions were called."""
+    """Run a command in this process and record the functions that were called."""
     sys.path.insert(0, str(ROOT))
     called: set[CodeType] = set()
     importing = 0  # modules whose top level is running; what they call then is not part of the command
@@ -306,10 +258,8 @@ def trace(report: Path, words: list[str]) -> int:
         threading.setprofile(None)
     # Bodies of modules and classes run when they are imported; only functions have CO_OPTIMIZED.
     functions = [one for one in called if one.co_flags & inspect.CO_OPTIMIZED]
-    files = {one.co_filename for one in functions if Path(one.co_filename).is_relative_to(PACKAGE)}
-    ours = [name for name in sys.modules if name.startswith(f"{PACKAGE.name}.")]
-    used = [name for name in ours if not hasattr(sys.modules[name], "__path__")]
-    document = {"files": sorted(files), "modules": sorted(used)}
+    ours = [one for one in functions if Path(one.co_filename).is_relative_to(PACKAGE)]
+    document = {"functions": len(ours), "files": len({one.co_filename for one in ours})}
     report.write_text(json.dumps(document), encoding="utf-8")
     return code
 

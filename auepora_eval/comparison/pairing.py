@@ -283,27 +283,6 @@ def metric_of(result: MetricResult) -> SampleMetric | None:
         return StoredMetric.of(result)
 
 
-def filled_by(
-    metric: SampleMetric,
-    scores: Scores,
-    samples: Mapping[str, EvaluationSample],
-    lent: Mapping[int, Rows],
-) -> FilledRows:
-    """The rows of scores, the failed ones as long as the row lent to each; or those, if they are worse."""
-    if not lent:
-        return FilledRows(metric, scores, samples)
-    values = np.full((len(scores), 1), math.nan)
-    parts = np.zeros((len(scores), max(map(len, lent.values())) - 1))
-    for place, row in lent.items():
-        values[place], parts[place, : len(row) - 1] = row[0], row[1:]
-    beside = Scores(scores.sample_ids, values[:, 0], parts=parts)
-    filled = FilledRows(metric, scores, samples, beside=beside)
-    rows, others = equally_wide(filled.rows, np.concatenate([values, parts], axis=1))
-    is_lent = filled.filled & np.isfinite(beside.values)
-    filled.rows = worse_rows(metric, rows, np.where(is_lent[:, np.newaxis], others, rows), filled.there)
-    return filled
-
-
 def worse_rows(metric: SampleMetric, rows: Rows, instead: Rows, used: Mask) -> Rows:
     """Of two ways to count what failed, the one that makes the whole worse."""
     with np.errstate(divide="ignore", invalid="ignore"):

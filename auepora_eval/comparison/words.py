@@ -59,27 +59,28 @@ _TOPICS: dict[Target, _Topic] = {
     ),
     TargetCategory.DIVERSITY: _Topic("diversity", "is more diverse", "is less diverse"),
 }
+_TIME = _Topic("speed", "answers faster", "answers more slowly")  # a time is not about reliability
 _SIGNIFICANT = {Verdict.BETTER, Verdict.WORSE}
 _FAR = 10_000  # more questions than anyone will write
 
 # Metrics whose value can be said without their name; `k` is what follows the @.
 _SAID: dict[str, str] = {
-    "recall": "{now}% of the relevant documents are in the top {k}, compared with {before}%",
-    "hit": "{now}% of the questions have a relevant document in the top {k}, compared with {before}%",
-    "precision": "{now}% of the top {k} documents are relevant, compared with {before}%",
-    "contains_answer": "{now}% of the answers contain the reference answer, compared with {before}%",
-    "exact_match": "{now}% of the answers are exactly right, compared with {before}%",
-    "grounding_overlap": "{now}% of the words of an answer are in its documents, compared with {before}%",
-    "rejection_rate": "it declines {now}% of the unanswerable questions, compared with {before}%",
-    "over_refusal_rate": "it declines {now}% of the answerable questions, compared with {before}%",
-    "fake_adoption_rate": "it falls for {now}% of the false documents, compared with {before}%",
+    "recall": "{now}% of the relevant documents are in the top {k}",
+    "hit": "{now}% of the questions have a relevant document in the top {k}",
+    "precision": "{now}% of the top {k} documents are relevant",
+    "contains_answer": "{now}% of the answers contain the reference answer",
+    "exact_match": "{now}% of the answers are exactly right",
+    "grounding_overlap": "{now}% of the words of an answer are in its documents",
+    "rejection_rate": "it declines {now}% of the unanswerable questions",
+    "over_refusal_rate": "it declines {now}% of the answerable questions",
+    "fake_adoption_rate": "it falls for {now}% of the false documents",
 }
 _SAID_OF_THE_FIRST = {  # where k is 1
-    "recall": "{now}% of the relevant documents are ranked first, compared with {before}%",
-    "hit": "for {now}% of the questions the first document is relevant, compared with {before}%",
-    "precision": "for {now}% of the questions the first document is relevant, compared with {before}%",
+    "recall": "{now}% of the relevant documents are ranked first",
+    "hit": "for {now}% of the questions the first document is relevant",
+    "precision": "for {now}% of the questions the first document is relevant",
 }
-_SAID_IN_SECONDS = {"mean_latency": "an answer takes {now} on average, compared with {before}"}
+_SAID_IN_SECONDS = {"mean_latency": "an answer takes {now} on average"}
 
 _FIRST_MARGIN = {
     "": "",
@@ -134,14 +135,14 @@ def comparison_in_plain_words(comparison: Comparison) -> list[str]:
 def _sure(comparison: Comparison, topic: _Topic, members: Sequence[MetricComparison]) -> list[str]:
     """What is better, and what is worse, beyond chance; of a topic that has both, both."""
     sentences = []
-    for verdict, what in ((Verdict.BETTER, topic.better), (Verdict.WORSE, topic.worse)):
+    for verdict in (Verdict.BETTER, Verdict.WORSE):
         decided = [metric for metric in members if metric.verdict == verdict]
         if not decided:
             continue
         first = _most_telling(decided)
         others = [f"{one.name}{_OTHER_MARGINS[margin_kept(one)]}" for one in decided if one is not first]
-        if first.unit == "s":
-            what = what.partition(" or ")[0]  # a time is about speed alone
+        about = _TIME if first.unit == "s" else topic
+        what = about.better if verdict is Verdict.BETTER else about.worse
         too = f" {listed(others)} {'agree' if len(others) > 1 else 'agrees'}." if others else ""
         sentences.append(
             f"{compared_names(comparison)[1]} {what}: {_said(first)}{_FIRST_MARGIN[margin_kept(first)]}. "
@@ -296,14 +297,12 @@ def _ruling_out(in_all: Mapping[str, int], topics: int) -> str:
         return ""
     if min(in_all.values()) > _FAR:
         return f" Ruling out a loss of the margin takes more than {_FAR:,} questions."
-    nearest_first = sorted(in_all, key=lambda name: in_all[name])
-    counts = [
-        f"{in_all[name]:,}" if in_all[name] <= _FAR else f"more than {_FAR:,}" for name in nearest_first
-    ]
+    counts = sorted((count, name) for name, count in in_all.items())
+    texts = [f"{count:,}" if count <= _FAR else f"more than {_FAR:,}" for count, _ in counts]
+    texts[0] += " questions"
     if topics > 1:
-        counts = [f"{count} for {name}" for count, name in zip(counts, nearest_first, strict=True)]
-    counts[0] = f"{counts[0]} questions" if topics == 1 else counts[0].replace(" for ", " questions for ", 1)
-    return f" Ruling out a loss of the margin takes about {', '.join(counts)}, if there is no difference."
+        texts = [f"{text} for {name}" for text, (_, name) in zip(texts, counts, strict=True)]
+    return f" Ruling out a loss of the margin takes about {', '.join(texts)}, if there is no difference."
 
 
 def _more_questions(metric: MetricComparison, repeats: int) -> int | None:
@@ -359,17 +358,22 @@ def _template(metric: MetricComparison) -> str | None:
 
 
 def _said(metric: MetricComparison) -> str:
-    template, own_template = "{name} is {now}, compared with {before}", _template(metric)
-    if own_template is None or metric.unit == "s":
-        template = own_template or template
+    template = _template(metric)
+    if template is None or metric.unit == "s":
+        name, percent = "", ""
         now, before = _told_apart(metric.candidate, metric.baseline, metric.unit)
     else:
-        template = f"{own_template} ({{name}})"
+        name, percent = f" ({metric.name})", "%"
         now, before = _of_100(metric.candidate, metric.baseline)
-    if _is_even(metric):
-        template = template.replace(", compared with {before}%", "").replace(", compared with {before}", "")
-        template += ", the same for both"
-    return template.format(name=metric.name, now=now, before=before, k=metric.name.partition("@")[2])
+    # Not formatted without a template: the name of a user's metric may have braces.
+    value = (
+        template.format(now=now, k=metric.name.partition("@")[2]) if template else f"{metric.name} is {now}"
+    )
+    return (
+        f"{value}{name}, the same for both"
+        if _is_even(metric)
+        else f"{value}, compared with {before}{percent}{name}"
+    )
 
 
 def _is_even(metric: MetricComparison) -> bool:

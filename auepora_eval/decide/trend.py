@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..comparison.pairing import FilledRows, failed_places, filled_by
+from ..comparison.paired_tests import is_of_time
+from ..comparison.pairing import FilledRows
 from ..core.dataset import canonical_json
 from ..core.display import interval_text, number_or_null, value_text
 from ..core.metrics_base import SampleMetric
-from ..core.scores import Rows, Scores, as_columns
+from ..core.scores import Scores, as_columns
 from ..core.table import Table
-from ..core.types import EvaluationRun, EvaluationSample, MetricResult, TargetCategory
+from ..core.types import EvaluationRun, MetricResult
 from ..errors import DataError, StorageError, UnknownNameError
 from ..metrics.parse import parse_metric
 from ..reporting.drawing import (
@@ -42,6 +42,37 @@ if TYPE_CHECKING:
     from ..reporting.drawing import LegendEntry
 
 _NOT_RUNS = ("ab_test", "benchmark")
+
+
+# What a variant of an experiment may set that makes no other system of it.
+_HOW_IT_IS_CALLED = frozenset(
+    ("dataset", "format", "limit", "metrics", "system", "outputs", "executor", "concurrency", "timeout")
+)
+
+
+@dataclass(frozen=True)
+class TrendPoint:
+    """One run: its value, with the interval; NaN where nothing was scored.
+
+    Failed calls count as the worst of the metric; `value_answered` is that of the calls which did not fail.
+    Seconds have no worst and are of these. A corpus metric has no value then: what a wrong answer costs
+    depends on its length, and leaving it out could be a gain.
+    """
+
+    evaluation_id: str
+    timestamp: str
+    system: str
+    value: float
+    interval: tuple[float, float] | None
+    samples: int | None
+    failed: int | None
+    value_answered: float = math.nan
+    failures_counted: bool = False
+
+    @property
+    def has_uncounted_failures(self) -> bool:
+        """Whether the value is of the answered calls only, and others failed."""
+        return bool(self.failed) and not self.failures_counted and math.isfinite(self.value)
 
 
 @dataclass(frozen=True)
@@ -76,7 +107,7 @@ def metric_trend(storage: EvaluationResultsStorage, name: str, *, across_systems
     """The trend of a metric over all stored runs; with `across_systems` whatever the system is called."""
     metric = _known(name)
     name = name if metric is None else metric.name
-    groups: dict[tuple[str | bytes, ...], list[Measured]] = {}
+    groups: dict[tuple[str | bytes, ...], list[TrendLine]] = {}
     left_out: dict[str, str] = {}
     names: dict[str, None] = {}
     for head in storage.list_results():
@@ -90,23 +121,13 @@ def metric_trend(storage: EvaluationResultsStorage, name: str, *, across_systems
             continue
         # Collected for the message if no run has the metric.
         names |= dict.fromkeys(result.name for result in run.results)
-        measured = point_of_run(run, name, metric)
-        if measured is None:
+        if name not in {result.name for result in run.results}:
             left_out[path.name] = f"has no {name}"
             continue
-        system = "" if across_systems else measured.point.system
-        alike = canonical_json([measured.signature, measured.settings])
-        groups.setdefault((system, measured.sha256, alike), []).append(measured)
-    lines = [_line(group, metric, str(key[0])) for key, group in groups.items()]
-    lines.sort(
-        key=lambda line: (
-            -len(line.points),
-            line.dataset,
-            line.system,
-            line.dataset_sha256,
-            line.points[0].timestamp,
-        )
-    )
+        one = _line_of_one(run, run.result(name), metric, "all systems" if across_systems else "")
+        alike = canonical_json([one.signature, one.settings])
+        groups.setdefault((one.system, one.dataset_sha256, alike), []).append(one)
+    lines = sorted(map(_joined, groups.values()), key=_longest_first)
     return Trend(name, tuple(lines), left_out, tuple(names))
 
 
@@ -118,164 +139,60 @@ def _known(name: str) -> SampleMetric | None:
         return None
 
 
-def _line(group: list[Measured], metric: SampleMetric | None, system: str) -> TrendLine:
-    group = sorted(group, key=lambda one: (one.point.timestamp, one.point.evaluation_id))
-    if metric is not None:
-        group = with_failures_beside(group, metric)
-    first = group[0]
+def _line_of_one(
+    run: EvaluationRun, result: MetricResult, metric: SampleMetric | None, system: str
+) -> TrendLine:
     return TrendLine(
-        dataset=first.dataset,
-        version=first.version,
-        dataset_sha256=first.sha256,
-        system=system or "all systems",
-        settings=first.settings,
-        signature=first.signature,
-        unit=first.unit,
-        higher_is_better=first.higher_is_better,
-        points=tuple(one.point for one in group),
+        dataset=run.dataset_name,
+        version=str(run.snapshot.get("version") or ""),
+        dataset_sha256=run.dataset_fingerprint,
+        system=system or run.system_name,
+        settings=settings_of(run),
+        signature=result.signature,
+        unit=result.unit,
+        higher_is_better=result.higher_is_better,
+        points=(_point(run, result, metric),),
     )
 
 
-# One run of a trend: what a stored run, or the results file of another tool, says of a metric.
-
-# What a variant of an experiment may set that makes no other system of it.
-_HOW_IT_IS_CALLED = frozenset(
-    ("dataset", "format", "limit", "metrics", "system", "outputs", "executor", "concurrency", "timeout")
-)
-
-
-@dataclass(frozen=True)
-class TrendPoint:
-    """One run: its value, with the interval; NaN where nothing was scored.
-
-    Failed calls count as the worst of the metric, as in a comparison with the run before it, where it has a
-    worst value; `value_answered` is that of the calls which did not fail.
-    """
-
-    evaluation_id: str
-    timestamp: str
-    system: str
-    value: float
-    interval: tuple[float, float] | None
-    samples: int | None
-    failed: int | None
-    value_answered: float = math.nan
-    failures_counted: bool = False
-
-    @property
-    def has_uncounted_failures(self) -> bool:
-        """Whether the value is of the answered calls only, and others failed."""
-        return bool(self.failed) and not self.failures_counted and math.isfinite(self.value)
+def _joined(lines: Sequence[TrendLine]) -> TrendLine:
+    points = sorted(
+        (point for line in lines for point in line.points), key=lambda p: (p.timestamp, p.evaluation_id)
+    )
+    return replace(lines[0], points=tuple(points))
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A run as far as a trend needs it: the texts are let go."""
-
-    point: TrendPoint
-    dataset: str
-    version: str
-    sha256: str
-    signature: Mapping[str, Any]
-    unit: str
-    higher_is_better: bool
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    # For a metric that is not a mean: the scores by id, and the samples that failed.
-    scores: Scores | None = None
-    failed: Mapping[str, EvaluationSample] = field(default_factory=dict)
+def _longest_first(line: TrendLine) -> tuple[int, str, str, str, str]:
+    return -len(line.points), line.dataset, line.system, line.dataset_sha256, line.points[0].timestamp
 
 
-def point_of_run(run: EvaluationRun, name: str, metric: SampleMetric | None) -> Measured | None:
-    """A stored run; None if it does not have the metric."""
-    result = next((one for one in run.results if one.name == name), None)
-    if result is None:
-        return None
+def _point(run: EvaluationRun, result: MetricResult, metric: SampleMetric | None) -> TrendPoint:
     coverage = result.coverage
-    counted, kept = result, None
-    samples: dict[str, EvaluationSample] = {}
-    if metric is not None and result.scores:
-        samples = {sample.sample_id: sample for sample in run.samples}
-        scores = as_columns(result.scores)
-        # In the order of ids, runs of the same samples agree in every row.
-        scores = scores.at(sorted(range(len(scores)), key=lambda place: scores.sample_ids[place]))
-        if metric.is_mean and metric.target is not TargetCategory.LATENCY:
-            if coverage.failed and coverage.scored:  # where nothing was answered, nothing was measured
-                counted = _with_failures(metric, scores, FilledRows(metric, scores, samples)) or result
-        else:
-            kept = scores
-            ids = {scores.sample_ids[place] for place in failed_places(scores)}
-            samples = {name: sample for name, sample in samples.items() if name in ids}
     point = TrendPoint(
         run.evaluation_id,
         run.started_at,
         run.system_name,
-        counted.value,
-        counted.interval,
+        result.value,
+        result.interval,
         coverage.scored if result.reports_coverage else None,
         coverage.failed,
         result.value,
-        counted is not result,
     )
-    return Measured(
-        point,
-        dataset=run.dataset_name,
-        version=str(run.snapshot.get("version") or ""),
-        sha256=run.dataset_fingerprint,
-        signature=result.signature,
-        unit=result.unit,
-        higher_is_better=result.higher_is_better,
-        settings=settings_of(run),
-        scores=kept,
-        failed=samples if kept is not None else {},
-    )
-
-
-def with_failures_beside(group: Sequence[Measured], metric: SampleMetric) -> list[Measured]:
-    """The runs of a line, oldest first, with what failed counted, where the metric is not a mean.
-
-    As in a comparison: a failed answer weighs as the run before it answered the same sample, or the next
-    run before that; where none did, as the runs after it, and else as the mean of its own run.
-    """
-    lent = _lent([one.scores for one in group])
-    counted_group = []
-    for one, beside in zip(group, lent, strict=True):
-        counted = None
-        if one.scores is not None and one.failed and one.point.samples:
-            filled = filled_by(metric, one.scores, one.failed, beside)
-            counted = _with_failures(metric, one.scores, filled)
-        if counted is None:
-            counted_group.append(one)
-            continue
-        point = replace(one.point, value=counted.value, interval=counted.interval, failures_counted=True)
-        counted_group.append(replace(one, point=point))
-    return counted_group
-
-
-def _lent(runs: Sequence[Scores | None]) -> list[dict[int, Rows]]:
-    """What each run's failed answers stand beside, by place: rows of the last run that has an answer."""
-    failed = [[] if scores is None else failed_places(scores) for scores in runs]
-    wanted = {
-        scores.sample_ids[place]
-        for scores, places in zip(runs, failed, strict=True)
-        if scores is not None
-        for place in places
-    }
-    lent: list[dict[int, Rows]] = [{} for _ in runs]
-    # First forwards: setdefault keeps the earlier answer, and later runs only fill what is left.
-    for order in (range(len(runs)), reversed(range(len(runs)))) if wanted else ():
-        last: dict[str, Rows] = {}
-        for number in order:
-            scores = runs[number]
-            if scores is None:
-                continue
-            for place in failed[number]:
-                if scores.sample_ids[place] in last:
-                    lent[number].setdefault(place, last[scores.sample_ids[place]])
-            for place, name in enumerate(scores.sample_ids):
-                if name in wanted and math.isfinite(scores.values[place]):
-                    parts = () if scores.parts is None else scores.parts[place]
-                    last[name] = np.asarray([scores.values[place], *parts])
-    return lent
+    # Where nothing was answered, nothing was measured.
+    if not coverage.failed or not coverage.scored or metric is None or is_of_time(metric):
+        return point
+    if not metric.is_mean:
+        return replace(point, value=math.nan, interval=None)
+    scores = as_columns(result.scores)
+    filled = FilledRows(metric, scores, {sample.sample_id: sample for sample in run.samples})
+    if not filled.filled.any():
+        return point
+    values = np.where(filled.there, filled.rows[:, 0], math.nan)
+    notes = {place: note for place, note in scores.notes.items() if not filled.there[place]}
+    whole = Scores(scores.sample_ids, values, notes=notes)
+    whole.clusters = scores.clusters
+    counted = metric.summarise(whole)
+    return replace(point, value=counted.value, interval=counted.interval, failures_counted=True)
 
 
 def settings_of(run: EvaluationRun) -> dict[str, object]:
@@ -289,22 +206,6 @@ def settings_of(run: EvaluationRun) -> dict[str, object]:
         if isinstance(entries, dict):
             settings |= {key: value for key, value in entries.items() if key not in _HOW_IT_IS_CALLED}
     return settings
-
-
-def _with_failures(metric: SampleMetric, scores: Scores, filled: FilledRows) -> MetricResult | None:
-    """The result with failed calls at their worst; None if the metric has no worst value."""
-    # Every note is still without a value: no failure could be filled in.
-    if len(scores) - int(filled.there.sum()) == len(scores.notes):
-        return None
-    rows = filled.rows
-    whole = Scores(
-        scores.sample_ids,
-        np.where(filled.there, rows[:, 0], math.nan),
-        parts=rows[:, 1:] if rows.shape[1] > 1 else None,
-        notes={place: note for place, note in scores.notes.items() if not filled.there[place]},
-    )
-    whole.clusters = scores.clusters
-    return metric.summarise(whole)
 
 
 # A trend as JSON, as tables with a sparkline each, and as a picture.
@@ -416,6 +317,10 @@ def trend_notes(trend: Trend) -> list[str]:
             any(point.has_uncounted_failures for point in points),
             "*: calls failed, and the value leaves them out.",
         ),
+        (
+            any(point.failed and math.isnan(point.value) for point in points),
+            "A run with failed calls has no value of a metric that is not a mean of scores.",
+        ),
         (lacking, f"{_runs(lacking)} {'has' if lacking == 1 else 'have'} no {trend.metric}."),
     ]
     left_out = [
@@ -478,17 +383,4 @@ def _draw(axes: Axes, trend: Trend, line: TrendLine) -> list[LegendEntry]:
 
 
 def _day(stamp: str) -> str:
-    time = _time_of(stamp)
-    return stamp[:10] if time is None else time.strftime("%Y-%m-%d\n%H:%M")
-
-
-def _time_of(stamp: object) -> datetime | None:
-    """Return the time of a timestamp, ISO 8601 or seconds since 1970; None if it is neither."""
-    try:
-        if isinstance(stamp, str):
-            time = datetime.fromisoformat(stamp)
-            # Taken as UTC, because a naive time cannot be compared with an aware one.
-            return time if time.tzinfo else time.replace(tzinfo=UTC)
-        return datetime.fromtimestamp(stamp, UTC) if isinstance(stamp, int | float) else None
-    except (ValueError, OverflowError, OSError):
-        return None
+    return f"{stamp[:10]}\n{stamp[11:16]}"

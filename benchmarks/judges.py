@@ -28,19 +28,13 @@ from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.scores import Scores
 from auepora_eval.core.types import EvaluationRun, MetricResult, TargetCategory
 from auepora_eval.io.jsonl import read_records
-from auepora_eval.judges.trust.calibration import JudgeCalibration, Measured, Rate
+from auepora_eval.judges.trust.audit import Audit, audit, judge_scores
+from auepora_eval.judges.trust.calibration import Estimate, JudgeCalibration, Rate
 from auepora_eval.judges.trust.correction import corrected_value
+from auepora_eval.judges.trust.labels import Columns, labelled_claims
 from auepora_eval.judges.trust.record import with_judge
-from auepora_eval.people.judge_audit import (
-    Audit,
-    Columns,
-    Estimate,
-    audit,
-    judge_scores,
-    labelled_claims,
-)
 from auepora_eval.stats.arrays import Array, Mask
-from auepora_eval.stats.calibration import calibration, fit_platt
+from auepora_eval.stats.calibration import calibration, fit_platt, prediction_powered_mean
 from auepora_eval.stats.intervals import mean_change_interval, mean_interval
 
 SCORES = ("faithfulness", "naturalness", "completeness", "appropriateness")
@@ -151,8 +145,8 @@ def error_rates(truth: Mask, judged: Array) -> JudgeCalibration:
         date="",
         labels=len(truth),
         threshold=0.5,
-        auroc=Measured(),
-        kappa=Measured(),
+        auroc=Estimate(),
+        kappa=Estimate(),
         calibration_error=0.0,
         sensitivity=Rate(int((yes & truth).sum()), int(truth.sum())),
         specificity=Rate(int((~yes & ~truth).sum()), int((~truth).sum())),
@@ -279,8 +273,11 @@ def agreement(labels: Path) -> None:
 def worth(labels: Path, judge: str, columns: dict[str, str]) -> None:
     named = Columns(label="faithfulness", scale=(1.0, 4.0), **columns)  # type: ignore[arg-type]
     # Answers that decline have no score: they count as an overlap of 0, as those without passages do.
-    how = Audit(budget=COUNTS, unscored_as=0.0)
-    report = audit(labelled_claims(read_records(labels), named), None if columns else judge, how)
+    how = Audit(unscored_as=0.0)
+    claims, asked = labelled_claims(read_records(labels), named), None if columns else judge
+    report = audit(claims, asked, how)
+    scores: Array = np.array([0.0 if one is None else one for one in judge_scores(asked, claims)])
+    people: Array = np.array([one.people for one in claims])
     correlation = report.correlation or {}
     print(
         f"\n{judge} and human faithfulness: Pearson {text(correlation['pearson'])}, "
@@ -288,11 +285,24 @@ def worth(labels: Path, judge: str, columns: dict[str, str]) -> None:
     )
     print("mean width of the 95% interval over 2,000 random splits")
     print("  labels   labels alone   judge at weight 1   judge at its best weight")
-    for row in report.budget or ():
-        print(
-            f"  {row.labels:>6}   {row.people_alone:>12.3f}   {row.judge_at_weight_1:>17.3f}"
-            f"   {row.judge_tuned:>24.3f}"
-        )
+    for count in COUNTS:
+        alone, full, tuned = widths(people, scores, count)
+        print(f"  {count:>6}   {alone:>12.3f}   {full:>17.3f}   {tuned:>24.3f}")
+
+
+def widths(people: Array, scores: Array, count: int, splits: int = 2_000) -> list[float]:
+    """Return the mean width of the 95% interval with `count` labels, the rest being only judged."""
+    rng = np.random.default_rng(0)
+    errors = []
+    for _ in range(splits):
+        order = rng.permutation(len(people))
+        some, rest = order[:count], order[count:]
+        powered = [
+            prediction_powered_mean(people[some], scores[some], scores[rest], weight=weight).error
+            for weight in (1.0, None)
+        ]
+        errors.append([float(people[some].std(ddof=1)) / math.sqrt(count), *powered])
+    return [2 * 1.959964 * mean for mean in np.mean(errors, axis=0).tolist()]
 
 
 def text(estimate: Estimate) -> str:

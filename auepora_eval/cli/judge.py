@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..judges.judge import Asker, Judge
     from ..judges.metric import JudgedMetric
     from ..judges.question import Judgement, Question
-    from ..people.judge_labels import Labelled
+    from ..judges.trust.labels import Labelled
     from ..runs.judging import RunJudging
     from ..runs.store.storage import EvaluationResultsStorage
     from ..runs.verdicts import JudgeRecord
@@ -223,8 +223,8 @@ def _settle_offline(
 def _prepare(work: RunJudging, args: Namespace, ask: Asker) -> None:
     """Measure the judge, if that was asked for: by probes and by labels of people."""
     from ..judges.judge import Judging
+    from ..judges.trust.audit import judge_calibration
     from ..judges.trust.probes import probe, probed_kinds
-    from ..people.judge_audit import judge_calibration
     from ..runs.verdicts import write_audit
 
     if not (args.probe or args.calibrate):
@@ -249,7 +249,7 @@ def read_labels(path: str, sample_ids: set[str]) -> tuple[list[Labelled], dict[s
     from ..demo.world import demo_claims
     from ..errors import DataError
     from ..io.jsonl import read_records
-    from ..people.judge_labels import Columns, labelled_claims
+    from ..judges.trust.labels import Columns, labelled_claims
 
     records = list(demo_claims() if path == "demo" else read_records(path))
     if not records:

@@ -22,7 +22,7 @@ files.
 Example:
 
   auepora judge-audit --labels demo --judge lexical --threshold 0.7
-  auepora judge-audit --labels demo --judge grounding_overlap --budget 8,12 --plot calibration.png --force
+  auepora judge-audit --labels demo --judge grounding_overlap --plot calibration.png --force
   auepora judge-audit --labels demo --judge "jury:[support:lexical,support:consistent]"
 """
 
@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.settings import SETTINGS, Number
-from ..errors import DataError, PlanError
+from ..errors import DataError
 from . import echo
 from .common import add_flag, add_json, add_out, check_has_samples, coverage_code, progress_bar
 from .flags import add_judge_flags, add_seed, add_settings, covered, number_type, settings_of, share
@@ -44,9 +44,9 @@ from .judge import CALL_SETTINGS, judge_executor, judge_policy, named_judge, tod
 
 if TYPE_CHECKING:
     from ..judges.judge import Asker, Judging
+    from ..judges.trust.audit import AuditReport
     from ..judges.trust.calibration import JudgeCalibration
-    from ..people.judge_audit import AuditReport
-    from ..people.judge_labels import Scale
+    from ..judges.trust.labels import Scale
 
 _JUDGE = "lexical"
 _BINS = number_type(Number("from 1 to 1,000", is_whole=True, least=1, most=1_000))
@@ -102,14 +102,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         add_flag(parser, f"--{name}", words, "FIELD", default="")
     add_flag(parser, "--positive", "the label of a supported claim", "LABEL", default="")
     add_flag(parser, "--bins", "number of bins for the calibration error, ECE", "N", type=_BINS, default=10)
-    add_flag(
-        parser,
-        "--budget",
-        "report the width of the interval if N claims have labels and the judge scores the rest",
-        "N,...",
-        type=counts,
-        default=(),
-    )
     add_flag(parser, "--plot", "plot the reliability diagram (.png, .svg)", "FILE")
     add_flag(parser, "--force", "overwrite the plot if it exists")
     add_seed(parser)
@@ -132,28 +124,12 @@ def scale(text: str) -> Scale:
     return low, high
 
 
-def counts(text: str) -> tuple[int, ...]:
-    """Return numbers of labels written as "40,80,120", for argparse."""
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not like 40,80,120") from None
-
-
 def run(args: Namespace) -> int:
-    from ..people.audit_report import audit_tables
-    from ..people.judge_audit import (
-        Audit,
-        Columns,
-        audit,
-        judge_calibration,
-        labelled_claims,
-        unlabelled_claims,
-    )
+    from ..judges.trust.audit import Audit, audit, judge_calibration
+    from ..judges.trust.labels import Columns, labelled_claims, unlabelled_claims
+    from ..judges.trust.report import audit_tables
 
     columns = Columns(**{column.name: getattr(args, column.name) for column in fields(Columns)})
-    if args.cluster and args.budget:
-        raise PlanError("--budget deals out single claims. Leave out --cluster for it.")
     labelled = labelled_claims(_records(args.labels), columns)
     check_has_samples(args.labels, len(labelled))
     rest = unlabelled_claims(_records(args.unlabelled), columns) if args.unlabelled else []
@@ -161,7 +137,7 @@ def run(args: Namespace) -> int:
         check_has_samples(args.unlabelled, len(rest))
     judge = _asked(args)
     threshold = args.threshold or (_THRESHOLD if judge is None else _ASKED_THRESHOLD)
-    how = Audit(threshold, args.people_threshold, args.bins, args.budget, args.seed, args.unscored_as)
+    how = Audit(threshold, args.people_threshold, args.bins, args.seed, args.unscored_as)
     if judge is None:
         name = args.judge or _JUDGE
         report = audit(labelled, None if args.score else name, how, unlabelled=rest)
@@ -236,8 +212,7 @@ def _records(name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _draw(report: AuditReport, path: str, *, force: bool) -> None:
-    from ..people.audit_report import plot_calibration
-    from ..reporting.plots import save_figure
+    from ..reporting.plots import plot_calibration, save_figure
 
     if report.calibration is None:
         what = "The judge gave no score from 0 to 1, so there is nothing to draw."

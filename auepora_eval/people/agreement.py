@@ -26,7 +26,7 @@ from ..core.table import Table
 from ..core.types import EvaluationRun
 from ..errors import DataError
 from ..io.datasets.ground_truth import Annotation
-from ..stats.agreement import Statistic, agreement, numbered
+from ..stats.agreement import Statistic, agreement, each_and_others, numbered
 from ..stats.correlation import KINDS, Correlation, Kind, correlation
 from ..stats.intervals import TOO_NARROW, Interval, mean_interval
 from .annotators import OVERALL, RATINGS, SCORES, Annotators, Judged, marks_of, span_agreement
@@ -536,15 +536,10 @@ def human_ceiling(ratings: Iterable[list[float]]) -> Correlations | None:
 
     The scores of one item are not independent, so they count as one unit.
     """
-    one, others, items = [], [], []
-    for item, scores in enumerate(ratings):
-        total = math.fsum(scores)
-        for value in scores if len(scores) > 1 else ():
-            one.append(value)
-            others.append((total - value) / (len(scores) - 1))
-            items.append(item)
-    if not one:
+    pairs = list(each_and_others(ratings))
+    if not pairs:
         return None
+    items, one, others = zip(*pairs, strict=True)
     return {kind: correlation(one, others, kind, clusters=items) for kind in KINDS}
 
 

@@ -17,11 +17,10 @@ from ..core.stopping import sequence_results
 from ..core.types import MetricResult
 from ..judges.asking import Asking, OnVerdict, spent_on
 from ..judges.judge import Asked, Asker, Judge, Judging, VerdictBook
-from ..judges.llm import language_models
 from ..judges.metric import JudgedMetric, add_note, ask_until_answered, open_questions
 from ..judges.metrics.preference import Preference, preference
 from ..judges.question import Judgement, Kind, Question, kind_named
-from ..judges.trust.probes import canaries, drift_in, probed_kinds
+from ..judges.trust.probes import probed_kinds
 from ..judges.trust.record import with_judge
 from ..judges.trust.repeats import self_consistency, variance_parts
 from .journal.journal import JOURNAL
@@ -131,8 +130,7 @@ class RunJudging:
         if self.prepare is not None:
             self.prepare(ask)
         pairs = list(zip(self.run.samples, self.run.outputs, strict=True))
-        seen: list[Question] = []
-        by_repeat = [self.bound(repeat, seen) for repeat in range(self.repeats)]
+        by_repeat = [self.bound(repeat) for repeat in range(self.repeats)]
         ask_until_answered([metric for metrics in by_repeat for metric in metrics], pairs, ask)
         batch = Batch(self.run.samples, self.run.outputs)
         metrics = by_repeat[0]
@@ -140,9 +138,9 @@ class RunJudging:
         for place, result in enumerate(results):
             if self.repeats > 1:
                 self._note_repeats(result, [metrics[place] for metrics in by_repeat], batch)
-        for note in (self._drift(ask, seen), self._mixed()):
-            for result in results if note else ():
-                add_note(result, f"Note on {result.name}: {note}.")
+        mixed = self._mixed()
+        for result in results if mixed else ():
+            add_note(result, f"Note on {result.name}: {mixed}.")
         # A run that stopped early needs intervals that are valid although it was watched.
         results = sequence_results(metrics, results, self.run.stopping)
         return [self._trusted(metric, result) for metric, result in zip(metrics, results, strict=True)]
@@ -160,28 +158,6 @@ class RunJudging:
             is_share=metric.is_share_of_yes,
             threshold=getattr(metric, "threshold", None),
         )
-
-    def _drift(self, ask: Asker, seen: Sequence[Question]) -> str:
-        """Ask a few questions again, if a model was asked, and return a note if it answers otherwise now."""
-        asked = self._asked_models(seen)
-        again = canaries(asked)
-        if not again:
-            return ""
-        ask([each for each in again if each[1].key(each[0].identity(each[1].kind)) not in self.book])
-        noticed = drift_in(Judging(self.judge, self.book), asked)
-        return f"the judge changed during the run: {noticed}" if noticed.is_noticed else ""
-
-    def _asked_models(self, seen: Sequence[Question]) -> list[Asked]:
-        """Return what models were asked for this run, in any session, and what they answered."""
-        asked: dict[str, Asked] = {}
-        for question in seen:
-            for judge in language_models(self.judge):
-                key = question.key(judge.identity(question.kind))
-                verdict = self.book.get(key)
-                # No attempts: it is from the cache, and asking would be the first call for it.
-                if verdict is not None and verdict.attempts and not verdict.failed:
-                    asked[key] = judge, replace(question, about=verdict.about)
-        return list(asked.values())
 
     def _mixed(self) -> str:
         models = self._models()

@@ -13,7 +13,7 @@ is NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -80,6 +80,18 @@ def numbered(
         for row in rows
     ]
     return np.array(coded, dtype=np.float64), list(numbers)
+
+
+def each_and_others(items: Iterable[Sequence[float]]) -> Iterator[tuple[int, float, float]]:
+    """Yield each person's rating of an item with the mean of the others'; items with one rating have none.
+
+    >>> list(each_and_others([[1.0, 0.0, 0.5], [1.0]]))
+    [(0, 1.0, 0.25), (0, 0.0, 0.75), (0, 0.5, 0.5)]
+    """
+    for number, ratings in enumerate(items):
+        total = math.fsum(ratings)
+        for rating in ratings if len(ratings) > 1 else ():
+            yield number, rating, (total - rating) / (len(ratings) - 1)
 
 
 def cohen_kappa(ratings: Array, weights: Array | None = None) -> Array:

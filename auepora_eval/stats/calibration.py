@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 BINS, MOST_BINS = 10, 1_000
 DRAWS = 1_000
-_CELLS_AT_ONCE = 2_000_000
-_MANY = 1_000  # members of a bin whose count of labels is as good as normal
+_MANY = 1_000  # members of a bin: above, their count of labels is as good as normal
 
 
 class Bin(NamedTuple):
@@ -126,10 +125,8 @@ def _error_by_chance(x: Array, place: NDArray[np.intp], seed: int) -> float:
             spread = math.sqrt(float((chances * (1 - chances)).sum()))
             gaps += np.abs(rng.normal(0.0, spread, DRAWS))
             continue
-        rows = max(1, _CELLS_AT_ONCE // len(chances))
-        for start in range(0, DRAWS, rows):
-            drawn = rng.random((min(rows, DRAWS - start), len(chances))) < chances
-            gaps[start : start + rows] += np.abs(drawn.sum(axis=1) - chances.sum())
+        drawn = rng.random((DRAWS, len(chances))) < chances
+        gaps += np.abs(drawn.sum(axis=1) - chances.sum())
     return float(np.quantile(gaps / len(x), 0.95))
 
 
@@ -219,7 +216,7 @@ def _sigmoid(odds: Array) -> Array:
 # out noise that they share. With its weight tuned the interval is never much wider than that of labels alone.
 
 
-class CorrectedMean(NamedTuple):
+class PoweredMean(NamedTuple):
     """An estimate with its interval; `weight` is how much the judge counted (lambda), from 0 to 1."""
 
     value: float
@@ -236,7 +233,7 @@ def prediction_powered_mean(
     weight: float | None = None,
     clusters: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
     confidence: float = 0.95,
-) -> CorrectedMean:
+) -> PoweredMean:
     """The mean of what people say, from `labels` with the judge's scores of the same, and the judge alone.
 
     `weight` is tuned to the narrowest interval unless given; 1 is plain prediction-powered inference, 0 the
@@ -256,7 +253,7 @@ def prediction_powered_mean(
     error = math.sqrt(variance)
     half = NormalDist().inv_cdf((1 + confidence) / 2) * error
     method = f"prediction-powered, weight {weight:.3f}, {len(y)} labels and {len(rest)} judgements"
-    return CorrectedMean(value, Interval(value - half, value + half, method), error, weight)
+    return PoweredMean(value, Interval(value - half, value + half, method), error, weight)
 
 
 def _tuned(y: Array, f: Array, rest: Array) -> float:

@@ -126,8 +126,7 @@ def test_a_dry_run_sends_nothing(runs: Path, capsys: pytest.CaptureFixture[str])
         assert server.requests == []
         calls = int(capsys.readouterr().out.split("Calls: ")[1].split(" ")[0])
         assert main(["judge", "one", *judge]) == 0
-        canaries = len(server.requests) - calls
-    assert 0 <= canaries <= 0.1 * calls
+        assert len(server.requests) == calls
     assert not (runs / "one.run/verdicts.jsonl").read_bytes().startswith(b"\0")
 
 
@@ -247,23 +246,6 @@ def test_a_budget_counts_what_its_own_judge_spent(runs: Path) -> None:
         judge = ("--judge", f"{server.url}#m", "--mode", "label", "--budget-calls", "60")
         assert main(["judge", "one", *judge]) == 0
         assert 20 < len(server.requests) <= 60
-
-
-def test_a_judge_that_changes_is_noted_also_when_it_is_replayed(runs: Path) -> None:
-    asked: set[str] = set()
-
-    def second_thoughts(material: Material) -> str:
-        question = str(dict(material))
-        is_first = question not in asked
-        asked.add(question)
-        return "no" if is_first else "yes"
-
-    with judge_server(second_thoughts) as server:
-        assert main(["judge", "one", "--judge", f"{server.url}#m", "--mode", "label"]) == 0
-    before = scores(runs / "one.results.json")
-    assert "the judge changed during the run" in json.dumps(before)
-    assert main(["judge", "one", "--replay", str(runs / "one.run/verdicts.jsonl")]) == 0
-    assert scores(runs / "one.results.json") == before
 
 
 @pytest.mark.parametrize("mode", ["auto", "label", "sampled:2"])

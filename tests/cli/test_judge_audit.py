@@ -50,7 +50,7 @@ def audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def test_sections_of_the_report(audit: Run) -> None:
-    out, _ = audit("--unlabelled", "rest.jsonl", "--budget", "20,40", "--by", "set", "--threshold", "0.6")
+    out, _ = audit("--unlabelled", "rest.jsonl", "--by", "set", "--threshold", "0.6")
     for text in (
         "said compared with 80 labelled claims",
         "accuracy at 0.6",
@@ -66,7 +66,6 @@ def test_sections_of_the_report(audit: Run) -> None:
         "Estimate for all claims: 80 with a label, 200 without",
         "both (PPI++, weight",
         "80 labels are worth about",
-        "Judge at best weight",
         "95% interval of AUROC",
     ):
         assert " ".join(text.split()) in " ".join(out.split())
@@ -80,7 +79,6 @@ def test_json_output(audit: Run) -> None:
     assert document["bias"]["value"] > 0
     mean = document["estimate"]["mean"]
     assert mean["judge_alone"] > mean["corrected"]["value"]
-    assert document["budget"] is None
     again = json.loads(audit("--unlabelled", "rest.jsonl", "--json", "--bins", "5")[0])
     assert again == document
 
@@ -101,15 +99,12 @@ def test_plot(audit: Run) -> None:
         (("--scale", "4,1"), "is not a number and a higher one"),
         (("--scale", "1"), "is not like 1,4"),
         (("--scale", "1,3"), "rated.jsonl:"),
-        (("--budget", "many"), "is not like 40,80,120"),
-        (("--budget", "79"), "79 is not from 2 to 78"),
         (("--judge", "lexical"), "not allowed with argument"),
         (("--bins", "0"), "0 is less than 1"),
         (("--bins", "9" * 5000), "is not a whole number"),
         (("--unscored-as", "2"), "is not from 0 to 1"),
         (("--unscored-as", "x"), "is not a number"),
         (("--cluster", "nope"), "there is no 'nope' in it. Name the column with --cluster"),
-        (("--cluster", "set", "--budget", "20"), "--budget deals out single claims"),
         (("--unlabelled", "none.jsonl"), "none.jsonl"),
         (("--unlabelled", "empty.jsonl"), "there are no samples in it"),
         (("--unlabelled", "one.jsonl"), "A correction needs at least two of each"),

@@ -158,7 +158,7 @@ def labels() -> Any:
 def people() -> Any:
     return {
         "agree": call("annotate --agree demo --json"),
-        "audit": call("judge-audit --labels demo --judge lexical --threshold 0.7 --budget 8,12 --json"),
+        "audit": call("judge-audit --labels demo --judge lexical --threshold 0.7 --json"),
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from auepora_eval.core.types import EvaluationRun
-from auepora_eval.judges.trust.calibration import JudgeCalibration, Measured, Rate
+from auepora_eval.judges.trust.calibration import Estimate, JudgeCalibration, Rate
 from auepora_eval.judges.trust.probes import ProbeReport
 from auepora_eval.judges.trust.record import with_judge
 from tests.decide.gated import a_run
@@ -24,8 +24,8 @@ def a_calibration(
         date="2026-11-17",
         labels=se[1] + sp[1],
         threshold=0.5,
-        auroc=Measured(0.85, (0.78, 0.92)),
-        kappa=Measured(0.7, (0.56, 0.84)),
+        auroc=Estimate(0.85, (0.78, 0.92)),
+        kappa=Estimate(0.7, (0.56, 0.84)),
         calibration_error=0.05,
         sensitivity=Rate(*se),
         specificity=Rate(*sp),

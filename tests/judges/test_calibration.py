@@ -9,7 +9,6 @@ import pytest
 from auepora_eval.errors import DataError
 from auepora_eval.judges.trust.calibration import (
     calibrate,
-    calibration_text,
 )
 from tests.judges.functions import noisy
 from tests.judges.judged_runs import a_calibration, truths
@@ -56,8 +55,8 @@ def test_a_coin_cannot_tell() -> None:
     labels = truths(0.5, 100, rng)
     coin = calibrate("coin", noisy(labels, rng, se=0.5, sp=0.5), [float(each) for each in labels], date="d")
     assert "this judge cannot tell" in coin.distrust
-    assert coin.auroc.interval is not None
-    assert coin.auroc.interval[0] <= 0.5 <= coin.auroc.interval[1]
+    assert coin.auroc.confidence_interval is not None
+    assert coin.auroc.confidence_interval[0] <= 0.5 <= coin.auroc.confidence_interval[1]
 
 
 def test_claims_without_a_score_are_left_out() -> None:
@@ -80,8 +79,7 @@ def test_people_among_themselves() -> None:
     found = calibrate("me", labels, labels, date="2026-11-17", ratings=ratings)
     assert found.people is not None
     assert found.people.value == pytest.approx(0.336, abs=0.01)
-    assert "people among themselves 0.34 [" in calibration_text(found)
-    assert calibration_text(None) == "uncalibrated judge"
+    assert "people among themselves 0.34 [" in str(found)
 
 
 def test_the_line_beside_a_value() -> None:

@@ -81,7 +81,7 @@ def test_the_audit_of_a_model_that_is_too_small_finds_chance(
     stored = read_judge_record(out / "cassette.run")
     assert stored is not None
     assert stored.calibration is not None
-    interval = stored.calibration.auroc.interval
+    interval = stored.calibration.auroc.confidence_interval
     assert interval is not None
     print(f"AUROC {stored.calibration.auroc}, {stored.calibration.labels} of {COUNT} verdicts have a score")
     failed = [name for report in stored.probes for name in report.failed]

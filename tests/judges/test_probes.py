@@ -1,4 +1,4 @@
-"""Probes and canaries: which judges pass, and that a judge that changes is noticed."""
+"""Probes: which judges pass."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from auepora_eval.judges.asking import Asking, verdicts_on
-from auepora_eval.judges.judge import FunctionJudge, Judge, Judging, SupportJudge, VerdictBook
+from auepora_eval.judges.asking import verdicts_on
+from auepora_eval.judges.judge import FunctionJudge, Judge, Judging, SupportJudge
 from auepora_eval.judges.question import Judgement, Question, kind_named
-from auepora_eval.judges.trust.probes import canaries, drift, drift_in, probe, probe_questions, probed_kinds
+from auepora_eval.judges.trust.probes import probe, probe_questions, probed_kinds
 from tests.judges.functions import ALWAYS_YES, INVERSE, OBEDIENT, ORACLE, a_coin, a_question
 
 
@@ -93,35 +93,6 @@ def test_failed_verdicts_and_missing_mass_fail() -> None:
     report = probe(dense)
     assert "mass" not in report.failed
     assert [each.text for each in report.probes if each.name == "mass"] == ["the least is 0.97"]
-
-
-def test_canaries_are_two_percent_and_always_the_same() -> None:
-    asked = [(ORACLE, a_question(f"claim {n}")) for n in range(5_000)]
-    chosen = canaries(asked)
-    assert 60 <= len(chosen) <= 140
-    assert chosen == canaries(reversed(asked))[::-1]
-    assert not canaries(chosen), "a canary has no canary"
-
-
-def test_drift_is_noticed() -> None:
-    before = {"version": 1}
-    judge = FunctionJudge(lambda question: 0.9 if before["version"] == 1 else 0.3, "changing")
-    asked = [(judge, a_question(f"claim {n}")) for n in range(500)]
-    book = VerdictBook()
-    Asking(book)(asked)
-    Asking(book)(canaries(asked[:250]))
-    assert not drift_in(Judging(judge, book), asked).is_noticed
-    before["version"] = 2
-    Asking(book)(canaries(asked[250:]))
-    found = drift_in(Judging(judge, book), asked)
-    assert found.changed == len(canaries(asked[250:])) > 0
-    assert found.largest == pytest.approx(0.6)
-    assert "canaries changed" in str(found)
-
-
-def test_failures_are_not_drift() -> None:
-    assert not drift([(Judgement(score=1.0, label="yes"), Judgement(failed="429"))]).is_noticed
-    assert str(drift([])) == "no canaries"
 
 
 def test_a_question_is_asked_in_rounds_until_it_is_known() -> None:

@@ -1,4 +1,4 @@
-"""How good a judge is, measured on labels of people.
+"""How far a judge agrees with people, by its scores and their labels of the same claims.
 
 A calibration belongs to one judge identity. It is stored beside the values that the judge produced, and
 printed with them: a value without one comes from an `uncalibrated judge`.
@@ -8,21 +8,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
+from ...core.display import interval_text, value_text
+from ...core.types import NOT_ESTIMABLE
 from ...errors import DataError
-from ...stats.agreement import agreement
+from ...stats.agreement import Statistic, agreement
+from ...stats.arrays import Array
 from ...stats.calibration import Platt, calibration, fit_platt
 from ...stats.classification import (
+    accuracy,
     area_interval,
     area_under_curve,
     cohen_kappa,
     confusion_table,
     table_interval,
 )
-from ...stats.intervals import Interval
+from ...stats.intervals import Interval, mean_interval
+
+Flags = NDArray[np.bool_]
+Clusters = Sequence[Hashable] | None
 
 UNCALIBRATED = "uncalibrated judge"
 LEAST_INFORMED = 0.2  # sensitivity + specificity - 1: below, a correction multiplies noise by more than 5
@@ -30,17 +39,28 @@ LEAST_INFORMED = 0.2  # sensitivity + specificity - 1: below, a correction multi
 FEWEST_LABELS = 2
 
 
-class Measured(msgspec.Struct, frozen=True):
-    """A figure with its 95% interval; None where the labels do not give it."""
+class Estimate(msgspec.Struct, frozen=True):
+    """A figure with its 95% interval and the method of that; None where the labels do not give it."""
 
     value: float | None = None
-    interval: tuple[float, float] | None = None
+    confidence_interval: tuple[float, float] | None = None
+    interval_method: str = NOT_ESTIMABLE
+
+    @classmethod
+    def of(cls, value: float, interval: Interval | None) -> Estimate:
+        """Return a figure with its interval, NaN as None."""
+        known = value if math.isfinite(value) else None
+        return cls(known) if interval is None else cls(known, (interval.low, interval.high), interval.method)
+
+    def cells(self, *, signed: bool = False) -> tuple[str, str]:
+        """Return the value and the interval for two columns of a table."""
+        return value_text(self.value, signed=signed), interval_text(self.confidence_interval, signed=signed)
 
     def __str__(self) -> str:
         if self.value is None:
             return "n/a"
-        limits = "" if self.interval is None else f" [{self.interval[0]:.2f}, {self.interval[1]:.2f}]"
-        return f"{self.value:.2f}{limits}"
+        limits = self.confidence_interval
+        return f"{self.value:.2f}" + ("" if limits is None else f" [{limits[0]:.2f}, {limits[1]:.2f}]")
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -67,6 +87,68 @@ class Rate(msgspec.Struct, frozen=True):
         return f"{self.count} of {self.of}"
 
 
+class Compared(NamedTuple):
+    """Yes and no of a judge compared with those of people: the confusion table and what follows from it."""
+
+    right_yes: int
+    wrong_no: int
+    wrong_yes: int
+    right_no: int
+    accuracy: Estimate
+    auroc: Estimate
+    kappa: Estimate
+
+    @property
+    def sensitivity(self) -> Rate:
+        return Rate(self.right_yes, self.right_yes + self.wrong_no)
+
+    @property
+    def specificity(self) -> Rate:
+        return Rate(self.right_no, self.right_no + self.wrong_yes)
+
+
+def compare_with_labels(scores: Array, yes: Flags, threshold: float, clusters: Clusters = None) -> Compared:
+    """Compare scores with people's yes and no; a score of at least the threshold is the judge's yes."""
+    judged = scores >= threshold
+    table = confusion_table(yes, judged, 2)
+    of_accuracy = of_kappa = None
+    if len(scores):
+        # One row per claim, with a 1 in its cell of the table: intervals need the spread between claims.
+        cells = np.eye(4)[yes.astype(int) * 2 + judged.astype(int)]
+        same = (yes == judged).astype(np.float64)
+        of_accuracy = mean_interval(same, clusters=clusters, bounds=(0.0, 1.0))
+        of_kappa = table_interval(cells, cohen_kappa, clusters=clusters, bounds=(-1.0, 1.0))
+    of_area = area_interval(scores, yes, clusters=clusters)
+    (right_no, wrong_yes), (wrong_no, right_yes) = table.astype(int).tolist()
+    return Compared(
+        right_yes,
+        wrong_no,
+        wrong_yes,
+        right_no,
+        accuracy=Estimate.of(float(accuracy(table)), of_accuracy),
+        auroc=Estimate.of(area_under_curve(scores, yes), of_area),
+        kappa=Estimate.of(float(cohen_kappa(table)), of_kappa),
+    )
+
+
+class Alpha(Estimate, frozen=True):
+    """Krippendorff's alpha, for nominal or ordinal ratings."""
+
+    statistic: Statistic = "krippendorff_alpha_nominal"
+
+
+def people_alpha(ratings: Sequence[Mapping[str, float]], clusters: Clusters = None) -> Alpha:
+    """Return Krippendorff's alpha of the people who rated the same claims; ratings are by name."""
+    names = sorted({name for each in ratings for name in each})
+    rows = np.array([[each.get(name, math.nan) for name in names] for each in ratings])
+    is_binary = bool(np.isin(rows[~np.isnan(rows)], (0.0, 1.0)).all())
+    # Yes and no have no order. Grades have one: a grade that is off by 1 is less wrong than one off by 3.
+    statistic: Statistic = "krippendorff_alpha_nominal" if is_binary else "krippendorff_alpha_ordinal"
+    alpha = agreement(rows, statistic, clusters=clusters)
+    estimate = Estimate.of(alpha.value, alpha.interval)
+    return Alpha(estimate.value, estimate.confidence_interval, estimate.interval_method, statistic)
+
+
 class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
     """A judge compared with people on labelled claims.
 
@@ -79,14 +161,14 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
     date: str
     labels: int
     threshold: float
-    auroc: Measured
-    kappa: Measured
+    auroc: Estimate
+    kappa: Estimate
     calibration_error: float
     sensitivity: Rate
     specificity: Rate
     slope: float
     intercept: float
-    people: Measured | None = None
+    people: Estimate | None = None
     of_run: bool = False
 
     def chance(self, score: float) -> float:
@@ -117,7 +199,7 @@ def calibrate(
     threshold: float = 0.5,
     people_threshold: float = 0.5,
     ratings: Sequence[Mapping[str, float]] = (),
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     of_run: bool = False,
 ) -> JudgeCalibration:
     """Return the calibration of a judge by its scores and people's labels of the same claims.
@@ -135,28 +217,23 @@ def calibrate(
     x = np.array([scores[place] for place in kept], dtype=np.float64)
     y = np.array([labels[place] for place in kept], dtype=np.float64)
     groups = None if clusters is None else [clusters[place] for place in kept]
-    yes, judged_yes = y >= people_threshold, x >= threshold
-    table = confusion_table(yes, judged_yes, 2)
-    # One row per claim, with a 1 in its cell of the 2 x 2 table: an interval needs the spread between claims.
-    cells = np.eye(4)[yes.astype(int) * 2 + judged_yes.astype(int)]
+    compared = compare_with_labels(x, y >= people_threshold, threshold, groups)
     fit = fit_platt(x, y)
-    (right_no, _), (_, right_yes) = table.astype(int).tolist()
+    rated = [ratings[place] for place in kept] if ratings else []
+    several = any(len(each) > 1 for each in rated)
     return JudgeCalibration(
         identity=identity,
         date=date,
         labels=len(kept),
         threshold=threshold,
-        auroc=_measured(area_under_curve(x, yes), area_interval(x, yes, clusters=groups)),
-        kappa=_measured(
-            float(cohen_kappa(table)),
-            table_interval(cells, cohen_kappa, clusters=groups, bounds=(-1.0, 1.0)),
-        ),
+        auroc=compared.auroc,
+        kappa=compared.kappa,
         calibration_error=calibration(x, y, clusters=groups).error,
-        sensitivity=Rate(right_yes, int(yes.sum())),
-        specificity=Rate(right_no, int((~yes).sum())),
+        sensitivity=compared.sensitivity,
+        specificity=compared.specificity,
         slope=fit.slope,
         intercept=fit.intercept,
-        people=_among_people([ratings[place] for place in kept]) if ratings else None,
+        people=people_alpha(rated) if several else None,
         of_run=of_run,
     )
 
@@ -172,26 +249,3 @@ def why_not_corrected(sensitivity: Rate, specificity: Rate) -> str:
         f"this judge cannot tell: its sensitivity ({sensitivity}) + specificity ({specificity}) - 1 is "
         f"{informedness:.2f}, and {LEAST_INFORMED:g} is the least that can be corrected"
     )
-
-
-def calibration_text(calibration: JudgeCalibration | None) -> str:
-    """ "AUROC 0.81 [0.72, 0.90], kappa ..., people among themselves ...", or "uncalibrated judge"."""
-    return UNCALIBRATED if calibration is None else str(calibration)
-
-
-def _measured(value: float, interval: Interval | None) -> Measured:
-    if not math.isfinite(value):
-        return Measured()
-    return Measured(value, None if interval is None else (interval.low, interval.high))
-
-
-def _among_people(ratings: Sequence[Mapping[str, float]]) -> Measured | None:
-    if all(len(each) < 2 for each in ratings):
-        return None
-    names = sorted({name for each in ratings for name in each})
-    rows = np.array([[each.get(name, math.nan) for name in names] for each in ratings])
-    is_binary = bool(np.isin(rows[~np.isnan(rows)], (0.0, 1.0)).all())
-    # Yes and no have no order. Grades have one: a grade that is off by 1 is less wrong than one off by 3.
-    level = "krippendorff_alpha_nominal" if is_binary else "krippendorff_alpha_ordinal"
-    alpha = agreement(rows, level)  # type: ignore[arg-type]
-    return _measured(alpha.value, alpha.interval)

@@ -20,13 +20,16 @@ import numpy as np
 
 from ...core.scores import as_columns, shared_or_none
 from ...core.types import MetricResult
+from ...errors import DataError
 from ...stats.arrays import Array
 from ...stats.calibration import prediction_powered_mean, true_rate, true_rate_interval
-from ...stats.intervals import Estimate, mean_error, mean_interval
-from .calibration import JudgeCalibration, Rate
+from ...stats.intervals import Estimate as MeanEstimate
+from ...stats.intervals import mean_error, mean_interval
+from .calibration import Estimate, JudgeCalibration, Rate
 
 FEWEST_LABELS = 20  # labels of a run: with fewer, the errors of a judge are hardly seen
 _FEWEST_OTHERS = 2  # judged samples without a label: fewer add nothing to the labels
+_Clusters = tuple[Sequence[Hashable], Sequence[Hashable]]  # of those with a label, and of the others
 
 
 class Corrected(msgspec.Struct, frozen=True):
@@ -42,7 +45,7 @@ class Powered(NamedTuple):
 
     value: float
     weight: float
-    estimate: Estimate
+    estimate: MeanEstimate
 
     def limits(self) -> tuple[float, float]:
         """Return the 95% interval."""
@@ -56,7 +59,7 @@ def powered_mean(
     others: Array,
     ends: tuple[float, float] = (0.0, 1.0),
     *,
-    clusters: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
+    clusters: _Clusters | None = None,
 ) -> Powered:
     """Return the mean of labels over all samples, those with a label and those that only the judge scored.
 
@@ -75,7 +78,7 @@ def powered_mean(
     shift = (low + high) / (units + 2)
     added = units * shift**2 + (low - shift) ** 2 + (high - shift) ** 2
     error = math.hypot(error, math.sqrt(added / ((units + 1) * (units + 2))))
-    estimate = Estimate(np.asarray(value + shift), np.asarray(error), max(1.0, units - 1.0))
+    estimate = MeanEstimate(np.asarray(value + shift), np.asarray(error), max(1.0, units - 1.0))
     return Powered(value, weight, estimate)
 
 
@@ -127,7 +130,7 @@ def _by_labels(
     judged: Array,
     others: Array,
     ends: tuple[float, float],
-    clusters: tuple[Sequence[Hashable], Sequence[Hashable]] | None,
+    clusters: _Clusters | None,
 ) -> Corrected:
     if len(others) < _FEWEST_OTHERS:
         groups = None if clusters is None else clusters[0]
@@ -151,14 +154,11 @@ def by_error_rates(
     spread = judged.mean * (1 - judged.mean)
     is_known = math.isfinite(judged.error) and judged.error > 0 and spread > 0
     size = max(2, round(spread / judged.error**2)) if is_known else len(scores)
-    interval = true_rate_interval((round(judged.mean * size), size), _counts(se), _counts(sp))
+    counts = (round(judged.mean * size), size), (se.count, se.of), (sp.count, sp.of)
+    interval = true_rate_interval(*counts)
     # Small counts move the middle of the interval, but never beyond the value itself.
     limits = (min(interval.low, value), max(interval.high, value))
     return Corrected(value, limits, f"Rogan-Gladen, Se {se}, Sp {sp}")
-
-
-def _counts(rate: Rate) -> tuple[int, int]:
-    return rate.count, rate.of
 
 
 class DifferentErrors(NamedTuple):
@@ -189,3 +189,90 @@ def different_errors(a: JudgeCalibration, b: JudgeCalibration) -> DifferentError
         p_values.append(float(fisher_exact(np.array(table)).pvalue))
         words.append(f"{name} {one} and {other} (p {p_values[-1]:.3f})")
     return DifferentErrors(p_values[0], p_values[1], ", ".join(words))
+
+
+# What people would say of all claims, from a few labelled claims and a judge that scored all of them.
+
+
+class TrueRate(Estimate, frozen=True):
+    """The share of yes, corrected by the judge's error rates; without a value, `reason` says why."""
+
+    reported: float = math.nan
+    sensitivity: float | None = None
+    specificity: float | None = None
+    reason: str | None = None
+
+
+class CorrectedMean(msgspec.Struct, frozen=True):
+    """The mean of people's labels: by labels alone, by the judge alone, and by both (PPI++)."""
+
+    labels: int
+    unlabelled: int
+    people_alone: Estimate
+    judge_alone: float
+    corrected: Estimate
+    weight: float
+    worth_labels: float | None  # labels that alone would give an interval of the same width
+
+
+def corrected_mean(
+    people: Array,
+    scores: Array,
+    rest: Array,
+    *,
+    clusters: _Clusters | None = None,
+    yes_from: float | None = None,
+) -> CorrectedMean:
+    """Return the mean of people's labels over all claims; `rest` has the scores of those without a label.
+
+    For labels of yes and no, a score of at least `yes_from` is the judge's yes. The correction uses the
+    scores themselves, which have more information than yes and no.
+    """
+    if len(people) < 2 or len(rest) < _FEWEST_OTHERS:
+        what = f"{len(people)} labelled and {len(rest)} other claims have a score."
+        raise DataError("--unlabelled", what, fix="A correction needs at least two of each, better hundreds.")
+    try:
+        both = prediction_powered_mean(people, scores, rest, clusters=clusters)
+    except ValueError as error:
+        raise DataError("--unlabelled", f"{error}.", fix="Add claims of more than one cluster.") from error
+    alone = prediction_powered_mean(people, scores, rest, weight=0.0, clusters=clusters)
+    groups = None if clusters is None else clusters[0]
+    interval = mean_interval(people, clusters=groups, bounds=(0.0, 1.0))
+    # The judge alone is judged by all claims that it scored, labelled or not.
+    everything = np.concatenate([scores, rest])
+    return CorrectedMean(
+        labels=len(people),
+        unlabelled=len(rest),
+        people_alone=Estimate.of(float(people.mean()), interval),
+        judge_alone=float((everything if yes_from is None else everything >= yes_from).mean()),
+        corrected=Estimate.of(both.value, both.interval),
+        weight=both.weight,
+        worth_labels=None if both.error == 0 else len(people) * (alone.error / both.error) ** 2,
+    )
+
+
+def rate_by_errors(se: Rate, sp: Rate, reported: Rate, *, independent: bool = True) -> TrueRate:
+    """Return the true share of yes, from the judge's share and its error rates (Rogan & Gladen).
+
+    It has no value if the judge is not better than chance. Claims in clusters have no interval.
+    """
+    value, interval, reason = math.nan, None, None
+    if not se.of or not sp.of:
+        reason = "the labels are all yes or all no"
+    else:
+        try:
+            value = true_rate(reported.value, se.value, sp.value)
+            shares = [(each.count, each.of) for each in (reported, se, sp)]
+            interval = true_rate_interval(*shares) if independent else None
+        except ValueError as error:
+            value, reason = math.nan, str(error)
+    estimate = Estimate.of(value, interval)
+    return TrueRate(
+        estimate.value,
+        estimate.confidence_interval,
+        estimate.interval_method,
+        reported.value,
+        se.value if se.of else None,
+        sp.value if sp.of else None,
+        reason,
+    )

@@ -1,4 +1,4 @@
-"""Probes: questions with known answers that show what a judge falls for, and canaries against drift.
+"""Probes: questions with known answers that show what a judge falls for.
 
 Forty are about support:
 
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -33,7 +33,7 @@ import msgspec
 from ...core.table import Table
 from ..asking import verdicts_on
 from ..injection import ATTACKS
-from ..judge import Asked, Asker, Judge, Judging
+from ..judge import Asker, Judge, Judging
 from ..question import Judgement, Kind, Question, kind_named
 
 SUPPORT = "support"
@@ -259,63 +259,3 @@ def _mass(verdicts: Iterable[Judgement]) -> list[Probe]:
 
 def _reports_mass(verdict: Judgement) -> bool:
     return verdict.mass is not None or verdict.failed.startswith("no_mass")
-
-
-# Canaries: a few questions of a run are asked a second time, later, to notice a judge that changes.
-
-CANARY_SHARE = 0.02
-_CANARY = 1_000_000  # the repeat number of a canary, which no --repeat-judge reaches
-_LARGEST_CHANGE = 0.1  # of a score: more is not rounding
-
-
-@dataclass(frozen=True)
-class Drift:
-    """What the second verdicts on the canaries were compared with the first ones."""
-
-    canaries: int
-    changed: int
-    largest: float  # difference of scores
-
-    @property
-    def is_noticed(self) -> bool:
-        return self.changed > 0
-
-    def __str__(self) -> str:
-        counted = f"{self.changed} of {self.canaries} canaries changed"
-        return f"{counted} (largest difference {self.largest:.2f})" if self.canaries else "no canaries"
-
-
-def canaries(asked: Iterable[Asked], *, share: float = CANARY_SHARE) -> list[Asked]:
-    """Return the questions to be asked again: a share that depends on their keys, and on nothing else."""
-    chosen = []
-    for judge, question in asked:
-        if question.repeat < _CANARY and _is_canary(question.key(judge.identity(question.kind)), share):
-            chosen.append((judge, replace(question, repeat=_CANARY + question.repeat)))
-    return chosen
-
-
-def _is_canary(key: str, share: float) -> bool:
-    return int(key[:8], 16) < share * 2**32
-
-
-def drift(pairs: Iterable[tuple[Judgement, Judgement]]) -> Drift:
-    """Compare the first and the second verdict on each canary; calls that failed say nothing."""
-    changes = [
-        (abs(first.score - second.score), first.label != second.label)
-        for first, second in pairs
-        if first.score is not None and second.score is not None
-    ]
-    changed = sum(size > _LARGEST_CHANGE or is_other for size, is_other in changes)
-    return Drift(len(changes), changed, max((size for size, _ in changes), default=0.0))
-
-
-def drift_in(judging: Judging, asked: Iterable[Asked]) -> Drift:
-    """Return the drift of the canaries among the questions of a run, by the verdicts that are known."""
-    book, pairs = judging.book, []
-    for judge, question in canaries(asked):
-        identity = judge.identity(question.kind)
-        first = book.get(replace(question, repeat=question.repeat - _CANARY).key(identity))
-        second = book.get(question.key(identity))
-        if first is not None and second is not None:
-            pairs.append((first, second))
-    return drift(pairs)

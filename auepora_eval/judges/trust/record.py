@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...core.types import MetricResult
 from ...errors import DataError
-from .calibration import UNCALIBRATED, JudgeCalibration, calibration_text
+from .calibration import UNCALIBRATED, JudgeCalibration
 from .correction import Corrected, corrected_value
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class JudgeTrust(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return ""
 
     def __str__(self) -> str:
-        parts = [calibration_text(self.calibration)]
+        parts = [UNCALIBRATED if self.calibration is None else str(self.calibration)]
         if self.corrected is not None:
             low, high = self.corrected.interval
             value = f"{self.corrected.value:.4f} [{low:.4f}, {high:.4f}]"
@@ -65,28 +65,6 @@ class JudgeTrust(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.distrust:
             parts.append(self.distrust)
         return "; ".join(parts)
-
-
-def judge_details(
-    calibration: JudgeCalibration | None,
-    probes: Iterable[ProbeReport] = (),
-    *,
-    labels: Mapping[str, float] | None = None,
-    corrected: Corrected | None = None,
-    not_corrected: str = "",
-    is_share: bool = True,
-) -> dict[str, Any]:
-    """Return what a metric's details have under "judge"."""
-    record = JudgeTrust(
-        calibration=calibration,
-        labels=dict(labels or {}),
-        corrected=corrected,
-        not_corrected=not_corrected,
-        degraded=[name for report in probes for name in report.failed],
-        is_share=is_share,
-    )
-    details: dict[str, Any] = msgspec.to_builtins(record)
-    return details
 
 
 def with_judge(
@@ -105,27 +83,29 @@ def with_judge(
     if calibration is not None and threshold is not None and threshold != calibration.threshold:
         is_share = False  # error rates at another threshold say nothing of this one
     corrected, reason = corrected_value(result, labels or {}, calibration, is_share=is_share)
-    details = judge_details(
-        calibration, probes, labels=labels, corrected=corrected, not_corrected=reason, is_share=is_share
+    record = JudgeTrust(
+        calibration=calibration,
+        labels=dict(labels or {}),
+        corrected=corrected,
+        not_corrected=reason,
+        degraded=[name for report in probes for name in report.failed],
+        is_share=is_share,
     )
-    note = f"{result.name}: {_converted(details, result.name)}"
+    note = f"{result.name}: {record}"
     # A result that is judged again must not keep the note on its former judge.
     notes = [each for each in result.notes if not each.startswith(f"{result.name}: ")]
-    return replace(result, details={**result.details, "judge": details, "notes": [*notes, note]})
+    details = {**result.details, "judge": msgspec.to_builtins(record), "notes": [*notes, note]}
+    return replace(result, details=details)
 
 
 def trust_of(result: MetricResult) -> JudgeTrust | None:
     """Return what is stored of a result's judge; None for a metric that no judge scored."""
     record = result.details.get("judge")
-    if record is not None:
-        return _converted(record, result.name)
-    # A judged result without a record is uncalibrated. It must not pass for a metric without a judge.
-    return JudgeTrust() if result.signature.get("judge") else None
-
-
-def _converted(record: Any, name: str) -> JudgeTrust:
+    if record is None:
+        # A judged result without a record is uncalibrated. It must not pass for a metric without a judge.
+        return JudgeTrust() if result.signature.get("judge") else None
     try:
         return msgspec.convert(record, JudgeTrust)
     except msgspec.ValidationError as error:
         what = f"what is stored of its judge cannot be read: {error}."
-        raise DataError(name[:200], what, fix="Judge the run again: auepora judge RUN.") from None
+        raise DataError(result.name[:200], what, fix="Judge the run again: auepora judge RUN.") from None

@@ -10,13 +10,13 @@ import pytest
 from auepora_eval.errors import DataError
 from auepora_eval.io.datasets.ground_truth import load_ground_truth
 from auepora_eval.io.jsonl import read_records
+from auepora_eval.judges.trust.labels import Columns, labelled_claims
 from auepora_eval.people.agreement import annotator_agreement
 from auepora_eval.people.annotation.export import export, next_commands
 from auepora_eval.people.annotation.saved import SETTLED, LabelFiles, Said
 from auepora_eval.people.annotation.summary import task_summary
 from auepora_eval.people.annotation.task import Kind, create_task
 from auepora_eval.people.annotators import read_annotators
-from auepora_eval.people.judge_labels import Columns, labelled_claims
 from tests.people.annotation.tasks import a_task, an_item, stored_task
 
 YES, NO = "supported", "not supported"

@@ -15,8 +15,8 @@ from auepora_eval.judges.asking import Asking
 from auepora_eval.judges.judge import Asked, FunctionJudge, Judge, Judging
 from auepora_eval.judges.llm import LlmJudge
 from auepora_eval.judges.question import Judgement, Question, kind_named
-from auepora_eval.people.judge_audit import Audit, audit, judge_calibration, judge_scores
-from auepora_eval.people.judge_labels import Labelled
+from auepora_eval.judges.trust.audit import Audit, audit, judge_calibration, judge_scores
+from auepora_eval.judges.trust.labels import Labelled
 from auepora_eval.runs.verdicts import read_audit
 from tests.judges.functions import ALWAYS_YES, INVERSE, ORACLE, a_coin
 from tests.judges.scripted import Material, Rule, judge_server, supported

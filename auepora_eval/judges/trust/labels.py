@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from ..errors import DataError
+from ...errors import DataError
 
 # Names of the columns in AttributionBench and in datasets of natural language inference.
 EVIDENCE = ("evidence", "premise", "references", "context", "contexts")

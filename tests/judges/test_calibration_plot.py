@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.people.judge_audit import Audit, Labelled, audit
+from auepora_eval.judges.trust.audit import Audit, audit
+from auepora_eval.judges.trust.labels import Labelled
 from auepora_eval.reporting.plots import save_figure
 
 pytest.importorskip("matplotlib", reason="plots need matplotlib")
 
-from auepora_eval.people.audit_report import plot_calibration
+from auepora_eval.reporting.plots import plot_calibration
 
 
 def test_plot_has_one_dot_per_nonempty_bin_and_is_reproducible(tmp_path: Path) -> None:

@@ -1,38 +1,15 @@
-"""The tables of an audit, and the reliability diagram (which needs the extra `plots`)."""
+"""The report of an audit, as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
-from ..core.display import interval_text, value_text
-from ..core.table import Table
-from ..reporting.drawing import (
-    COLOURS,
-    FAINT,
-    INK,
-    add_legend,
-    import_matplotlib,
-    label_text,
-    new_figure,
-    style_axes,
-    with_fixed_layout,
-)
-from ..stats.intervals import TOO_NARROW
-from .agreement import STATISTICS
-from .judge_audit import (
-    Agreement,
-    AuditCalibration,
-    AuditReport,
-    BudgetRow,
-    CorrectedMean,
-    CorrectedRates,
-    Estimate,
-    HumanCeiling,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ...core.display import interval_text, value_text
+from ...core.table import Table
+from ...stats.intervals import TOO_NARROW
+from .audit import Agreement, AuditCalibration, AuditReport, CorrectedRates, HumanCeiling
+from .calibration import Estimate
+from .correction import CorrectedMean
 
 _ESTIMATE = ("Value", "95% interval")
 
@@ -49,11 +26,8 @@ def audit_tables(report: AuditReport) -> Iterator[Table]:
         yield _calibration(report.calibration, is_graded=report.correlation is not None)
     if report.human_ceiling is not None:
         yield _ceiling(report.human_ceiling)
-        yield _left_out(report.human_ceiling)
     if report.estimate is not None:
         yield _corrected(report.estimate, report)
-    if report.budget:
-        yield _budget(report.budget)
     if report.by:
         yield _groups(report.by)
 
@@ -116,21 +90,14 @@ def _calibration(calibration: AuditCalibration, *, is_graded: bool) -> Table:
 
 
 def _ceiling(ceiling: HumanCeiling) -> Table:
-    rows = [(STATISTICS[ceiling.alpha.statistic], *ceiling.alpha.cells())]
+    level = ceiling.alpha.statistic.removeprefix("krippendorff_alpha_")
+    rows = [(f"Krippendorff's alpha, {level}", *ceiling.alpha.cells())]
     sides = (("one person", ceiling.one_person), ("the judge", ceiling.judge))
     rows += [(f"{who} and the others: same yes or no", *side.agreement.cells()) for who, side in sides]
     rows += [(f"{who} and the others: Spearman", *side.spearman.cells()) for who, side in sides]
     rows.append(("judge minus person, same yes or no", *ceiling.judge_less_person.cells(signed=True)))
     title = f"The human ceiling: {ceiling.annotators} people, {ceiling.items} claims rated by several"
     return Table(("Agreement among people", *_ESTIMATE), rows, title, numeric=(1, 2))
-
-
-def _left_out(ceiling: HumanCeiling) -> Table:
-    rows = [
-        (name, str(each.items), value_text(each.person), value_text(each.judge))
-        for name, each in ceiling.each.items()
-    ]
-    return Table(("Left out", "Claims", "Person and others", "Judge and others"), rows, numeric=(1, 2, 3))
 
 
 def _corrected(estimate: CorrectedRates, report: AuditReport) -> Table:
@@ -167,16 +134,6 @@ def _corrected_rows(title: str, mean: CorrectedMean) -> list[tuple[str, ...]]:
     ]
 
 
-def _budget(budget: list[BudgetRow]) -> Table:
-    rows = [
-        (str(row.labels), *map(value_text, (row.people_alone, row.judge_at_weight_1, row.judge_tuned)))
-        for row in budget
-    ]
-    headings = ("Labels", "Labels alone", "Judge at weight 1", "Judge at best weight")
-    title = "Width of the 95% interval of the mean by number of labels, the rest only judged"
-    return Table(headings, rows, title, numeric=range(4))
-
-
 def _groups(groups: Mapping[str, Agreement]) -> Table:
     rows = []
     for name, part in groups.items():
@@ -184,35 +141,3 @@ def _groups(groups: Mapping[str, Agreement]) -> Table:
         rows.append((name, str(part.scored), *values, interval_text(part.auroc.confidence_interval)))
     headings = ("Part", "Claims", "Accuracy", "AUROC", "Kappa", "95% interval of AUROC")
     return Table(headings, rows, numeric=range(1, 6))
-
-
-def plot_calibration(judge: str, calibration: AuditCalibration) -> Figure:
-    """Draw people's mean label over the judge's score; on the dashed line a score can be read as a share.
-
-    The bars show the number of claims of each dot.
-    """
-    # An empty bin has neither a dot nor an interval, but keeps its bar of height 0.
-    bins = [each for each in calibration.table if each.claims]
-    figure = new_figure(f"Is {judge} calibrated?", 6.4, 6.8)
-    upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": (4, 1)})
-    (ideal,) = upper.plot([0, 1], [0, 1], color=FAINT, linestyle="--", linewidth=1.2)
-    for each in bins:
-        if limits := each.people.confidence_interval:
-            places = [each.judge, each.judge]
-            upper.plot(places, limits, color=COLOURS[0], alpha=0.45, linewidth=2.2, label="_interval")
-    scores, labels = [each.judge for each in bins], [each.people.value for each in bins]
-    (dots,) = upper.plot(scores, labels, color=COLOURS[0], marker="o", markersize=6, linewidth=1)
-    style_axes(upper, grid="y")
-    upper.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    upper.set_ylabel("what people say", color=INK)
-    style_axes(lower, grid="y")
-    middles = [(each.low + each.high) / 2 for each in calibration.table]
-    counts = [each.claims for each in calibration.table]
-    lower.bar(middles, counts, width=0.92 / len(middles), color=COLOURS[0], alpha=0.45)
-    lower.yaxis.set_major_locator(import_matplotlib().ticker.MaxNLocator(3, integer=True))
-    lower.set_ylabel("claims", color=INK)
-    error, brier = calibration.expected_calibration_error, calibration.brier.value
-    words = f"ECE {error:.3f} ({calibration.bins} bins), Brier {brier:.3f}, {sum(counts)} claims"
-    lower.set_xlabel(f"what {label_text(judge)} says\n{words}", loc="left", color=INK)
-    add_legend(figure, [(dots, "people's mean, 95% interval"), (ideal, "perfectly calibrated")])
-    return with_fixed_layout(figure)

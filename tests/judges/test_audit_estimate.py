@@ -1,4 +1,4 @@
-"""Corrected means: coverage of the interval, the judge's bias, and the label budget."""
+"""Corrected means: coverage of the interval, and the judge's bias."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.people.judge_audit import corrected, label_budget, rate_by_errors
+from auepora_eval.judges.trust.calibration import Rate
+from auepora_eval.judges.trust.correction import corrected_mean, rate_by_errors
 from auepora_eval.stats.calibration import prediction_powered_mean
 
 
@@ -20,15 +21,25 @@ def judged(seed: int, labels: int = 80, others: int = 400) -> tuple[np.ndarray, 
     return truth[:labels], scores[:labels], scores[labels:]
 
 
+def rates(is_yes: Any, judged_yes: Any, rest_yes: Any) -> tuple[Rate, Rate, Rate]:
+    """Sensitivity, specificity, and the share of yes among the others."""
+    is_yes, judged_yes, rest_yes = map(np.array, (is_yes, judged_yes, rest_yes))
+    return (
+        Rate(int((is_yes & judged_yes).sum()), int(is_yes.sum())),
+        Rate(int((~is_yes & ~judged_yes).sum()), int((~is_yes).sum())),
+        Rate(int(rest_yes.sum()), len(rest_yes)),
+    )
+
+
 def test_interval_covers_the_truth_and_not_the_judge() -> None:
     held = by_errors = 0
     for seed in range(200):
         people, scores, rest = judged(seed)
-        found: Any = corrected(people, scores, rest)
+        found: Any = corrected_mean(people, scores, rest)
         low, high = found.corrected.confidence_interval
         held += low <= 0.3 <= high
         assert found.judge_alone > 0.45
-        rate: Any = rate_by_errors(people > 0, scores >= 0.6, rest >= 0.6)
+        rate: Any = rate_by_errors(*rates(people > 0, scores >= 0.6, rest >= 0.6))
         low, high = rate.confidence_interval
         by_errors += low <= 0.3 <= high
     assert held / 200 >= 0.9
@@ -37,12 +48,12 @@ def test_interval_covers_the_truth_and_not_the_judge() -> None:
 
 def test_labels_that_the_judge_is_worth() -> None:
     people, scores, rest = judged(1)
-    found: Any = corrected(people, scores, rest)
+    found: Any = corrected_mean(people, scores, rest)
     both = prediction_powered_mean(people, scores, rest)
     assert found.corrected.value == both.value
     assert found.weight == both.weight
     assert found.worth_labels > 1.5 * found.labels
-    useless = corrected(people, np.full(80, 0.5), np.full(400, 0.5))
+    useless = corrected_mean(people, np.full(80, 0.5), np.full(400, 0.5))
     assert useless.worth_labels == pytest.approx(80)
     assert useless.corrected.value == pytest.approx(float(people.mean()))
 
@@ -51,17 +62,15 @@ def test_the_share_of_yes_of_the_judge_alone_is_counted_not_averaged() -> None:
     """Of six scores two reach 0.7: a third, whatever their mean."""
     scores, rest = np.array([0.9, 0.6, 0.1]), np.array([0.7, 0.69, 0.5])
     people = np.array([1.0, 0.0, 0.0])
-    assert corrected(people, scores, rest, yes_from=0.7).judge_alone == pytest.approx(2 / 6)
-    assert corrected(people, scores, rest).judge_alone == pytest.approx((1.6 + 1.89) / 6)
-    both = [corrected(people, scores, rest, yes_from=limit).corrected for limit in (None, 0.7)]
+    assert corrected_mean(people, scores, rest, yes_from=0.7).judge_alone == pytest.approx(2 / 6)
+    assert corrected_mean(people, scores, rest).judge_alone == pytest.approx((1.6 + 1.89) / 6)
+    both = [corrected_mean(people, scores, rest, yes_from=limit).corrected for limit in (None, 0.7)]
     assert both[0] == both[1]  # the correction is by the scores either way
 
 
 def test_rogan_and_gladen_by_hand() -> None:
     """Of 10 yes it finds 9, of 10 no it lets 8 go; of the others it calls 75% yes: 0.785714 are."""
-    is_yes = np.array([True] * 10 + [False] * 10)
-    judged_yes = np.array([True] * 9 + [False] * 9 + [True] * 2)
-    found = rate_by_errors(is_yes, judged_yes, np.array([True] * 75 + [False] * 25))
+    found = rate_by_errors(Rate(9, 10), Rate(8, 10), Rate(75, 100))
     assert (found.sensitivity, found.specificity, found.reported) == (0.9, 0.8, 0.75)
     assert found.value == pytest.approx(0.785714, abs=1e-6)
     assert found.reason is None
@@ -76,27 +85,13 @@ def test_rogan_and_gladen_by_hand() -> None:
     ],
 )
 def test_a_judge_that_cannot_be_corrected(is_yes: list[bool], judged_yes: list[bool], says: str) -> None:
-    found: Any = rate_by_errors(np.array(is_yes), np.array(judged_yes), np.array([True, False]))
+    found: Any = rate_by_errors(*rates(is_yes, judged_yes, [True, False]))
     assert found.value is None
     assert found.confidence_interval is None
     assert says in found.reason
 
 
-def test_a_budget_is_the_mean_width_over_splits() -> None:
-    people, scores, _ = judged(2, labels=200, others=2)
-    few, many = label_budget(people, scores, (40, 120), splits=200)
-    for row in (few, many):
-        assert row.judge_tuned < row.people_alone
-        by_hand = 2 * 1.959964 * float(people.std(ddof=1)) / np.sqrt(row.labels)
-        assert row.people_alone == pytest.approx(by_hand, rel=0.03)
-    assert many.judge_tuned < few.judge_tuned
-    assert label_budget(people, scores, (40,), splits=50) == label_budget(people, scores, (40,), splits=50)
-
-
 def test_too_few_claims_raise() -> None:
     people, scores, rest = judged(0, labels=10)
-    for count in (1, 9, -4):
-        with pytest.raises(DataError, match=rf"--budget: {count} is not from 2 to 8"):
-            label_budget(people, scores, (count,))
     with pytest.raises(DataError, match="10 labelled and 1 other claims"):
-        corrected(people, scores, rest[:1])
+        corrected_mean(people, scores, rest[:1])

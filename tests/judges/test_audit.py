@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from auepora_eval.cli.main import main
 from auepora_eval.errors import DataError, UnknownNameError
+from auepora_eval.judges.trust.audit import audit, judge_scores
+from auepora_eval.judges.trust.labels import Columns, Labelled, labelled_claims
 from auepora_eval.metrics.entailment import SUPPORTS, Support, support_function
-from auepora_eval.people.judge_audit import Columns, Labelled, audit, judge_scores, labelled_claims
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")
 BENCH = Path(__file__).parents[3] / "shared/data/attributionbench/dev_all_subset_balanced.jsonl"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.people.judge_labels import Columns, Labelled, labelled_claims, unlabelled_claims
+from auepora_eval.judges.trust.labels import Columns, Labelled, labelled_claims, unlabelled_claims
 
 TEXTS = {"evidence": "e", "claim": "c"}
 FOUR = Columns(scale=(1.0, 4.0))

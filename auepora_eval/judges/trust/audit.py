@@ -1,0 +1,399 @@
+"""Audit a judge against human labels: a model, a support function, a metric, or scores given before.
+
+A score of at least the threshold means "supported". Accuracy and kappa compare that with people's labels;
+AUROC measures whether supported claims score higher, at any threshold. An audit also has the calibration of
+the scores, the agreement of people with each other (the human ceiling), and the judge's mean corrected by
+the labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from ...core.metrics_base import SampleMetric
+from ...core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from ...errors import ScoringError, UnknownNameError
+from ...metrics.entailment import SUPPORTS, checked_support, support_function, support_identity
+from ...metrics.parse import parse_metric
+from ...stats.agreement import each_and_others
+from ...stats.arrays import Array
+from ...stats.calibration import BINS, calibration
+from ...stats.correlation import KINDS, Kind, correlation
+from ...stats.intervals import mean_change_interval, mean_interval
+from ..asking import verdicts_on
+from ..judge import Asker, Judge, Judging
+from ..metrics.texts import chunk_spans
+from ..question import Question, kind_named
+from .calibration import (
+    Alpha,
+    Estimate,
+    Flags,
+    JudgeCalibration,
+    Rate,
+    calibrate,
+    compare_with_labels,
+    people_alpha,
+)
+from .correction import CorrectedMean, TrueRate, corrected_mean, rate_by_errors
+from .labels import TIE_DIGITS, Labelled, clusters_of
+
+Audited = str | Judge | Judging | None  # a name, a judge, or None for stored scores
+Scored = tuple[float, Labelled]  # the judge's score of a claim, and the claim
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The settings of an audit: thresholds of judge and people, bins, seed."""
+
+    threshold: float = 0.7
+    people_threshold: float = 0.5
+    bins: int = BINS
+    seed: int = 0
+    # The score of a claim that the judge cannot score; None leaves the claim out.
+    unscored_as: float | None = None
+
+
+@dataclass
+class Agreement:
+    """How far a judge agrees with people's labels, on all claims or on a group of them."""
+
+    claims: int
+    scored: int
+    supported: int
+    accuracy: Estimate
+    auroc: Estimate
+    kappa: Estimate
+    confusion: dict[str, dict[str, int]]
+
+
+class CalibrationBin(msgspec.Struct, frozen=True, rename={"low": "from", "high": "to"}):
+    """The claims with scores from `low` to `high`: their mean score and people's mean label."""
+
+    low: float
+    high: float
+    claims: int
+    judge: float | None
+    people: Estimate
+
+
+@dataclass(frozen=True)
+class AuditCalibration:
+    """Scores compared with shares of supported claims; 95% of calibrated judges stay below `by_chance`."""
+
+    bins: int
+    expected_calibration_error: float
+    by_chance: float | None
+    brier: Estimate
+    brier_of_the_mean: float
+    table: list[CalibrationBin]
+
+
+@dataclass(frozen=True)
+class AgainstOthers:
+    """The share of the same yes or no as the other people, and the rank correlation with them."""
+
+    agreement: Estimate
+    spearman: Estimate
+
+
+@dataclass(frozen=True)
+class HumanCeiling:
+    """People's agreement with each other, and the judge's agreement on the same pairs."""
+
+    annotators: int
+    items: int
+    alpha: Alpha
+    one_person: AgainstOthers
+    judge: AgainstOthers
+    judge_less_person: Estimate
+
+
+@dataclass(frozen=True)
+class CorrectedRates:
+    """What people would say of all claims: their mean label, and their share of yes in two ways."""
+
+    mean: CorrectedMean
+    share_of_yes: CorrectedMean
+    share_of_yes_by_errors: TrueRate
+
+
+@dataclass
+class AuditReport(Agreement):
+    """An audit. The parts that need scores are None if the judge could not score any claim."""
+
+    judge: str | None
+    threshold: float
+    people_threshold: float
+    seed: int
+    people_evenly_split: int | None = None
+    people: Estimate | None = None
+    judge_mean: float | None = None
+    bias: Estimate | None = None
+    correlation: dict[Kind, Estimate] | None = None  # for labels on a scale
+    calibration: AuditCalibration | None = None  # for scores from 0 to 1
+    human_ceiling: HumanCeiling | None = None  # if several people rated a claim
+    estimate: CorrectedRates | None = None  # with unlabelled claims
+    unlabelled_not_scored: int = 0
+    by: dict[str, Agreement] = field(default_factory=dict)
+
+
+def audit(
+    labelled: Sequence[Labelled],
+    judge: Audited,
+    how: Audit | None = None,
+    *,
+    unlabelled: Sequence[Labelled] = (),
+    ask: Asker | None = None,
+) -> AuditReport:
+    """Return the audit of a judge: agreement, confusion, calibration, the human ceiling, corrected means.
+
+    `judge` is a judge, with the verdicts that are known already or without; or the name of a support function
+    or a metric; with None the scores in the claims are used. `ask` asks a judge for what is not known.
+    """
+    how = how or Audit()
+    scored, others = _scored(labelled, judge, how, ask), _scored(unlabelled, judge, how, ask)
+    report = AuditReport(
+        **vars(_agreement(len(labelled), scored, how)),
+        judge=_name_of(judge),
+        threshold=how.threshold,
+        people_threshold=how.people_threshold,
+        seed=how.seed,
+        unlabelled_not_scored=len(unlabelled) - len(others),
+    )
+    if scored:
+        _add_numbers(report, scored, how)
+    if unlabelled:
+        report.estimate = _estimate(scored, others, how)
+    for group in sorted({one.group for one in labelled} - {""}):
+        claims = sum(one.group == group for one in labelled)
+        report.by[group] = _agreement(claims, [pair for pair in scored if pair[1].group == group], how)
+    return report
+
+
+def judge_calibration(
+    labelled: Sequence[Labelled],
+    judging: Judging,
+    *,
+    date: str,
+    threshold: float = 0.5,
+    ask: Asker | None = None,
+) -> JudgeCalibration:
+    """Return how good a judge is on labelled claims, to be stored with the values that it produces.
+
+    The threshold is the one of the metrics that are corrected by it.
+    """
+    return calibrate(
+        judging.judge.identity(kind_named("support")),
+        judge_scores(judging, labelled, ask),
+        [one.people for one in labelled],
+        date=date,
+        threshold=threshold,
+        ratings=[one.ratings for one in labelled],
+        clusters=clusters_of(labelled),
+    )
+
+
+def _name_of(judge: Audited) -> str | None:
+    if judge is None:
+        return None
+    if isinstance(judge, str):
+        return support_identity(judge) if judge in SUPPORTS else judge
+    return (judge.judge if isinstance(judge, Judging) else judge).identity(kind_named("support"))
+
+
+def _scored(claims: Sequence[Labelled], judge: Audited, how: Audit, ask: Asker | None) -> list[Scored]:
+    scores = [how.unscored_as if score is None else score for score in judge_scores(judge, claims, ask)]
+    return [(score, one) for score, one in zip(scores, claims, strict=True) if score is not None]
+
+
+def judge_scores(
+    judge: Audited, labelled: Sequence[Labelled], ask: Asker | None = None
+) -> list[float | None]:
+    """Return a score from 0 to 1 for each claim, higher is better; None if the judge cannot score it."""
+    if judge is None:
+        return [one.score for one in labelled]
+    if isinstance(judge, Judge | Judging):
+        return _verdict_scores(judge if isinstance(judge, Judging) else Judging(judge), labelled, ask)
+    if judge in SUPPORTS:
+        support = support_function(judge)
+        return [_support_score(support, one) for one in labelled]
+    try:
+        metric = parse_metric(judge)
+    except UnknownNameError as error:
+        names = ", ".join(SUPPORTS)
+        what = f"there is no judge {judge!r}: the support functions are {names}; as for metrics, {error}"
+        raise UnknownNameError(what) from None
+    metric.ready()
+    return [_metric_score(metric, one) for one in labelled]
+
+
+def _verdict_scores(judging: Judging, labelled: Sequence[Labelled], ask: Asker | None) -> list[float | None]:
+    """Return the highest score that a part of the evidence gives a claim, as judged_faithfulness does.
+
+    None if a verdict failed, or if there is no evidence to ask about.
+    """
+    kind = kind_named("support")
+    questions = [
+        [
+            Question(kind, {"passage": text[start:end], "claim": one.claim}, {"labelled": True})
+            for text in one.evidence
+            for start, end in chunk_spans(text)
+        ]
+        for one in labelled
+    ]
+    verdicts = iter(verdicts_on(judging, [each for group in questions for each in group], ask))
+    highest: list[float | None] = []
+    for group in questions:
+        scores = [next(verdicts).score for _ in group]
+        known = [score for score in scores if score is not None]
+        highest.append(max(known) if known and len(known) == len(scores) else None)
+    return highest
+
+
+def _support_score(support: Callable[[str, str], float], one: Labelled) -> float | None:
+    try:
+        return checked_support(support, "\n".join(one.evidence), one.claim)
+    except ScoringError:
+        return None
+
+
+def _metric_score(metric: SampleMetric, one: Labelled) -> float | None:
+    documents = [Document(str(rank), text) for rank, text in enumerate(one.evidence, start=1)]
+    hits = [RetrievedDocument(doc, 1 / rank, rank) for rank, doc in enumerate(documents, start=1)]
+    sample = EvaluationSample("claim", one.claim, relevant_docs=documents)
+    score = metric.compute([sample], [SystemOutputs(hits, Response(one.claim))]).scores[0].value
+    if score is None or metric.higher_is_better:
+        return score
+    # Turn the scale round: 0 becomes the best score of an error rate.
+    low, high = metric.bounds
+    return low + high - score
+
+
+def _agreement(claims: int, scored: Sequence[Scored], how: Audit) -> Agreement:
+    scores = np.array([score for score, _ in scored], dtype=np.float64)
+    yes = np.array([one.is_supported for _, one in scored], dtype=bool)
+    compared = compare_with_labels(scores, yes, how.threshold, clusters_of(one for _, one in scored))
+    return Agreement(
+        claims=claims,
+        scored=len(scored),
+        supported=int(yes.sum()),
+        accuracy=compared.accuracy,
+        auroc=compared.auroc,
+        kappa=compared.kappa,
+        confusion={
+            "supported": {"judged supported": compared.right_yes, "judged not": compared.wrong_no},
+            "not supported": {"judged supported": compared.wrong_yes, "judged not": compared.right_no},
+        },
+    )
+
+
+def _add_numbers(report: AuditReport, scored: Sequence[Scored], how: Audit) -> None:
+    """Add the bias, correlation and calibration of the scores, and the human ceiling."""
+    judge, people = _columns(scored)
+    claims = [one for _, one in scored]
+    clusters = clusters_of(claims)
+    bias = judge - people
+    report.people_evenly_split = sum(
+        len(one.ratings) > 1 and one.people == how.people_threshold for one in claims
+    )
+    report.people = Estimate.of(
+        float(people.mean()), mean_interval(people, clusters=clusters, bounds=(0.0, 1.0))
+    )
+    report.judge_mean = float(judge.mean())
+    report.bias = Estimate.of(float(bias.mean()), mean_change_interval(bias, clusters=clusters))
+    # Between yes and no there is nothing to rank: only labels on a scale have a correlation, be it 0 to 1.
+    if any(one.is_on_scale for one in claims) or not np.isin(people, (0.0, 1.0)).all():
+        pairs = {kind: correlation(judge, people, kind, clusters=clusters) for kind in KINDS}
+        report.correlation = {kind: Estimate.of(each.value, each.interval) for kind, each in pairs.items()}
+    if ((judge >= 0) & (judge <= 1)).all():
+        report.calibration = _calibration(judge, people, clusters, how)
+    report.human_ceiling = ceiling(claims, judge.tolist(), how)
+
+
+def _columns(scored: Sequence[Scored]) -> tuple[Array, Array]:
+    rows = np.array([(score, one.people) for score, one in scored], dtype=np.float64).reshape(-1, 2)
+    return rows[:, 0], rows[:, 1]
+
+
+def _calibration(judge: Array, people: Array, clusters: list[str] | None, how: Audit) -> AuditCalibration:
+    measured = calibration(judge, people, bins=how.bins, clusters=clusters, seed=how.seed)
+    table = [
+        CalibrationBin(
+            low=each.low,
+            high=each.high,
+            claims=each.samples,
+            judge=each.score if each.samples else None,
+            people=Estimate.of(each.label, each.interval),
+        )
+        for each in measured.bins
+    ]
+    brier = Estimate.of(measured.brier, measured.brier_interval)
+    return AuditCalibration(
+        how.bins, measured.error, measured.by_chance, brier, measured.brier_of_mean, table
+    )
+
+
+def _estimate(scored: Sequence[Scored], others: Sequence[Scored], how: Audit) -> CorrectedRates:
+    """Estimate what people would say of all claims; the labelled ones must be a random part of them."""
+    judge, people = _columns(scored)
+    rest = np.array([score for score, _ in others], dtype=np.float64)
+    is_yes = np.array([one.is_supported for _, one in scored], dtype=bool)
+    own, of_rest = (clusters_of(one for _, one in claims) for claims in (scored, others))
+    clusters = None if own is None or of_rest is None else (own, of_rest)
+    yes, judged_yes = is_yes.astype(np.float64), judge >= how.threshold
+    sensitivity = Rate(int((judged_yes & is_yes).sum()), int(is_yes.sum()))
+    specificity = Rate(int((~judged_yes & ~is_yes).sum()), int((~is_yes).sum()))
+    reported = Rate(int((rest >= how.threshold).sum()), len(rest))
+    return CorrectedRates(
+        mean=corrected_mean(people, judge, rest, clusters=clusters),
+        share_of_yes=corrected_mean(yes, judge, rest, clusters=clusters, yes_from=how.threshold),
+        share_of_yes_by_errors=rate_by_errors(
+            sensitivity, specificity, reported, independent=clusters is None
+        ),
+    )
+
+
+# How well could a judge do? As well as people agree: one of them against the others, and the judge likewise.
+# For each item and each person who rated it, that person is left out; the mean of the others is the target
+# that both the person and the judge are compared with. So both are measured on the same pairs.
+
+
+def ceiling(labelled: Sequence[Labelled], scores: Sequence[float], how: Audit) -> HumanCeiling | None:
+    """Return people's agreement with each other; None if no claim was rated by two people."""
+    rows = [
+        (item, rating, round(mean, TIE_DIGITS), scores[item])
+        for item, rating, mean in each_and_others([list(one.ratings.values()) for one in labelled])
+    ]
+    if not rows:
+        return None
+    items = [row[0] for row in rows]
+    units: list[Hashable] = [
+        item if labelled[item].cluster is None else labelled[item].cluster for item in items
+    ]
+    person, others, judge = np.array([row[1:] for row in rows], dtype=np.float64).T
+    others_yes = others >= how.people_threshold
+    person_same = (person >= how.people_threshold) == others_yes
+    judge_same = (judge >= how.threshold) == others_yes
+    difference = judge_same.astype(float) - person_same
+
+    def against_others(values: Array, same: Flags) -> AgainstOthers:
+        shared = same.astype(np.float64)
+        interval = mean_interval(shared, clusters=units, bounds=(0.0, 1.0))
+        ranks = correlation(values, others, "spearman", clusters=units)
+        return AgainstOthers(
+            Estimate.of(float(shared.mean()), interval), Estimate.of(ranks.value, ranks.interval)
+        )
+
+    less = Estimate.of(float(difference.mean()), mean_change_interval(difference, clusters=units))
+    return HumanCeiling(
+        annotators=len({name for one in labelled for name in one.ratings}),
+        items=len(set(items)),
+        alpha=people_alpha([one.ratings for one in labelled], clusters_of(labelled)),
+        one_person=against_others(person, person_same),
+        judge=against_others(judge, judge_same),
+        judge_less_person=less,
+    )

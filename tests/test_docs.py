@@ -59,12 +59,12 @@ def blocks(path: Path) -> Iterator[Block]:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    metrics = set(METRICS._things)
+    metrics = set(METRICS)
     logger = logging.getLogger("auepora_eval")
     handlers = list(logger.handlers)
     yield tmp_path
     logger.handlers[:] = handlers  # a page adds one that writes to the captured stderr
-    for name in METRICS._things.keys() - metrics - METRICS.modules.keys():
+    for name in METRICS._things.keys() - metrics:
         del METRICS._things[name]
 
 

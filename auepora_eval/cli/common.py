@@ -192,7 +192,7 @@ def _say_what_went_wrong(run: EvaluationRun, tally: Tally) -> None:
     say_failures(tally)
     say_attempts(tally)
     if run.stopping is not None:
-        from ..core.stopping import stopping_in_words
+        from ..runs.stopping import stopping_in_words
 
         echo.say_words(stopping_in_words(run.stopping))
 
@@ -200,7 +200,7 @@ def _say_what_went_wrong(run: EvaluationRun, tally: Tally) -> None:
 @contextmanager
 def notes_printed_once(*, as_json: bool) -> Iterator[None]:
     """Leave out warnings that the table of results has as notes; JSON is printed without a table."""
-    from ..core.scoring import SuspectValueWarning
+    from ..core.watches import SuspectValueWarning
 
     with warnings.catch_warnings():
         if not as_json:

@@ -179,7 +179,7 @@ def _measured(plan: EvaluationPlan, pilot: Pilot) -> Sequence[Metric]:
 def _needed_match(pilot: Pilot) -> str | None:
     """Return how documents have to be matched; None if by their ids, or if nothing would match them."""
     from ..core.scores import Batch
-    from ..metrics.retrieval_basic import RankedLists
+    from ..core.watches import RankedLists
 
     lists = RankedLists()
     lists.look(Batch([sample for sample, _ in pilot.pairs], [output for _, output in pilot.pairs]))

@@ -198,8 +198,8 @@ def _fresh_results(
     from ..core.matching import match_of
     from ..core.plan import EvaluationPlan
     from ..core.scoring import score_outputs
-    from ..core.stopping import sequence_results
     from ..metrics.parse import parse_metrics
+    from ..runs.stopping import sequence_results
 
     match = match_of(old)  # the new values must be comparable with the old ones
     metrics = EvaluationPlan(parse_metrics(settings.metrics or ""), match=match).metrics

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ..core.display import NOT_MEASURED, listed, p_cell, value_text
-from ..core.stopping import stopping_in_words
 from ..core.types import EvaluationRun, MetricResult
 from ..errors import ScoringError
 from ..judges.metrics.faithfulness import CheckedClaims, ClaimCheck
@@ -41,6 +40,7 @@ from ..reporting.html.tables import (
     scale_of,
     slices_table,
 )
+from ..runs.stopping import stopping_in_words
 from ..runs.verdicts import claim_metrics, claims_of
 from .compare import Comparison, MetricComparison
 from .ranking import Ranking

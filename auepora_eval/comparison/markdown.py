@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from ..core.display import listed, markdown_text
 from ..core.scoring import Tally
-from ..core.stopping import stopping_in_words
 from ..core.table import Table
 from ..core.types import EvaluationRun, results_table
 from ..core.verdict import Verdict
 from ..reporting.tables import results_to_markdown
+from ..runs.stopping import stopping_in_words
 from .compare import Comparison, LostSample
 from .ranking import Ranking
 from .slices import SliceComparison

@@ -45,8 +45,7 @@ def source_of(doc: Document) -> str:
 
 def grade_of(doc: Document) -> float:
     """Return the relevance of a judged document: 1 if none is given."""
-    grade = given(doc.metadata, "relevance")
-    if grade is None:
+    if "relevance" not in doc.metadata or (grade := given(doc.metadata, "relevance")) is None:
         return 1.0
     try:
         if isinstance(grade, bool) or not isinstance(grade, int | float) or not math.isfinite(grade):

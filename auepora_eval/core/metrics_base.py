@@ -28,11 +28,9 @@ from ..calls.keys import without_secrets
 from ..errors import ScoringError, UnknownNameError
 from ..stats.intervals import Interval, Share, Units, mean_units, share_units, shares_interval
 from .matching import BY_ID, matched
-from .registry import (
-    HOMES,
+from .metric_names import (
     NameTemplate,
     Range,
-    Registry,
     WrittenName,
     arguments_of,
     check_numbers,
@@ -40,6 +38,8 @@ from .registry import (
     split_name,
     split_outside_brackets,
 )
+from .redaction import without_secrets
+from .registry import Registry
 from .scores import Batch, Note, Rows, Scores, as_columns, equally_wide, not_retrieved, shared_or_none
 from .types import (
     NOT_ESTIMABLE,
@@ -65,14 +65,6 @@ class Metric(ABC):
 
     @abstractmethod
     def compute(self, samples: list[EvaluationSample], outputs: list[SystemOutputs]) -> MetricResult: ...
-
-
-class Watch(Protocol):
-    """Looks at all samples and outputs of a run, and notes what a metric's value does not show."""
-
-    def look(self, batch: Batch) -> None: ...
-
-    def notes(self) -> list[str]: ...
 
 
 _LAST_BITS = 1e-9  # far above the rounding of a score, far below what one is read to
@@ -101,7 +93,6 @@ class SampleMetric(Metric):
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
     scored_by_others: ClassVar[bool] = False  # an answer that fails changes the scores of the other answers
     reads_documents: ClassVar[bool] = False  # not measured if no output of a run names documents
-    watch: ClassVar[type[Watch] | None] = None  # metrics with the same one share its notes
     matches_documents: ClassVar[bool] = False  # compares retrieved with judged documents (`matched_by`)
     match: str = BY_ID  # by what: id, source or text
     not_measured: str = ""  # why no sample of a run can be scored (`unmeasured`)
@@ -225,11 +216,24 @@ class SampleMetric(Metric):
 
         Scores at the places that `unscorable` names are ignored.
         """
+        return self.score_each(batch, self.score, zip(batch.samples, batch.outputs, strict=True))
+
+    def score_each(
+        self, batch: Batch, score: Callable[..., float | SampleScore], arguments: Iterable[tuple[Any, ...]]
+    ) -> Scores:
+        """Return the score of each place of a batch by its arguments; a ScoringError is a failed score."""
         unscorable = self.unscorable(batch)
-        return Scores.of(
-            SampleScore(None) if place in unscorable else self.guarded_score(sample, output)
-            for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True))
-        )
+        scores: list[float | SampleScore] = []
+        for place, each in enumerate(arguments):
+            if place in unscorable:
+                scores.append(SampleScore(None))
+                continue
+            try:
+                scores.append(score(*each))
+            except ScoringError as error:
+                # Other exceptions are bugs of the metric: they end the run.
+                scores.append(SampleScore(None, without_secrets(str(error)), failed=True))
+        return Scores.of(scores)
 
     def compute(self, samples: list[EvaluationSample], outputs: list[SystemOutputs]) -> MetricResult:
         return self.summarise(self.score_batch(Batch(samples, outputs)))
@@ -300,15 +304,6 @@ class SampleMetric(Metric):
         details["signature"] = {"metric": self.name, **self.signature()}
         return MetricResult(self.name, self.target, value, details, scores)
 
-    def guarded_score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
-        """Score one sample; a ScoringError is a failed score."""
-        try:
-            score = self.score(sample, output)
-        except ScoringError as error:
-            # Other exceptions are bugs of the metric: they end the run instead of counting as failed samples.
-            return SampleScore(None, without_secrets(str(error)), failed=True)
-        return score if isinstance(score, SampleScore) else SampleScore(float(score))
-
     def bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
         """Return the value if every failure had scored lowest, and highest: no system gains by crashing."""
         if scores.if_failed is None:
@@ -370,7 +365,24 @@ def scale_text(bounds: Sequence[float | None], unit: str) -> str:
     return " to ".join(ends) + (unit and f" {unit}")
 
 
-METRICS: Registry[type[SampleMetric]] = Registry("metric", HOMES, SampleMetric)
+# A name is looked for in the modules in this order: those of the usual metrics first, since each takes some
+# milliseconds to import, and those that ask a judge last.
+_MODULES = (
+    *("retrieval_basic", "additional", "generation_text", "answers.grounding", "robustness.rejection"),
+    *("retrieval.ranking", "retrieval.spans", "retrieval.text", "retrieval.diversity"),
+    *("answers.translation", "answers.relevance", "answers.numbers", "answers.contradiction"),
+    *("answers.diversity", "robustness.counterfactual", "robustness.noise"),
+    *("citations.places", "citations.claims", "labels"),
+)
+_JUDGED_MODULES = ("faithfulness", "answers", "relevance", "claims", "nuggets", "rubric")
+METRICS: Registry[type[SampleMetric]] = Registry(
+    "metric",
+    search=[
+        *(f"auepora_eval.metrics.{module}" for module in _MODULES),
+        *(f"auepora_eval.judges.metrics.{module}" for module in _JUDGED_MODULES),
+    ],
+    base=SampleMetric,
+)
 
 
 def skip(reason: str) -> SampleScore:

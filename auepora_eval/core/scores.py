@@ -53,20 +53,31 @@ class Scores(Sequence[SampleScore]):
             raise ValueError(f"{len(sample_ids)} samples but {len(self.values)} scores")
 
     @classmethod
-    def of(cls, scores: Iterable[SampleScore]) -> Scores:
-        """Return the columns of a list of scores."""
+    def of(cls, scores: Iterable[float | SampleScore]) -> Scores:
+        """Return the columns of a list of scores; a plain number has no id, parts or reason."""
         scores = list(scores)
-        # A skipped sample has no parts; its row is filled with zeros.
-        width = max((len(score.parts) for score in scores), default=0)
-        return cls(
-            [score.sample_id for score in scores],
-            [math.nan if score.value is None else score.value for score in scores],
-            parts=[(*score.parts, *([0.0] * (width - len(score.parts)))) for score in scores]
-            if width
-            else None,
-            notes={n: Note(s.reason, s.failed) for n, s in enumerate(scores) if s.value is None},
-            reasons={n: s.reason for n, s in enumerate(scores) if s.reason and s.value is not None},
-        )
+        ids, values = [""] * len(scores), np.empty(len(scores))
+        parts: dict[int, tuple[float, ...]] = {}
+        notes: dict[int, Note] = {}
+        reasons: dict[int, str] = {}
+        for place, score in enumerate(scores):
+            if not isinstance(score, SampleScore):
+                values[place] = score
+                continue
+            ids[place], values[place] = score.sample_id, math.nan if score.value is None else score.value
+            if score.parts:
+                parts[place] = score.parts
+            if score.value is None:
+                notes[place] = Note(score.reason, score.failed)
+            elif score.reason:
+                reasons[place] = score.reason
+        columns = None
+        if parts:
+            # A skipped sample has no parts; its row is filled with zeros.
+            columns = np.zeros((len(scores), max(map(len, parts.values()))))
+            for place, row in parts.items():
+                columns[place, : len(row)] = row
+        return cls(ids, values, parts=columns, notes=notes, reasons=reasons)
 
     @classmethod
     def joined(cls, pieces: Sequence[Scores]) -> Scores:

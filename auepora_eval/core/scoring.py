@@ -7,7 +7,6 @@ import math
 import os
 import platform
 import re
-import warnings
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,12 +17,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from ..calls.resources import ApiUsage
-from .metrics_base import Metric, SampleMetric, Watch
+from .metrics_base import Metric, SampleMetric
 from .plan import EvaluationPlan
 from .scores import Batch, Scores, as_columns
 from .systems.call import failed_attempts, is_from_cache
 from .types import (
-    CONTEXTS_AS_RETRIEVED,
     EvaluationSample,
     Failure,
     MetricResult,
@@ -34,6 +32,7 @@ from .types import (
     names_answer,
     names_documents,
 )
+from .watches import Watches
 
 Pair = tuple[EvaluationSample, SystemOutputs]
 Chunk = list[Pair]
@@ -58,11 +57,6 @@ def rare_collections() -> Iterator[None]:
 
 
 _RETRIEVAL = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
-_GENERATION = (
-    TargetCategory.GENERATION_RELEVANCE,
-    TargetCategory.GENERATION_FAITHFULNESS,
-    TargetCategory.GENERATION_CORRECTNESS,
-)
 OnChunk = Callable[[Batch, Mapping[str, Scores]], None]
 
 
@@ -72,98 +66,6 @@ def score_outputs(
     """Compute every metric of a plan on outputs that are in memory."""
     pairs = zip(samples, outputs, strict=True)
     return score_in_chunks(measurable(plan, outputs), pairs, lambda batch, scores: None)
-
-
-class SuspectValueWarning(UserWarning):
-    """A value is likely not what it seems: ids that never match, scores that contradict the ranks."""
-
-
-class Watches:
-    """The watches of a plan's metrics; those that several metrics name look once."""
-
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self._of_metric: dict[str, tuple[type[Watch], str]] = {}
-        self._watches: dict[tuple[type[Watch], str], tuple[Watch, SampleMetric]] = {}
-        for metric in metrics:
-            if isinstance(metric, SampleMetric) and metric.watch is not None:
-                # Metrics that compare documents in another way see other ids.
-                key = self._of_metric[metric.name] = (metric.watch, metric.match)
-                self._watches.setdefault(key, (metric.watch(), metric))
-        self._answers = _Answers(metrics)
-        self._contexts = _Contexts(metrics)
-
-    def look(self, batch: Batch) -> None:
-        self._answers.look(batch)
-        self._contexts.look(batch)
-        for watch, metric in self._watches.values():
-            watch.look(metric.seen(batch))
-
-    def noted(self, results: list[MetricResult]) -> list[MetricResult]:
-        """Warn of what was noted, and add it to the results that it concerns."""
-        notes = {kind: watch.notes() for kind, (watch, _) in self._watches.items()}
-        of_contexts = self._contexts.notes()
-        of_lists = [note for several in notes.values() for note in several]
-        for note in [*of_lists, *self._answers.notes(), *of_contexts]:
-            warnings.warn(note, SuspectValueWarning, stacklevel=5)
-        for result in results:
-            watch = self._of_metric.get(result.name)
-            about = list(notes[watch]) if watch is not None else []
-            about += of_contexts if result.name in self._contexts.names else ()
-            if about:
-                result.details["notes"] = [*result.notes, *about]
-        return results
-
-
-class _Answers:
-    """Watches answers: a system that only retrieves has none, and metrics of answers score empty texts."""
-
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self._names = [
-            metric.name
-            for metric in metrics
-            if as_target(metric.target) in _GENERATION and not getattr(metric, "not_measured", "")
-        ]
-        self._is_called = self._is_answered = False
-
-    def look(self, batch: Batch) -> None:
-        if not self._names or self._is_answered:
-            return
-        texts = [output.response.text.strip() for output in batch.outputs if output.error is None]
-        self._is_called = self._is_called or bool(texts)
-        self._is_answered = any(texts)
-
-    def notes(self) -> list[str]:
-        if self._is_answered or not self._is_called:
-            return []
-        listed = ", ".join(self._names[:3]) + (", ..." if len(self._names) > 3 else "")
-        fix = "If the system only retrieves, leave them out."
-        return [f"No output has an answer, so these metrics score empty texts: {listed}. {fix}"]
-
-
-class _Contexts:
-    """Watches for documents that are the dataset's own contexts: no merit of the system finds them."""
-
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self.names = [
-            metric.name
-            for metric in metrics
-            if as_target(metric.target) in (*_RETRIEVAL, TargetCategory.DIVERSITY)
-            and "relevant_docs" in metric.required_fields()
-        ]
-        self._are_retrieved = False
-
-    def look(self, batch: Batch) -> None:
-        if self.names and not self._are_retrieved:
-            self._are_retrieved = any(output.extra.get(CONTEXTS_AS_RETRIEVED) for output in batch.outputs)
-
-    def notes(self) -> list[str]:
-        if not self._are_retrieved:
-            return []
-        return [
-            "The retrieved documents are the contexts of the dataset (--contexts-as-retrieved), and its "
-            "relevant documents were chosen from these. Any system has these values, by construction: "
-            f"{', '.join(self.names)}."
-        ]
 
 
 def measurable(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..calls.chat import ChatModel, split_endpoint
 from ..calls.keys import key_from_environment
-from ..core.registry import split_outside_brackets
+from ..core.metric_names import split_outside_brackets
 from ..core.systems.named import imported
 from ..errors import DataError
 from .judge import Judge, SupportJudge, as_judge

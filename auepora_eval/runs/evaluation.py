@@ -19,7 +19,6 @@ from ..core.rag_interface import with_contexts
 from ..core.runner import AueporaEvaluator, score_record
 from ..core.scores import Batch, Scores
 from ..core.scoring import Tally, now, utc_text
-from ..core.stopping import sequence_results
 from ..core.systems.call import CACHED, is_from_cache
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..core.verdict import Stopping
@@ -48,6 +47,7 @@ from .journal.journal import (
     stored_places,
 )
 from .log import RunLog, logged
+from .stopping import sequence_results
 from .store.state import RunState, read_results
 
 if TYPE_CHECKING:

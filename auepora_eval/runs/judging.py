@@ -13,7 +13,6 @@ from ..calls.policy import CallPolicy
 from ..core.plan import EvaluationPlan
 from ..core.scores import Batch, as_columns
 from ..core.scoring import measurable
-from ..core.stopping import sequence_results
 from ..core.types import MetricResult
 from ..judges.asking import Asking, OnVerdict, spent_on
 from ..judges.judge import Asked, Asker, Judge, Judging, VerdictBook
@@ -25,6 +24,7 @@ from ..judges.trust.record import with_judge
 from ..judges.trust.repeats import self_consistency, variance_parts
 from .journal.journal import JOURNAL
 from .journal.lock import RunLock
+from .stopping import sequence_results
 from .store.state import SUFFIX, RunState
 from .store.storage import EvaluationResultsStorage
 from .verdicts import (

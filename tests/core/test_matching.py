@@ -11,8 +11,9 @@ import pytest
 import auepora_eval as ae
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.scoring import SuspectValueWarning, score_outputs
+from auepora_eval.core.scoring import score_outputs
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from auepora_eval.core.watches import SuspectValueWarning
 from auepora_eval.errors import ArgumentError
 from auepora_eval.io.jsonl import save_records
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.core.dataset import canonical_json, dataset_fingerprint
+from auepora_eval.core.metric_names import _ELSEWHERE
 from auepora_eval.core.metrics_base import METRICS
 from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
-from auepora_eval.core.registry import _ELSEWHERE, Registry
+from auepora_eval.core.registry import Registry
 from auepora_eval.core.targets import QUESTIONS, TargetCategory
 from auepora_eval.errors import MissingDependencyError, PlanError, UnknownNameError
 from auepora_eval.metrics import embeddings

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import auepora_eval as ae
-from auepora_eval.core.scoring import SuspectValueWarning
 from auepora_eval.core.types import RankedIds
+from auepora_eval.core.watches import SuspectValueWarning
 from auepora_eval.errors import AueporaError
 from auepora_eval.io.foreign.trec import save_run
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pytest
 
 from auepora_eval.core.types import Document
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.metrics.retrieval_basic import MRR, NDCGAtK, RecallAtK
+from auepora_eval.metrics.retrieval_basic import MRR, RecallAtK
 from tests.builders import a_sample, an_output
 
 
@@ -81,15 +84,6 @@ def test_a_sample_without_relevant_documents_is_skipped_not_zero(name: str) -> N
     assert [bool(score.reason) for score in result.scores] == [False, True, True]
 
 
-def test_a_grade_that_is_no_number_fails_that_sample_only() -> None:
-    bad = a_sample("1", relevant="a")
-    bad.relevant_docs = [Document("a", "", {"relevance": "high"})]
-    result = NDCGAtK(3).compute([bad, a_sample("2", relevant="a")], [an_output("a"), an_output("a")])
-    assert result.value == 1.0
-    assert result.details["num_failed"] == 1
-    assert "'high'" in result.scores[0].reason
-
-
 @pytest.mark.parametrize("name", ["recall@0", "recall@-1", "recall@2.5", "recall@five", "recall", "hit@"])
 def test_a_wrong_cutoff_is_refused(name: str) -> None:
     with pytest.raises(UnknownNameError, match=r"recall|hit"):
@@ -151,3 +145,32 @@ def test_nobody_reaches_the_level() -> None:
     result = parse_metric("recall@5[level=2]").compute([a_sample(relevant="a")], [an_output("a")])
     assert result.scores[0].reason == "no document of the sample has a grade of 2 or more"
     assert result.details["num_skipped"] == 1
+
+
+_GRADED = "recall@3 precision@3 f1@3 hit@2 mrr map ndcg@3 ndcg_exp r_precision bpref rbp recall@3[level=2]"
+
+
+@pytest.mark.parametrize("name", _GRADED.split())
+def test_a_repeat_is_a_miss_like_any_other(name: str) -> None:
+    sample = a_sample(relevant={"a": 2, "b": 3, "c": 0})
+    twice, once = (parse_metric(name).compute([sample], [an_output(ids)]) for ids in ("aabcb", "axbcy"))
+    assert twice.value == once.value
+
+
+@pytest.mark.parametrize("name", _GRADED.split())
+@pytest.mark.parametrize("grade", ["high", True, math.inf, 10**400, [1]], ids=str)
+def test_a_grade_that_is_no_number_fails_that_sample_only(name: str, grade: Any) -> None:
+    bad = a_sample("1", relevant="a")
+    bad.relevant_docs = [Document("a", "", {"relevance": grade})]
+    good = a_sample("2", relevant={"a": 2})
+    result = parse_metric(name).compute([bad, good], [an_output("a"), an_output("a")])
+    assert (result.details["num_samples"], result.details["num_failed"]) == (1, 1)
+    assert "relevance" in result.scores[0].reason
+    assert result.value == parse_metric(name).compute([good], [an_output("a")]).value
+
+
+@pytest.mark.parametrize("grade", [1e300, 2000])
+def test_a_grade_too_large_for_its_exponential_is_a_failure_not_a_crash(grade: float) -> None:
+    result = parse_metric("ndcg_exp").compute([a_sample(relevant={"a": grade})], [an_output("a")])
+    assert result.details["num_failed"] == 1
+    assert "not a number to average" in result.scores[0].reason

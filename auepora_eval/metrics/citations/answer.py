@@ -300,16 +300,7 @@ class CitationMetric(BatchMetric):
     target = TargetCategory.GENERATION_FAITHFULNESS
 
     def score_all(self, batch: Batch) -> Scores:
-        unscorable = self.unscorable(batch)
-        scores = []
-        for place, (sample, answer) in enumerate(zip(batch.samples, self.answers(batch), strict=True)):
-            score: float | SampleScore = SampleScore(None)
-            try:
-                score = score if place in unscorable else self.of_answer(sample, answer)
-            except ScoringError as error:
-                score = SampleScore(None, str(error), failed=True)
-            scores.append(score if isinstance(score, SampleScore) else SampleScore(float(score)))
-        return Scores.of(scores)
+        return self.score_each(batch, self.of_answer, zip(batch.samples, self.answers(batch), strict=True))
 
     def answers(self, batch: Batch) -> list[Any]:
         """Return the argument of `of_answer` for each sample."""

@@ -20,7 +20,7 @@ from ...errors import ScoringError
 from ...stats.arrays import Array, Indices, Mask
 from ...text.tokens import words
 from ..answers.relevance import EmbeddingMetric
-from ..retrieval_basic import gold_grades, in_order
+from .hits import gold_grades, in_order
 
 _TOO_FEW = "fewer than two documents with text were retrieved"
 

@@ -5,24 +5,15 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
+from dataclasses import field
 from itertools import groupby
-
-import numpy as np
 
 from ...core.matching import grade_of
 from ...core.metrics_base import SampleMetric, metric, skip
-from ...core.scores import Batch, given
+from ...core.scores import given
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from ...stats.arrays import Array
-from ..retrieval_basic import (
-    LevelMetric,
-    RelevantHits,
-    RetrievalMetric,
-    careful_hits,
-    gold_grades,
-    in_order,
-    is_relevant,
-)
+from ..retrieval_basic import LevelMetric, RetrievalMetric, normalised_gain
+from .hits import Hits, gold_grades, in_order, is_relevant, no_relevant
 
 
 def judgements(sample: EvaluationSample) -> dict[str, float]:
@@ -42,12 +33,12 @@ class RPrecision(LevelMetric):
     target = TargetCategory.RETRIEVAL_ACCURACY
     oracle = "trec_eval Rprec"
 
-    def of_hits(self, hits: RelevantHits) -> Array:
-        return hits.sums((hits.place < hits.total[hits.sample]).astype(float)) / hits.total
+    def of_hits(self, hits: Hits) -> float:
+        return hits.within(len(hits.gold)) / len(hits.gold)
 
 
-@metric("bpref[level={level?:.15g}]")
-class BPref(LevelMetric):
+@metric("bpref[level={level?:.15g}]", ranges={"level": "(0, inf)"})
+class BPref(SampleMetric):
     """How rarely a document that people judged not relevant is ranked above a relevant one.
 
     Σ over the relevant documents that were retrieved of 1 - min(n, R) / min(R, N), / R; n is the number of
@@ -58,35 +49,33 @@ class BPref(LevelMetric):
     share of the relevant documents that were retrieved.
     """
 
+    level: float | None = field(default=None, kw_only=True)
     target = TargetCategory.RETRIEVAL_ACCURACY
+    requires = ("relevant_docs",)
+    matches_documents = True
     oracle = "trec_eval bpref"
 
-    def hits(self, batch: Batch) -> RelevantHits:
-        if not any(sample.candidate_docs for sample in batch.samples):
-            return super().hits(batch)
-        return RelevantHits(careful_hits(batch, self._judgements), self.level)
-
-    def _judgements(self, sample: EvaluationSample) -> dict[str, float]:
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         gold = {doc.doc_id for doc in sample.relevant_docs or ()}
-        # A candidate that is relevant but not among the relevant documents is a contradiction.
-        return {
-            doc_id: grade
+        judged = {
+            doc_id: is_relevant(grade, self.level)
             for doc_id, grade in judgements(sample).items()
-            if doc_id in gold or not is_relevant(grade, self.level)
+            # A candidate that is relevant but not among the relevant documents is a contradiction.
+            if grade >= 0 and (doc_id in gold or not is_relevant(grade, self.level))
         }
-
-    def of_hits(self, hits: RelevantHits) -> Array:
-        judged = hits.judged
-        not_relevant = ~hits.counts & (judged.grade >= 0)
-        # Running counts of judged non-relevant documents, one longer than the rows.
-        until = np.concatenate(([0], np.cumsum(not_relevant)))
-        before_sample = until[np.searchsorted(judged.sample, np.arange(judged.samples))]
-        above = until[:-1][hits.counts] - before_sample[hits.sample]
-        gold_not_relevant = ~hits.gold_counts & (judged.gold_grade >= 0)
-        others = np.bincount(judged.gold_sample[gold_not_relevant], minlength=judged.samples)
-        total = hits.total[hits.sample]
-        lost = np.minimum(above, total) / np.maximum(1, np.minimum(others[hits.sample], total))
-        return hits.sums(1 - lost) / hits.total
+        relevant = sum(judged.values())
+        if not relevant:
+            return skip(no_relevant(self.level))
+        most = max(1, min(relevant, len(judged) - relevant))
+        above, total = 0, 0.0
+        for doc_id in in_order(output):
+            # Each document counts at its first place.
+            match judged.pop(doc_id, None):
+                case True:
+                    total += 1 - min(above, relevant) / most
+                case False:
+                    above += 1
+        return total / relevant
 
 
 @metric("rbp@{p?}", ranges={"p": "(0, 1)"})
@@ -102,11 +91,10 @@ class RankBiasedPrecision(RetrievalMetric):
     target = TargetCategory.RETRIEVAL_ACCURACY
     oracle = "trec_eval rbp"
 
-    def of_hits(self, hits: RelevantHits) -> Array:
-        scale = np.ones(hits.samples)
-        # Binary grades keep a scale of 1: only grades above 1 are divided.
-        np.maximum.at(scale, hits.judged.gold_sample, hits.judged.gold_grade)
-        return (1 - self.p) * hits.sums(hits.grade / scale[hits.sample] * self.p**hits.place)
+    def of_hits(self, hits: Hits) -> float:
+        scale = max(1.0, hits.gold[0])  # binary grades keep a scale of 1: only grades above 1 are divided
+        pairs = zip(hits.ranks, hits.grades, strict=True)
+        return (1 - self.p) * sum(grade / scale * self.p ** (rank - 1) for rank, grade in pairs)
 
 
 @metric("ndcg_exp@{k?}")
@@ -121,8 +109,14 @@ class ExponentialNDCG(RetrievalMetric):
     target = TargetCategory.RETRIEVAL_ACCURACY
     oracle = "scikit-learn ndcg_score of 2**grade - 1"
 
-    def of_hits(self, hits: RelevantHits) -> Array:
-        return hits.normalised_gain(self.k, lambda grade: np.expm1(grade * math.log(2)))
+    def of_hits(self, hits: Hits) -> float:
+        grades, ideal = (list(map(_exponential, grades)) for grades in (hits.grades, hits.gold[: self.k]))
+        return normalised_gain(hits.ranks[: hits.within(self.k)], grades, ideal)
+
+
+def _exponential(grade: float) -> float:
+    """Return 2^grade - 1; infinity where that is too large for a number."""
+    return math.expm1(grade * math.log(2)) if grade < 1024 else math.inf
 
 
 @metric("judged@{k}")

@@ -16,7 +16,6 @@ from ...core.display import number_or_null
 from ...core.metrics_base import SampleMetric
 from ...core.scores import Scores
 from ...core.scoring import Tally
-from ...core.stopping import sequence_result
 from ...core.types import COUNTS, EvaluationSample, MetricResult
 from ...errors import AueporaError, DataError, MissingDependencyError, StorageError, UnknownNameError
 from ...io.json.records import read_prediction
@@ -36,6 +35,7 @@ from ...io.results.document import (
 )
 from ...io.results.rows_parquet import QUERIES_SUFFIX
 from ...metrics.parse import parse_metric
+from ..stopping import sequence_result
 from .state import SUFFIX, read_results
 from .storage import EvaluationResultsStorage, query_rows, stored_predictions, stored_samples
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ...core.stopping import stopping_in_words
 from ...core.targets import QUESTIONS
 from ...core.types import EvaluationRun, MetricResult, Target, TargetCategory
 from ...metrics.parse import meaning
@@ -26,6 +25,7 @@ from ...reporting.html.tables import (
     slices_table,
 )
 from ...runs.index.index import RunIndex
+from ...runs.stopping import stopping_in_words
 from ..layout import address, link, select_box
 from ..requests import Ask, Events, Page, Reply, Route
 from ..workspace import Stored, Workspace

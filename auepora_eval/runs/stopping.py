@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..core.display import interval_text, value_text
+from ..core.metrics_base import Metric, SampleMetric
+from ..core.scores import Rows, as_columns
+from ..core.types import MetricResult
+from ..core.verdict import GoalOutcome, Outcome, Stopping
 from ..stats.intervals import METHOD, sequence_interval
 from ..stats.resamples import summed_by_unit
-from .display import interval_text, value_text
-from .metrics_base import Metric, SampleMetric
-from .scores import Rows, as_columns
-from .types import MetricResult
-from .verdict import GoalOutcome, Outcome, Stopping
 
 NO_METHOD = "none: the run could stop early, and the metric is not a mean of bounded scores"
 

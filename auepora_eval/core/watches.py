@@ -1,0 +1,236 @@
+"""What a metric's value does not show: ids that never match, scores against the order, empty answers.
+
+A watch looks at every batch of a run. Its notes are warnings, and are stored with the results they are about.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from operator import attrgetter
+from typing import Protocol
+
+from .matching import BY_ID, MATCHES, matched
+from .metrics_base import Metric, SampleMetric
+from .scores import Batch
+from .types import (
+    CONTEXTS_AS_RETRIEVED,
+    Document,
+    EvaluationSample,
+    MetricResult,
+    RankedIds,
+    SystemOutputs,
+    TargetCategory,
+    as_target,
+    in_single,
+    known_score,
+    retrieved_ids,
+)
+
+_RANK, _SCORE = attrgetter("rank"), attrgetter("score")
+_GENERATION = (
+    TargetCategory.GENERATION_RELEVANCE,
+    TargetCategory.GENERATION_FAITHFULNESS,
+    TargetCategory.GENERATION_CORRECTNESS,
+)
+_OF_DOCUMENTS = (
+    TargetCategory.RETRIEVAL_RELEVANCE,
+    TargetCategory.RETRIEVAL_ACCURACY,
+    TargetCategory.DIVERSITY,
+)
+# Samples without a match whose sources and texts are compared too, and documents of each.
+_LOOKED_AT, _HITS_LOOKED_AT = 100, 20
+
+
+class SuspectValueWarning(UserWarning):
+    """A value is likely not what it seems: ids that never match, scores that contradict the ranks."""
+
+
+class Watch(Protocol):
+    """Looks at all batches of a run, then notes what is suspect; `names` are the results to note it at."""
+
+    names: Sequence[str]
+
+    def look(self, batch: Batch) -> None: ...
+
+    def notes(self) -> list[str]: ...
+
+
+class Watches:
+    """The watches of a plan."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        by_match: dict[str, list[str]] = {}
+        for metric in metrics:
+            if isinstance(metric, SampleMetric) and metric.matches_documents and _needs_gold(metric):
+                by_match.setdefault(metric.match, []).append(metric.name)
+        # Metrics that compare documents in another way see other ids.
+        lists = [RankedLists(names, match) for match, names in by_match.items()]
+        self._watches: list[Watch] = [*lists, _Answers(metrics), _Contexts(metrics)]
+
+    def look(self, batch: Batch) -> None:
+        for watch in self._watches:
+            watch.look(batch)
+
+    def noted(self, results: list[MetricResult]) -> list[MetricResult]:
+        """Warn of what was noted, and add it to the results that it concerns."""
+        for watch in self._watches:
+            for note in watch.notes():
+                warnings.warn(note, SuspectValueWarning, stacklevel=5)
+                for result in results:
+                    if result.name in watch.names:
+                        result.details["notes"] = [*result.notes, note]
+        return results
+
+
+def _needs_gold(metric: Metric) -> bool:
+    return "relevant_docs" in metric.required_fields()
+
+
+class _Answers:
+    """Watches answers: a system that only retrieves has none, and metrics of answers score empty texts."""
+
+    names: Sequence[str] = ()
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._metrics = [
+            metric.name
+            for metric in metrics
+            if as_target(metric.target) in _GENERATION and not getattr(metric, "not_measured", "")
+        ]
+        self._is_called = self._is_answered = False
+
+    def look(self, batch: Batch) -> None:
+        if not self._metrics or self._is_answered:
+            return
+        texts = [output.response.text.strip() for output in batch.outputs if output.error is None]
+        self._is_called = self._is_called or bool(texts)
+        self._is_answered = any(texts)
+
+    def notes(self) -> list[str]:
+        if self._is_answered or not self._is_called:
+            return []
+        listed = ", ".join(self._metrics[:3]) + (", ..." if len(self._metrics) > 3 else "")
+        fix = "If the system only retrieves, leave them out."
+        return [f"No output has an answer, so these metrics score empty texts: {listed}. {fix}"]
+
+
+class _Contexts:
+    """Watches for documents that are the dataset's own contexts: no merit of the system finds them."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self.names: Sequence[str] = [
+            m.name for m in metrics if as_target(m.target) in _OF_DOCUMENTS and _needs_gold(m)
+        ]
+        self._are_retrieved = False
+
+    def look(self, batch: Batch) -> None:
+        if self.names and not self._are_retrieved:
+            self._are_retrieved = any(output.extra.get(CONTEXTS_AS_RETRIEVED) for output in batch.outputs)
+
+    def notes(self) -> list[str]:
+        if not self._are_retrieved:
+            return []
+        return [
+            "The retrieved documents are the contexts of the dataset (--contexts-as-retrieved), and its "
+            "relevant documents were chosen from these. Any system has these values, by construction: "
+            f"{', '.join(self.names)}."
+        ]
+
+
+class RankedLists:
+    """Watches retrieved lists: does an id ever equal a relevant one, and do scores fall with the rank?"""
+
+    def __init__(self, names: Sequence[str] = (), match: str = BY_ID) -> None:
+        self.names, self._match = names, match
+        self.lists = self.judged = self.out_of_order = 0
+        self.has_match = False
+        self.other_matches: Counter[str] = Counter()  # samples that would match in another way
+        self.ids = ("", "")  # a retrieved and a relevant one
+        self.example = ""  # of scores that contradict the ranks
+
+    def look(self, batch: Batch) -> None:
+        batch = batch if self._match == BY_ID else batch.once(matched, self._match)
+        for sample, output in zip(batch.samples, batch.outputs, strict=True):
+            if output.error is not None or not output.retrieved:
+                continue
+            self.lists += 1
+            if not self.has_match and sample.relevant_docs:
+                self._compare_ids(sample, sample.relevant_docs, output)
+            self._compare_scores(sample, output)
+
+    def _compare_ids(
+        self, sample: EvaluationSample, relevant: Sequence[Document], output: SystemOutputs
+    ) -> None:
+        self.judged += 1
+        self.has_match = _have_equal_ids(sample, output)
+        example = (output.retrieved[0].doc.doc_id, relevant[0].doc_id)  # both of one sample
+        if self.judged == 1:
+            self.ids = example
+        # Texts are compared only on the first samples: most runs have a match on one of these.
+        if not self.has_match and self.judged <= _LOOKED_AT:
+            batch = Batch([sample], [replace(output, retrieved=output.retrieved[:_HITS_LOOKED_AT])])
+            matches = [match for match in MATCHES[1:] if _have_equal_ids(*_only_pair(matched(batch, match)))]
+            if matches and not self.other_matches:
+                self.ids = example  # the first that the advice is about
+            self.other_matches.update(matches)
+
+    def _compare_scores(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        hits = output.retrieved
+        ranked = hits if isinstance(hits, RankedIds) else sorted(hits, key=_RANK)
+        scores = in_single(ranked.scores if isinstance(ranked, RankedIds) else map(_SCORE, ranked)).tolist()
+        if scores == sorted(scores, reverse=True):  # nearly all lists; the rest is looked at one by one
+            return
+        for (before, hit), (single_before, single) in zip(pairwise(ranked), pairwise(scores), strict=True):
+            higher, lower = known_score(hit), known_score(before)
+            if higher is not None and lower is not None and single > single_before:
+                self.out_of_order += 1
+                where = f"sample {sample.sample_id!r:.60}"
+                scores_text = f"rank {before.rank} has {lower:g} and rank {hit.rank} has {higher:g}"
+                self.example = self.example or f"{where}: {scores_text}"
+                return
+
+    @property
+    def needed_match(self) -> str | None:
+        """Return the way to match that finds relevant documents where ids find none; None if none does."""
+        return None if self.has_match or not self.other_matches else self.other_matches.most_common(1)[0][0]
+
+    def _advice(self) -> str:
+        """Return the option that would match, or else what to check."""
+        match = self.needed_match
+        if match is None:
+            return "Check that both sides name documents in the same way."
+        count = self.other_matches[match]
+        option = f"--match {match} (in Python match={match!r})"
+        return f"With {option}, {count} of the first {min(self.judged, _LOOKED_AT)} would match."
+
+    def notes(self) -> list[str]:
+        notes = []
+        if self.judged and not self.has_match:
+            retrieved, relevant = self.ids
+            samples = "1 sample" if self.judged == 1 else f"{self.judged} samples"
+            notes.append(
+                f"No retrieved document id equals a relevant one in {samples}, so every metric of relevant "
+                f"documents is 0. Retrieved, for example: {retrieved!r:.80}. Relevant: {relevant!r:.80}. "
+                f"{self._advice()}"
+            )
+        if self.out_of_order:
+            lists = "1 list" if self.lists == 1 else f"{self.lists} lists"
+            notes.append(
+                f"In {self.out_of_order} of {lists} of documents the scores contradict the order "
+                f"({self.example}). The rank counts, not the score: the order in the list, unless ranks are "
+                "given. If the scores are distances, ignore this note."
+            )
+        return notes
+
+
+def _have_equal_ids(sample: EvaluationSample, output: SystemOutputs) -> bool:
+    ids = {doc.doc_id for doc in sample.relevant_docs or ()}
+    return not ids.isdisjoint(retrieved_ids(output.retrieved))
+
+
+def _only_pair(batch: Batch) -> tuple[EvaluationSample, SystemOutputs]:
+    return batch.samples[0], batch.outputs[0]

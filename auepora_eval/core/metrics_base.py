@@ -38,7 +38,6 @@ from .metric_names import (
     split_name,
     split_outside_brackets,
 )
-from .redaction import without_secrets
 from .registry import Registry
 from .scores import Batch, Note, Rows, Scores, as_columns, equally_wide, not_retrieved, shared_or_none
 from .types import (

@@ -1,8 +1,8 @@
 """Detect hallucinations and contradictions by the FHRI, with thresholds by scenario.
 
-It decides in this order: contradiction, the floor for high risk, the threshold of the scenario. It is given a
-`Question`, which holds no true label, no notes, no rubric and no hint, so it cannot use them. `labels.fhri`
-says how little the index detects.
+It decides in this order: contradiction, the floor for high risk, the threshold of the scenario. It reads the
+question, the scenario and the pair of a sample: no true label, no notes, no rubric and no hint.
+`labels.fhri` says how little the index detects.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core.types import (
     STORED_OUTPUT,
@@ -26,29 +26,22 @@ from ..core.types import (
 from ..errors import ScoringError
 from ..metrics.answers.contradiction import lexical_contradiction
 from ..text.label_terms import ACCURATE, CONTRADICTION, DEFAULT_SCENARIO, HALLUCINATION, PREDICTED_LABEL
-from .fhri import fhri, sub_scores
-from .profile import LabelProfile, scenario_of
+from .fhri import SCENARIO_WEIGHTS, fhri, sub_scores
 from .scoring import nearest_earlier, pairs_of
+from .thresholds import SCENARIO_FHRI_THRESHOLDS, scenario_of, threshold_of
 
 ContradictionScore = Callable[[str, str], float]
+# From HARD on an answer contradicts an earlier one; from SOFT to HARD too, by a weaker sign.
+HARD, SOFT = 0.40, 0.15
+# The least score of an answer to a question of high risk: by its scenario, or by what it asks for.
+HIGH_RISK_FLOOR = 0.85
+_HIGH_RISK_SCENARIOS = frozenset(("numeric_kpi", "intraday", "directional", "regulatory"))
 _HIGH_RISK_QUESTION = re.compile(
     r"\bcurrent (?:price|quote)\b|\blast (?:close|closing price)\b|\b(?:as of|today|right now)\b"
     r"|\bdividend yield\b|\bP/?E\b|\bmarket cap(?:italization)?\b|\brevenue (?:last year|ttm|trailing)\b"
     r"|\bEPS\b|(?:%|\bpercent\b)\s*(?:growth|change)",
     re.IGNORECASE,
 )
-
-
-class Question(NamedTuple):
-    """The parts of a sample that a detector may see: not its label, and not people's notes about it."""
-
-    sample_id: str
-    text: str
-    scenario: str
-
-    @classmethod
-    def of(cls, sample: EvaluationSample) -> Question:
-        return cls(sample.sample_id, sample.query, scenario_of(sample))
 
 
 def stored_output(sample: EvaluationSample) -> SystemOutputs:
@@ -108,7 +101,7 @@ class FhriDetector:
     without a scenario gets that of `default`.
     """
 
-    profile: LabelProfile
+    thresholds: Mapping[str, float] = field(default_factory=lambda: SCENARIO_FHRI_THRESHOLDS)
     contradiction: ContradictionScore | None = lexical_contradiction
 
     def decide(
@@ -122,24 +115,20 @@ class FhriDetector:
             premises = [str(text) for text in _list_of(output.extra, "earlier_answers")]
             if partner is not None:
                 premises.append(outputs[partner].response.text)
-            decisions.append(self._decided(Question.of(sample), output, premises))
+            decisions.append(self._decided(sample, output, premises))
         return decisions
 
-    def _decided(self, question: Question, output: SystemOutputs, premises: list[str]) -> LabelDecision:
+    def _decided(self, sample: EvaluationSample, output: SystemOutputs, premises: list[str]) -> LabelDecision:
         if output.error is not None:
-            return LabelDecision(question.sample_id, None, f"{output.error.type}: {output.error.message}")
-        answer = output.response.text
-        scenario = question.scenario
-        threshold = self.profile.threshold(scenario, question.sample_id)
-        passages = [hit.doc.text for hit in output.retrieved]
-        scores = sub_scores(question.text, answer, passages, _entropy(output))
-        index = fhri(scores, self.profile.weights.get(scenario, self.profile.weights[DEFAULT_SCENARIO]))
+            return LabelDecision(sample.sample_id, None, f"{output.error.type}: {output.error.message}")
+        scenario, threshold = scenario_of(sample), threshold_of(sample, self.thresholds)
+        answer, passages = output.response.text, [hit.doc.text for hit in output.retrieved]
+        scores = sub_scores(sample.query, answer, passages, _entropy(output))
+        index = fhri(scores, SCENARIO_WEIGHTS.get(scenario, SCENARIO_WEIGHTS[DEFAULT_SCENARIO]))
         conflict = self._conflict(premises, answer)
-        label, reason = self._label(question, threshold, index, conflict)
-        limits = self.profile.contradiction
-        soft = conflict is not None and limits is not None and conflict >= limits.soft
+        label, reason = _label(sample.query, scenario, threshold, index, conflict)
         return LabelDecision(
-            question.sample_id,
+            sample.sample_id,
             label,
             reason,
             scenario,
@@ -147,37 +136,12 @@ class FhriDetector:
             index,
             asdict(scores),
             conflict,
-            needs_review=soft or index is None or index < threshold,
+            needs_review=(conflict or 0.0) >= SOFT or index is None or index < threshold,
         )
-
-    def _label(
-        self, question: Question, threshold: float, index: float | None, conflict: float | None
-    ) -> tuple[str | None, str]:
-        """Return the label of the first rule that applies and its reason; None if the answer has no score."""
-        limits = self.profile.contradiction
-        if conflict is not None and limits is not None:
-            if conflict >= limits.hard:
-                return CONTRADICTION, "contradicts an earlier answer (hard)"
-            if conflict >= limits.soft and limits.soft_effect == "label":
-                return CONTRADICTION, "contradicts an earlier answer (soft)"
-        if index is None:
-            return None, "there is nothing to score it by"
-        if self._breaches_floor(question, index):
-            return HALLUCINATION, "below the floor for high risk"
-        if self.profile.is_accurate(index, threshold):
-            return ACCURATE, "above the threshold"
-        return HALLUCINATION, "not above the threshold"
-
-    def _breaches_floor(self, question: Question, index: float) -> bool:
-        risk = self.profile.high_risk
-        if risk.floor is None or index >= risk.floor:
-            return False
-        by_question = risk.by_question and _HIGH_RISK_QUESTION.search(question.text) is not None
-        return by_question or question.scenario in risk.scenarios
 
     def _conflict(self, premises: list[str], answer: str) -> float | None:
         """Return the highest score of either direction; None where there is nothing to contradict."""
-        if self.contradiction is None or self.profile.contradiction is None or not premises:
+        if self.contradiction is None or not premises:
             return None
         scores: list[float] = []
         for premise in premises:
@@ -186,6 +150,21 @@ class FhriDetector:
         if wrong:
             raise ScoringError(f"a contradiction is scored from 0 to 1, not {wrong[0]!r:.60}")
         return float(max(scores))
+
+
+def _label(
+    question: str, scenario: str, threshold: float, index: float | None, conflict: float | None
+) -> tuple[str | None, str]:
+    """Return the label of the first rule that applies and its reason; None if the answer has no score."""
+    if conflict is not None and conflict >= SOFT:
+        return CONTRADICTION, f"contradicts an earlier answer ({'hard' if conflict >= HARD else 'soft'})"
+    if index is None:
+        return None, "there is nothing to score it by"
+    if index < HIGH_RISK_FLOOR and (scenario in _HIGH_RISK_SCENARIOS or _HIGH_RISK_QUESTION.search(question)):
+        return HALLUCINATION, "below the floor for high risk"
+    if index > threshold:
+        return ACCURATE, "above the threshold"
+    return HALLUCINATION, "not above the threshold"
 
 
 def _entropy(output: SystemOutputs) -> float | None:

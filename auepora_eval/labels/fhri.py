@@ -18,6 +18,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 DEFAULT_WEIGHTS = {"G": 0.25, "N": 0.25, "T": 0.20, "C": 0.15, "E": 0.15}
+SCENARIO_WEIGHTS: Mapping[str, Mapping[str, float]] = {
+    scenario: dict(zip("GNTCE", weights, strict=True))
+    for scenario, weights in {
+        "numeric_kpi": (0.20, 0.50, 0.20, 0.05, 0.05),
+        "intraday": (0.20, 0.50, 0.20, 0.05, 0.05),
+        "directional": (0.25, 0.45, 0.20, 0.05, 0.05),
+        "fundamentals": (0.25, 0.40, 0.15, 0.10, 0.10),
+        "regulatory": (0.20, 0.05, 0.20, 0.40, 0.15),
+        "advice": (0.25, 0.30, 0.15, 0.10, 0.20),
+        "portfolio_advice": (0.25, 0.30, 0.15, 0.10, 0.20),
+        "multi_ticker": (0.30, 0.30, 0.15, 0.15, 0.10),
+        "news": (0.45, 0.10, 0.20, 0.15, 0.10),
+        "crypto": (0.35, 0.15, 0.20, 0.20, 0.10),
+        "default": (0.40, 0.20, 0.15, 0.15, 0.10),
+    }.items()
+}
 # Nats: the published code divides by twice this number.
 ENTROPY_SCALE = 2.0
 

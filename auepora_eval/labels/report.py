@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.display import bounds_text, interval_text, value_text
 from ..core.table import Table
-from ..core.types import MetricResult
 from ..text.label_terms import LABELS
-from .scoring import DetectorComparison, LabelReport, LabelTable
+from .scoring import OF_A_CLASS, OVERALL, Record
 from .sweep import EVERYTHING, LEAST_RECALL, Figures, Sweep, SweepPart
 
 _MOST_PAIRS = 20  # in the table; there may be as many pairs as samples
@@ -16,72 +15,75 @@ _IN_SLICES = ("accuracy", "macro_f1", "macro_f1_supported")
 _IN_SWEEPS = ("accuracy", "macro_f1", "hall_recall", "accurate_recall", "contr_recall")
 
 
-def score_tables(report: LabelReport, compared: DetectorComparison | None = None) -> Iterator[Table]:
+def score_tables(report: Record, compared: Record | None = None) -> Iterator[Table]:
     """Yield the tables of a report: overall, by label, the confusion table, pairs and scenarios, slices."""
     yield _overall(report)
-    table = report.table
+    metrics = report["metrics"]
     rows = [
-        [
-            label,
-            *(_with_interval(result) for result in table.classes[label].values()),
-            str(table.support[label]),
-        ]
+        [label, *(_cell(report, label, figure) for figure in OF_A_CLASS), str(metrics[label]["support"])]
         for label in LABELS
     ]
     yield Table(("Label", "Precision", "Recall", "F1", "Samples"), rows, numeric=range(1, 5))
-    rows = [[true, *(str(table.confusion[true][label]) for label in LABELS)] for true in LABELS]
+    rows = [[true, *map(str, row.values())] for true, row in report["confusion_matrix"].items()]
     yield Table(("True \\ predicted", *LABELS), rows, numeric=range(1, 4))
     shares = list(_shares(report))
     if shares:
         yield Table(("Also measured", "Accuracy", "95% interval", "Right", ""), shares, numeric=(1, 2))
-    for name, tables in report.slices.items():
-        yield _slice(name, tables)
+    for name, parts in report["slices"].items():
+        yield _slice(name, parts)
     if compared is not None:
         yield _compared(compared)
 
 
-def _overall(report: LabelReport) -> Table:
-    results = report.table.overall
-    coverage = results["accuracy"].coverage
-    title = f"{coverage.total} samples, {report.mode} mode"
+def _overall(report: Record) -> Table:
+    overall = report["metrics"]["overall"]
+    title = f"{overall['total_samples']} samples, {report['mode']} mode"
     headings = ["Overall", "Value", "95% interval"]
-    rows = [[name, value_text(one.value), interval_text(one.interval)] for name, one in results.items()]
-    if coverage.failed:
-        title += f", {coverage.failed} without a prediction"
+    rows = [
+        [name, value_text(overall[name]), interval_text(report["intervals"]["overall"][name])]
+        for name in OVERALL
+    ]
+    if overall["failed_samples"]:
+        title += f", {overall['failed_samples']} without a prediction"
         headings.append("If failed")
-        for row, result in zip(rows, results.values(), strict=True):
-            row.append(bounds_text(result.if_failed))
-    base = report.baseline
+        for row in rows:
+            row.append(bounds_text(report["bounds_if_failed"]["overall"][row[0]]))
+    base = report["baseline_always_accurate"]
     note = f"Always accurate: accuracy {base['accuracy']:.4f}, macro-F1 {base['macro_f1']:.4f}"
     return Table(headings, rows, title, [note], numeric=range(1, 4))
 
 
-def _shares(report: LabelReport) -> Iterator[list[str]]:
-    for name, share in (("pairs", report.pairs), ("scenarios", report.scenarios)):
-        if share is None:
-            continue
-        counts = share.counts
-        if name == "pairs":
-            remark = f"{counts['contradictions_found']} of {counts['contradictions']} contradictions found"
-        else:
-            remark = f"{counts['expected_without_id']} expect a scenario that has no id"
-            if counts["left_out_as_overridden"]:
-                remark += (
-                    f"; {counts['left_out_as_overridden']} left out: their scenario is set, not detected"
-                )
-        limits = interval_text(share.interval and share.interval[:2])
-        yield [name, value_text(share.accuracy), limits, f"{share.right} of {share.total}", remark]
+def _shares(report: Record) -> Iterator[list[str]]:
+    pairs, scenarios = report["pair_accuracy"], report["scenario_accuracy"]
+    if pairs is not None:
+        remark = f"{pairs['contradictions_found']} of {pairs['contradictions']} contradictions found"
+        yield _share("pairs", pairs, pairs["pairs"], remark)
+    if scenarios is not None:
+        remark = f"{scenarios['expected_without_id']} expect a scenario that has no id"
+        if overridden := scenarios["left_out_as_overridden"]:
+            remark += f"; {overridden} left out: their scenario is set, not detected"
+        yield _share("scenarios", scenarios, scenarios["total"], remark)
 
 
-def _slice(name: str, tables: Mapping[str, LabelTable]) -> Table:
+def _share(name: str, share: Record, total: int, remark: str) -> list[str]:
+    limits = interval_text(share["confidence_interval"])
+    return [name, value_text(share["accuracy"]), limits, f"{share['right']} of {total}", remark]
+
+
+def _slice(name: str, tables: Mapping[str, Record]) -> Table:
     parts = list(tables.items())
     if name == "pair" and len(parts) > _MOST_PAIRS:
-        parts.sort(key=lambda item: max(-1.0, item[1].overall["accuracy"].value))  # NaN comes first
+        # The worst; a pair without any prediction comes first.
+        parts.sort(key=lambda item: item[1]["metrics"]["overall"]["accuracy"] or -1.0)
         parts = parts[:_MOST_PAIRS]
-    rows = []
-    for value, table in parts:
-        results = [table.overall[figure] for figure in _IN_SLICES]
-        rows.append([value, str(results[0].coverage.total), *map(_with_interval, results)])
+    rows = [
+        [
+            value,
+            str(part["metrics"]["overall"]["total_samples"]),
+            *(_cell(part, "overall", figure) for figure in _IN_SLICES),
+        ]
+        for value, part in parts
+    ]
     notes = []
     if len(rows) < len(tables):
         notes = [f"The {len(rows)} worst of {len(tables)}; all of them are in --json"]
@@ -90,19 +92,16 @@ def _slice(name: str, tables: Mapping[str, LabelTable]) -> Table:
     return Table(headings, rows, notes=notes, numeric=range(1, 5))
 
 
-def _compared(compared: DetectorComparison) -> Table:
-    rows = [
-        ("both", str(compared.both_right)),
-        ("only this one", str(compared.only_first_right)),
-        ("only the other", str(compared.only_second_right)),
-        ("neither", str(compared.neither_right)),
-    ]
-    notes = [f"p = {compared.p_value:.4g} ({compared.method})"]
+def _compared(compared: Record) -> Table:
+    names = ("both_right", "only_first_right", "only_second_right", "neither_right")
+    titles = ("both", "only this one", "only the other", "neither")
+    rows = [(title, str(compared[name])) for title, name in zip(titles, names, strict=True)]
+    notes = [f"p = {compared['p_value']:.4g} ({compared['method']})"]
     return Table(("Right, of the two detectors", "Samples"), rows, notes=notes, numeric=(1,))
 
 
-def _with_interval(result: MetricResult) -> str:
-    return f"{value_text(result.value)} {interval_text(result.interval)}"
+def _cell(part: Record, group: str, figure: str) -> str:
+    return f"{value_text(part['metrics'][group][figure])} {interval_text(part['intervals'][group][figure])}"
 
 
 def sweep_tables(result: Sweep) -> Iterator[Table]:

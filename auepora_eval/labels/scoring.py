@@ -11,7 +11,6 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -21,11 +20,12 @@ from ..core.types import PAIR, TRUE_LABEL, EvaluationSample, MetricResult, Syste
 from ..errors import DataError, ScoringError
 from ..metrics.labels import predicted_label, true_label
 from ..metrics.parse import parse_metric
+from ..stats.arrays import Array
 from ..stats.classification import accuracy, class_counts, confusion_table, macro_f1
-from ..stats.intervals import Interval, mean_interval
-from ..stats.significance import mcnemar_exact
+from ..stats.intervals import mean_interval
+from ..stats.significance import sign_flip_test
 from ..text.label_terms import ACCURATE, CONTRADICTION, LABELS, scenario_id
-from .profile import scenario_of
+from .thresholds import scenario_of
 
 Mode = Literal["static", "live"]
 OVERALL = {
@@ -44,120 +44,11 @@ SLICES = {
     "compliance_tag": "compliance_tag",
     "pair": PAIR,
 }
-Slices = dict[str, dict[str, "LabelTable"]]
+Record = dict[str, Any]  # as JSON has it
 
 
 class LiveLabelWarning(UserWarning):
     """Labels that describe a stored answer are used for a new one."""
-
-
-@dataclass(frozen=True)
-class LabelShare:
-    """A share of right ones with its interval, and what was counted beside it."""
-
-    right: int
-    total: int
-    interval: Interval | None
-    counts: Mapping[str, int]  # by their names in the report
-
-    @property
-    def accuracy(self) -> float | None:
-        return self.right / self.total if self.total else None
-
-    def as_record(self) -> dict[str, object]:
-        return {
-            "right": self.right,
-            "accuracy": self.accuracy,
-            "confidence_interval": None if self.interval is None else [self.interval.low, self.interval.high],
-            **self.counts,
-        }
-
-
-@dataclass(frozen=True)
-class LabelTable:
-    """A confusion table and the metrics computed from it."""
-
-    confusion: dict[str, dict[str, int]]
-    overall: dict[str, MetricResult]
-    classes: dict[str, dict[str, MetricResult]]
-
-    @property
-    def support(self) -> dict[str, int]:
-        """Return how many predicted samples have each label."""
-        return {label: sum(row.values()) for label, row in self.confusion.items()}
-
-    def as_record(self) -> dict[str, Any]:
-        coverage = self.overall["accuracy"].coverage
-        metrics: dict[str, Any] = {
-            label: {**_values(self.classes[label]), **self._counts(label)} for label in LABELS
-        }
-        metrics["overall"] = {
-            **_values(self.overall),
-            "total_samples": coverage.total,
-            "predicted_samples": coverage.scored,
-            "failed_samples": coverage.failed,
-            "correct_predictions": sum(self.confusion[label][label] for label in LABELS),
-        }
-        record = {"metrics": metrics, "confusion_matrix": self.confusion}
-        record["intervals"] = self._each("interval")
-        record["interval_methods"] = self._each("interval_method")
-        if coverage.failed:
-            record["bounds_if_failed"] = self._each("if_failed")
-        return record
-
-    def _counts(self, label: str) -> dict[str, int]:
-        """Count one label against the rest, as published reports do."""
-        right = self.confusion[label][label]
-        called = sum(row[label] for row in self.confusion.values())
-        support, total = self.support[label], sum(self.support.values())
-        return {
-            "support": support,
-            "true_positives": right,
-            "false_positives": called - right,
-            "false_negatives": support - right,
-            "true_negatives": total - called - support + right,
-        }
-
-    def _each(self, name: str) -> dict[str, dict[str, object]]:
-        """Return a property of every result, by label and metric; pairs are lists, as in JSON."""
-        record: dict[str, dict[str, object]] = {}
-        for group, results in {**self.classes, "overall": self.overall}.items():
-            values = {metric: getattr(result, name) for metric, result in results.items()}
-            record[group] = {
-                metric: list(value) if isinstance(value, tuple) else value for metric, value in values.items()
-            }
-        return record
-
-
-@dataclass(frozen=True)
-class LabelReport:
-    """The scores of a detector's labels on a dataset."""
-
-    table: LabelTable
-    mode: Mode
-    slices: Slices
-    pairs: LabelShare | None
-    scenarios: LabelShare | None
-    baseline: dict[str, float]
-    failures: Counter[tuple[str, str]]
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the report as one JSON document."""
-        return {
-            "mode": self.mode,
-            **self.table.as_record(),
-            "baseline_always_accurate": self.baseline,
-            "pair_accuracy": None if self.pairs is None else self.pairs.as_record(),
-            "scenario_accuracy": None if self.scenarios is None else self.scenarios.as_record(),
-            "slices": {
-                name: {value: table.as_record() for value, table in tables.items()}
-                for name, tables in self.slices.items()
-            },
-            "failures": [
-                {"type": kind, "message": message, "count": count}
-                for (kind, message), count in self.failures.most_common(20)
-            ],
-        }
 
 
 def score_labels(
@@ -166,28 +57,33 @@ def score_labels(
     *,
     mode: Mode = "static",
     slices: bool = True,
-) -> LabelReport:
-    """Score predicted labels against true ones. A sample without a prediction is a failure, not left out."""
+) -> Record:
+    """Score predicted labels against true ones, and return the report as one JSON document.
+
+    A sample without a prediction is a failure, not left out.
+    """
     check_labelled(samples)
     if mode == "live":
         _warn_of_stored_labels(samples)
     warn_of_missing_partners(samples)
-    table = _table(samples, outputs)
-    by_slice: Slices = {}
+    whole, of_accuracy = _scored(samples, outputs)
+    by_slice: dict[str, dict[str, Record]] = {}
     for name, label in SLICES.items() if slices else ():
-        by_slice[name] = {
-            value: _table([samples[n] for n in places], [outputs[n] for n in places])
-            for value, places in _places(samples, label).items()
-        }
-    return LabelReport(
-        table=table,
-        mode=mode,
-        slices={name: tables for name, tables in by_slice.items() if tables},
-        pairs=pair_accuracy(samples, outputs),
-        scenarios=scenario_accuracy(samples, outputs),
-        baseline=_always_accurate(samples),
-        failures=_failures(table.overall["accuracy"], outputs),
-    )
+        for value, places in _places(samples, label).items():
+            part, _ = _scored([samples[n] for n in places], [outputs[n] for n in places])
+            by_slice.setdefault(name, {})[value] = part
+    return {
+        "mode": mode,
+        **whole,
+        "baseline_always_accurate": _always_accurate(samples),
+        "pair_accuracy": pair_accuracy(samples, outputs),
+        "scenario_accuracy": scenario_accuracy(samples, outputs),
+        "slices": by_slice,
+        "failures": [
+            {"type": kind, "message": message, "count": count}
+            for (kind, message), count in _failures(of_accuracy, outputs).most_common(20)
+        ],
+    }
 
 
 def detailed_results(
@@ -230,9 +126,7 @@ def check_labelled(samples: Sequence[EvaluationSample]) -> None:
             ) from None
 
 
-def scenario_accuracy(
-    samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
-) -> LabelShare | None:
+def scenario_accuracy(samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]) -> Record | None:
     """Compare the detected scenario (`extra["scenario_detected"]`) with `metadata["expected_scenario"]`.
 
     Both may be ids or names. An expectation that is neither ("Ticker Lookup") cannot be met and is only
@@ -255,38 +149,47 @@ def scenario_accuracy(
             detected = output.extra.get("scenario_detected")
             total += 1
             right += isinstance(detected, str) and scenario_id(detected) == wanted
-    is_right = np.repeat([1.0, 0.0], [right, total - right])
-    interval = mean_interval(is_right, bounds=(0.0, 1.0))
     counts = {"total": total, "expected_without_id": unnamed, "left_out_as_overridden": overridden}
-    return LabelShare(right, total, interval, counts)
+    return {**_share(np.repeat([1.0, 0.0], [right, total - right])), **counts}
 
 
-@dataclass(frozen=True)
-class DetectorComparison:
-    """Two detectors on the same samples: how often both, one or neither was right, and McNemar's test."""
-
-    both_right: int
-    only_first_right: int
-    only_second_right: int
-    neither_right: int
-    p_value: float
-    method: str
+def _share(is_right: Array, clusters: list[Hashable] | None = None) -> Record:
+    """Return a share of right ones with its interval."""
+    interval = mean_interval(is_right, clusters=clusters, bounds=(0.0, 1.0))
+    return {
+        "right": int(is_right.sum()),
+        "accuracy": float(is_right.mean()) if len(is_right) else None,
+        "confidence_interval": None if interval is None else [interval.low, interval.high],
+    }
 
 
 def compare_detectors(
     samples: Sequence[EvaluationSample], first: Sequence[SystemOutputs], second: Sequence[SystemOutputs]
-) -> DetectorComparison:
-    """Compare two detectors by McNemar's exact test; a missing prediction counts as wrong."""
+) -> Record:
+    """Count how often both, one or neither detector was right, and test the difference by sign flips.
+
+    A missing prediction counts as wrong. The answers of a pair are not independent, so they flip together.
+    """
     check_labelled(samples)
-    counts = Counter(
+    rights = [
         (_prediction(a) == true_label(sample), _prediction(b) == true_label(sample))
         for sample, a, b in zip(samples, first, second, strict=True)
-    )
-    only_first, only_second = counts[True, False], counts[False, True]
-    test = mcnemar_exact(only_first, only_second)
-    return DetectorComparison(
-        counts[True, True], only_first, only_second, counts[False, False], test.p_value, test.method
-    )
+    ]
+    counts = Counter(rights)
+    differences = np.array([float(a) - float(b) for a, b in rights])
+    pairs: list[Hashable] = [
+        sample.sample_id if pair is None else (PAIR, pair)
+        for sample, pair in zip(samples, pairs_of(samples), strict=True)
+    ]
+    test = sign_flip_test(differences, clusters=shared_or_none(pairs))
+    return {
+        "both_right": counts[True, True],
+        "only_first_right": counts[True, False],
+        "only_second_right": counts[False, True],
+        "neither_right": counts[False, False],
+        "p_value": test.p_value,
+        "method": test.method,
+    }
 
 
 def _prediction(output: SystemOutputs) -> str | None:
@@ -297,22 +200,68 @@ def _prediction(output: SystemOutputs) -> str | None:
         return None
 
 
-def _table(samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]) -> LabelTable:
+def _scored(
+    samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
+) -> tuple[Record, MetricResult]:
+    """Return the figures of some samples with their intervals, and the result of the accuracy."""
     batch = Batch(samples, outputs)
 
-    def scored(names: Mapping[str, str]) -> dict[str, MetricResult]:
+    def results_of(names: Mapping[str, str]) -> dict[str, MetricResult]:
         metrics = {figure: parse_metric(name) for figure, name in names.items()}
         return {figure: metric.summarise(metric.score_batch(batch)) for figure, metric in metrics.items()}
 
-    overall = scored(OVERALL)
-    classes = {
-        label: scored({figure: f"{name}[{label}]" for figure, name in OF_A_CLASS.items()}) for label in LABELS
+    results = {
+        label: results_of({figure: f"{name}[{label}]" for figure, name in OF_A_CLASS.items()})
+        for label in LABELS
     }
+    results["overall"] = results_of(OVERALL)
+    accuracy_result = results["overall"]["accuracy"]
     confusion = {true: dict.fromkeys(LABELS, 0) for true in LABELS}
-    for place, score in enumerate(overall["accuracy"].scores):
+    for place, score in enumerate(accuracy_result.scores):
         if score.value is not None:
             confusion[true_label(samples[place])][predicted_label(outputs[place])] += 1
-    return LabelTable(confusion, overall, classes)
+    coverage = accuracy_result.coverage
+    counts = {label: _counts(confusion, label) for label in LABELS}
+    counts["overall"] = {
+        "total_samples": coverage.total,
+        "predicted_samples": coverage.scored,
+        "failed_samples": coverage.failed,
+        "correct_predictions": sum(confusion[label][label] for label in LABELS),
+    }
+
+    def each(field: str) -> dict[str, Record]:
+        """Return a field of every result, by label and figure; pairs are lists, as in JSON."""
+        return {
+            group: {
+                figure: list(value) if isinstance(value := getattr(result, field), tuple) else value
+                for figure, result in figures.items()
+            }
+            for group, figures in results.items()
+        }
+
+    record: Record = {
+        "metrics": {group: {**_values(figures), **counts[group]} for group, figures in results.items()},
+        "confusion_matrix": confusion,
+        "intervals": each("interval"),
+        "interval_methods": each("interval_method"),
+    }
+    if coverage.failed:
+        record["bounds_if_failed"] = each("if_failed")
+    return record, accuracy_result
+
+
+def _counts(confusion: Mapping[str, Mapping[str, int]], label: str) -> dict[str, int]:
+    """Count one label against the rest, as published reports do."""
+    right, support = confusion[label][label], sum(confusion[label].values())
+    called = sum(row[label] for row in confusion.values())
+    total = sum(sum(row.values()) for row in confusion.values())
+    return {
+        "support": support,
+        "true_positives": right,
+        "false_positives": called - right,
+        "false_negatives": support - right,
+        "true_negatives": total - called - support + right,
+    }
 
 
 def _places(samples: Sequence[EvaluationSample], label: str) -> dict[str, list[int]]:
@@ -412,7 +361,7 @@ def warn_of_missing_partners(samples: Sequence[EvaluationSample]) -> None:
         )
 
 
-def pair_accuracy(samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]) -> LabelShare | None:
+def pair_accuracy(samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]) -> Record | None:
     """Return how often both answers of a pair got their true label; None without pairs.
 
     A pair is a later member with the nearest earlier one. Without a prediction for both it is a wrong one.
@@ -425,12 +374,11 @@ def pair_accuracy(samples: Sequence[EvaluationSample], outputs: Sequence[SystemO
     predicted = [_prediction(output) for output in outputs]
     is_right = [all(predicted[place] == true[place] for place in pair) for pair in pairs]
     clusters = shared_or_none([groups[later] for _, later in pairs])
-    interval = mean_interval(np.array(is_right, dtype=float), clusters=clusters, bounds=(0.0, 1.0))
     contradictions = [later for _, later in pairs if true[later] == CONTRADICTION]
-    counts = {
+    return {
+        **_share(np.array(is_right, dtype=np.float64), clusters),
         "pairs": len(pairs),
         "contradictions": len(contradictions),
         "contradictions_found": sum(predicted[later] == CONTRADICTION for later in contradictions),
         "not_predicted": sum(any(predicted[place] is None for place in pair) for pair in pairs),
     }
-    return LabelShare(sum(is_right), len(pairs), interval, counts)

@@ -137,7 +137,6 @@ def sweep(
     *,
     per_scenario: bool = False,
     folds: int = 5,
-    inclusive: bool = False,
     seed: int = 0,
 ) -> Sweep:
     """Try every threshold on everything, or on each scenario by itself; `folds` of 0 leaves out the check."""
@@ -146,7 +145,7 @@ def sweep(
     scenarios = data.scenarios if per_scenario else [EVERYTHING] * len(data)
     names, groups = np.unique(np.array(scenarios, dtype=object).astype(str), return_inverse=True)
     fold_of = _folds(data, max(folds, 1), seed)
-    passed = _passed(data, inclusive)
+    passed = _passed(data)
     tables = _tables(data, passed, groups, fold_of)
     whole = tables.sum(axis=1)  # (groups, thresholds, 3, 3)
     parts = [_part(str(name), whole[place], data, groups == place) for place, name in enumerate(names)]
@@ -200,9 +199,9 @@ def _tables(data: ScoredLabels, passed: Indices, groups: Indices, fold_of: Indic
     return tables
 
 
-def _passed(data: ScoredLabels, inclusive: bool) -> Indices:
+def _passed(data: ScoredLabels) -> Indices:
     """Return how many thresholds, from the lowest on, a score passes; of no meaning without a score."""
-    return np.searchsorted(THRESHOLDS, data.scores, side="right" if inclusive else "left")
+    return np.searchsorted(THRESHOLDS, data.scores, side="left")
 
 
 def _chosen(tables: Array) -> int:

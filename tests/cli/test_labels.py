@@ -196,9 +196,9 @@ def test_live_answers_judged_by_the_index(here: Path, capsys: pytest.CaptureFixt
 
 
 def test_the_index_comes_with_a_warning(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("own.yaml").write_text("thresholds: {default: 0.99, numeric_kpi: 0.99}\n")
-    for profile in ("seed", "final", "own.yaml"):
-        assert main(["labels", "score", "--dataset", "demo", "--fhri", "--profile", profile]) == 0
+    Path("own.yaml").write_text("{default: 0.99, numeric_kpi: 0.99}\n")
+    for own in ([], ["--thresholds", "own.yaml"]):
+        assert main(["labels", "score", "--dataset", "demo", "--fhri", *own]) == 0
         assert "no better than chance on public data" in capsys.readouterr().err
 
 
@@ -209,7 +209,7 @@ def test_the_index_comes_with_a_warning(here: Path, capsys: pytest.CaptureFixtur
         ("--fhri --predictions perfect.jsonl", "--predictions and --fhri cannot be combined."),
         ("--fhri --system watch.py:answerer", "--system with --fhri needs --mode live."),
         ("--fhri --mode live", "--mode live: no system answers."),
-        ("--fhri --profile none.yaml", "none.yaml: there is no such file."),
+        ("--fhri --thresholds none.yaml", "none.yaml: there is no such file."),
         ("--fhri --scores scores.jsonl", "--scores and --fhri cannot be combined."),
         ("--predictions scores.jsonl", "scores.jsonl:1: the field 'predicted_label' is missing."),
     ],
@@ -235,7 +235,7 @@ def test_any_format_may_hold_labels(here: Path, capsys: pytest.CaptureFixture[st
     assert "accuracy            1.0000" in capsys.readouterr().out
 
 
-def test_scores_are_labelled_by_the_thresholds_of_a_profile(
+def test_scores_are_labelled_by_the_thresholds_of_scenarios(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """0.9 for what is accurate, 0.2 for the rest: contradictions cannot be seen in a score."""
@@ -248,8 +248,8 @@ def test_scores_are_labelled_by_the_thresholds_of_a_profile(
         "contradiction": {"accurate": 0, "hallucination": 4, "contradiction": 0},
     }
     assert {one["threshold"] for one in record["detailed_results"]} == {0.8, 0.7, 0.75, 0.55, 0.65}
-    Path("own.yaml").write_text("thresholds: {regulatory: 0.95, tides: 0.5}\n")
-    assert main([*command, "--profile", "own.yaml"]) == 0
+    Path("own.yaml").write_text("{regulatory: 0.95, tides: 0.5}\n")
+    assert main([*command, "--thresholds", "own.yaml"]) == 0
     out, err = capsys.readouterr()
     assert "no sample has the scenario 'tides' of own.yaml. Is it misspelt?" in err
     wrong = [one for one in json.loads(out)["detailed_results"] if one["true_label"] == "accurate"]
@@ -269,7 +269,7 @@ def test_scenarios_of_ones_own(here: Path, capsys: pytest.CaptureFixture[str]) -
     Path("tides.json").write_text(json.dumps(answers))
     scores = [json.dumps({"id": str(number), "score": 0.5}) for number in range(3)]
     Path("half.jsonl").write_text("\n".join(scores))
-    Path("own.yaml").write_text("thresholds: {tides: 0.4}\n")
+    Path("own.yaml").write_text("tides: 0.4\n")
     command = [
         "labels",
         "score",
@@ -277,12 +277,12 @@ def test_scenarios_of_ones_own(here: Path, capsys: pytest.CaptureFixture[str]) -
         "tides.json",
         "--scores",
         "half.jsonl",
-        "--profile",
+        "--thresholds",
         "own.yaml",
     ]
     assert main(command) == 2
     err = capsys.readouterr().err
-    assert "sample '1': the profile 'own.yaml' has no scenario 'tide'. Did you mean tides?" in err
+    assert "sample '1': the scenario 'tide' has no threshold. Did you mean tides?" in err
     Path("tides.json").write_text(json.dumps([answers[0], answers[2]]))
     Path("half.jsonl").write_text("\n".join([scores[0], scores[2]]))
     assert main([*command, "--slices", "--json"]) == 0

@@ -162,9 +162,9 @@ def test_a_scenario_of_ones_own(run: Run, path: Path) -> None:
     assert "valid (labels)" in run("dataset", "check", "mine.json")
     scores = write_lines("scores.jsonl", [{"id": one["id"], "score": 0.5} for one in samples])
     data = ("--dataset", "mine.json", "--scores", scores)
-    assert "has no scenario 'harbour_fees'" in run("labels", "score", *data, code=2)
-    Path("mine.yaml").write_text("thresholds: {harbour_fees: 0.4, default: 0.6}\n", encoding="utf-8")
-    report = run("labels", "score", *data, "--profile", "mine.yaml", "--slices", "--json")
+    assert "the scenario 'harbour_fees' has no threshold" in run("labels", "score", *data, code=2)
+    Path("mine.yaml").write_text("{harbour_fees: 0.4, default: 0.6}\n", encoding="utf-8")
+    report = run("labels", "score", *data, "--thresholds", "mine.yaml", "--slices", "--json")
     first, second, *_ = report["detailed_results"]
     assert (first["threshold"], first["predicted_label"]) == (0.4, "accurate")
     assert (second["scenario"], second["threshold"]) == ("default", 0.6)

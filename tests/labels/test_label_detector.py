@@ -1,4 +1,4 @@
-"""The FHRI detector: the order of its rules, its pairs, its profiles, and what it must not know."""
+"""The FHRI detector: the order of its rules, its pairs, its thresholds, and what it must not know."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.demo.world import demo_labels
@@ -19,117 +18,41 @@ from auepora_eval.errors import DataError, ScoringError
 from auepora_eval.io.datasets.label_sets import ScoredSample
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.labels.detector import FhriDetector, LabelDecision, stored_output
-from auepora_eval.labels.profile import ContradictionLimits, labels_by_score, load_profile
+from auepora_eval.labels.fhri import SCENARIO_WEIGHTS
+from auepora_eval.labels.thresholds import SCENARIO_FHRI_THRESHOLDS, labels_by_score, read_thresholds
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.text.label_terms import LABELS, SCENARIO_NAMES
 from tests.builders import a_failure, an_output
 from tests.labels.labelled import REAL, a_labelled, real_data
 
-SEED = load_profile("seed")
-
 
 def decided(samples: Sequence[EvaluationSample], **options: Any) -> list[LabelDecision]:
-    detector = FhriDetector(options.pop("profile", SEED), **options)
-    return detector.decide(samples, [stored_output(sample) for sample in samples])
+    return FhriDetector(**options).decide(samples, [stored_output(sample) for sample in samples])
 
 
-BY_SCENARIO = {
-    #                  seed  final  G     N     T     C     E
-    "numeric_kpi": (0.80, 0.70, 0.20, 0.50, 0.20, 0.05, 0.05),
-    "intraday": (0.80, 0.65, 0.20, 0.50, 0.20, 0.05, 0.05),
-    "directional": (0.75, 0.65, 0.25, 0.45, 0.20, 0.05, 0.05),
-    "regulatory": (0.75, 0.55, 0.20, 0.05, 0.20, 0.40, 0.15),
-    "fundamentals": (0.70, 0.70, 0.25, 0.40, 0.15, 0.10, 0.10),
-    "multi_ticker": (0.70, 0.55, 0.30, 0.30, 0.15, 0.15, 0.10),
-    "news": (0.70, 0.60, 0.45, 0.10, 0.20, 0.15, 0.10),
-    "crypto": (0.70, 0.60, 0.35, 0.15, 0.20, 0.20, 0.10),
-    "advice": (0.55, 0.60, 0.25, 0.30, 0.15, 0.10, 0.20),
-    "portfolio_advice": (0.55, 0.50, 0.25, 0.30, 0.15, 0.10, 0.20),
-    "default": (0.65, 0.70, 0.40, 0.20, 0.15, 0.15, 0.10),
-}
+def test_every_scenario_has_a_threshold_and_weights() -> None:
+    assert set(SCENARIO_FHRI_THRESHOLDS) == set(SCENARIO_WEIGHTS) == set(SCENARIO_NAMES)
+    assert SCENARIO_FHRI_THRESHOLDS["multi_ticker"] == 0.70  # the example of the annotation guide
+    assert all(sum(weights.values()) == pytest.approx(1) for weights in SCENARIO_WEIGHTS.values())
 
 
-@pytest.mark.parametrize(("place", "name", "floor"), [(0, "seed", 0.85), (1, "final", None)])
-def test_the_included_profiles(place: int, name: str, floor: float | None) -> None:
-    profile = load_profile(name)
-    assert set(BY_SCENARIO) == set(SCENARIO_NAMES)
-    assert profile.thresholds == {scenario: row[place] for scenario, row in BY_SCENARIO.items()}
-    assert profile.weights == {
-        scenario: dict(zip("GNTCE", row[2:], strict=True)) for scenario, row in BY_SCENARIO.items()
-    }
-    assert (profile.name, profile.high_risk.floor) == (name, floor)
-    assert profile.high_risk.scenarios == {"numeric_kpi", "intraday", "directional", "regulatory"}
-    assert profile.high_risk.by_question
-    assert profile.contradiction == ContradictionLimits(hard=0.40, soft=0.15)
-
-
-def test_a_profile_may_have_the_name_of_an_included_one(tmp_path: Path) -> None:
+def test_thresholds_of_ones_own(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="sample '1': the scenario 'sea' has no threshold"):
+        decided([a_labelled(scenario="sea")])
     path = tmp_path / "mine.yaml"
-    path.write_text("name: seed\nthresholds: {news: 0.9}\n")
-    assert load_profile(path) == replace(SEED, thresholds={**SEED.thresholds, "news": 0.9})
-    path.write_text("thresholds: {news: 0.7}\n")
-    assert load_profile(path) == replace(SEED, name="mine.yaml")
+    path.write_text("sea: 0.01\nnews: 0.9\n")
+    thresholds = read_thresholds(path)
+    assert thresholds == {**SCENARIO_FHRI_THRESHOLDS, "sea": 0.01, "news": 0.9}
+    (decision,) = decided([a_labelled(scenario="sea")], thresholds=thresholds)
+    assert (decision.scenario, decision.threshold, decision.label) == ("sea", 0.01, "accurate")
 
 
-def test_at_the_floor_nothing_is_breached() -> None:
-    sample = a_labelled(scenario="regulatory")
-    index = decided([sample])[0].fhri
-    assert index is not None
-    low = {**SEED.thresholds, "regulatory": 0.01}
-    for floor, label in ((index, "accurate"), (index + 0.001, "hallucination")):
-        profile = replace(SEED, high_risk=replace(SEED.high_risk, floor=floor), thresholds=low)
-        assert decided([sample], profile=profile)[0].label == label
-
-
-def test_a_profile_of_ones_own_needs_only_what_differs(tmp_path: Path) -> None:
-    path = tmp_path / "strict.yaml"
-    path.write_text("name: strict\nbase: final\nthresholds: {news: 0.9}\ncontradiction: {hard: 0.7}\n")
-    strict = load_profile(path)
-    assert (strict.name, strict.thresholds["news"], strict.thresholds["crypto"]) == ("strict", 0.9, 0.6)
-    assert strict.contradiction == ContradictionLimits(hard=0.7, soft=0.15)
-    assert strict.high_risk.floor is None
-
-
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        (
-            "weights: {multi_tiker: {G: 1}}",
-            "p.yaml: the scenario 'multi_tiker' has no threshold. Did you mean multi_ticker?",
-        ),
-        ("thresholds: {news: 1.5}", "p.yaml: thresholds.news: 1.5 is not a number from 0 to 1."),
-        ("thresholds: {news: true}", "p.yaml: thresholds[...]: a number was expected, not a boolean."),
-        ("treshold: 0.5", "p.yaml: there is no field 'treshold'. Did you mean thresholds?"),
-        ("thresholds: 0.5", "p.yaml: thresholds: an object was expected, not a number."),
-        ("weights: {news: {G: 0, N: 0}}", "p.yaml: weights.news: {'G': 0.0, 'N': 0.0} has no weight above 0"),
-        (
-            "weights: {news: {X: 1}}",
-            "p.yaml: weights.news: {'X': 1.0} has no weight above 0, or",
-        ),
-        ("base: null", "p.yaml: base: a string was expected, not null."),
-        ("base: [seed]", "p.yaml: base: a string was expected, not an array."),
-        ("name: 3", "p.yaml: name: a string was expected, not a number."),
-        ("thresholds: null", "p.yaml: thresholds: an object was expected, not null."),
-        ("weights: {news: null}", "p.yaml: weights[...]: an object was expected, not null."),
-        ("high_risk: {scenarios: [[news]]}", "p.yaml: high_risk.scenarios[0]: a string was expected"),
-        ("high_risk: {scenarios: null}", "p.yaml: high_risk.scenarios: an array was expected, not null."),
-        ("high_risk: {by_question: 'no'}", "p.yaml: high_risk.by_question: true or false was expected"),
-        ("contradiction: {soft: 0.5}", "p.yaml: contradiction.soft: 0.5 is above contradiction.hard, 0.4."),
-        ("contradiction: {hard: 0.1}", "p.yaml: contradiction.soft: 0.15 is above contradiction.hard, 0.1."),
-        ("base: other", "p.yaml: base: 'other' is not known."),
-        (
-            "high_risk: {scenarios: [sea]}",
-            "p.yaml: the scenario 'sea' has no threshold. Add it to thresholds.",
-        ),
-        ("[1]", "p.yaml: an object was expected."),
-    ],
-)
-def test_a_wrong_profile_is_refused(tmp_path: Path, text: str, error: str) -> None:
+@pytest.mark.parametrize("text", ["news: 1.5", "news: high", "news: {G: 1}", "[1]", "0.5"])
+def test_wrong_thresholds_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(text)
-    with pytest.raises(DataError) as caught:
-        load_profile(path)
-    assert str(caught.value).startswith(error)
+    with pytest.raises(DataError, match=r"p\.yaml: .*Write one line per scenario"):
+        read_thresholds(path)
 
 
 GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual report."
@@ -168,35 +91,27 @@ GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual re
     ],
 )
 def test_the_rules_in_their_order(output: SystemOutputs, scenario: str, label: str, reason: str) -> None:
-    (decision,) = FhriDetector(SEED).decide([a_labelled(scenario=scenario)], [output])
+    (decision,) = FhriDetector().decide([a_labelled(scenario=scenario)], [output])
     assert (decision.label, decision.reason) == (label, reason)
 
 
-def test_at_the_threshold(tmp_path: Path) -> None:
+def test_at_the_threshold() -> None:
     sample = a_labelled(scenario="advice")
     index = decided([sample])[0].fhri
-    path = tmp_path / "p.yaml"
-    path.write_text(f"thresholds: {{advice: {index}}}")
-    profile = load_profile(path)
-    assert decided([sample], profile=profile)[0].label == "hallucination"
-    assert decided([sample], profile=replace(profile, inclusive=True))[0].label == "accurate"
+    assert index is not None
+    for threshold, label in ((index, "hallucination"), (index - 0.001, "accurate")):
+        assert decided([sample], thresholds={"advice": threshold})[0].label == label
 
 
 @pytest.mark.parametrize(
-    ("score", "soft", "label", "review"),
-    [
-        (0.40, "label", "contradiction", True),
-        (0.40, "flag", "contradiction", True),
-        (0.39, "label", "contradiction", True),
-        (0.39, "flag", "hallucination", True),
-        (0.14, "label", "hallucination", True),
-    ],
+    ("score", "label", "reason"),
+    [(0.40, "contradiction", "(hard)"), (0.39, "contradiction", "(soft)"), (0.14, "hallucination", "")],
 )
-def test_hard_and_soft_contradictions(score: float, soft: Any, label: str, review: bool) -> None:
+def test_hard_and_soft_contradictions(score: float, label: str, reason: str) -> None:
     samples = [a_labelled("1", pair="p"), a_labelled("2", pair="p")]
-    profile = replace(SEED, contradiction=ContradictionLimits(0.40, 0.15, soft))
-    second = decided(samples, profile=profile, contradiction=lambda premise, hypothesis: score)[1]
-    assert (second.label, second.needs_review, second.contradiction_score) == (label, review, score)
+    second = decided(samples, contradiction=lambda premise, hypothesis: score)[1]
+    assert (second.label, second.needs_review, second.contradiction_score) == (label, True, score)
+    assert reason in second.reason
 
 
 def test_each_later_member_meets_the_nearest_earlier_one_in_both_directions() -> None:
@@ -235,7 +150,7 @@ def test_no_answer_is_a_failure() -> None:
     assert first.label is None
     assert first.as_output().error is not None
     assert second.contradiction_score is None
-    (failed,) = FhriDetector(SEED).decide([a_labelled()], [a_failure()])
+    (failed,) = FhriDetector().decide([a_labelled()], [a_failure()])
     assert failed.reason == "RuntimeError: no luck"
 
 
@@ -273,26 +188,6 @@ def test_a_sample_without_a_scenario_gets_the_default() -> None:
     assert [decision.scenario for decision in decided(samples)] == ["news", "default"]
 
 
-def test_a_profile_may_have_scenarios_of_its_own(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="sample '1': the profile 'seed' has no scenario 'sea'"):
-        decided([a_labelled(scenario="sea")])
-    path = tmp_path / "mine.yaml"
-    path.write_text("thresholds: {sea: 0.01}\nweights: {sea: {N: 1}}\n")
-    profile = load_profile(path)
-    assert profile.own_scenarios == ["sea"]
-    (decision,) = decided([a_labelled(scenario="sea")], profile=profile)
-    assert (decision.scenario, decision.threshold, decision.label) == ("sea", 0.01, "accurate")
-    assert decision.fhri == 0.5  # N alone: neither a figure nor a direction
-
-
-def test_a_profile_may_leave_contradictions_out(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text("contradiction: null\n")
-    samples = [a_labelled("1", pair="p"), a_labelled("2", pair="p")]
-    second = decided(samples, profile=load_profile(path), contradiction=lambda premise, hypothesis: 1.0)[1]
-    assert (second.label, second.contradiction_score) == ("hallucination", None)
-
-
 SCORES = [
     pytest.param("multi_ticker", ScoredSample(0.71, False), "accurate", id="above its threshold of .70"),
     pytest.param("multi_ticker", ScoredSample(0.70, False), "hallucination", id="at it"),
@@ -309,15 +204,9 @@ SCORES = [
 def test_the_thresholds_of_scenarios_label_any_scores(
     scenario: str | None, scored: ScoredSample, label: str | None
 ) -> None:
-    (output,) = labels_by_score([a_labelled(scenario=scenario)], [scored], SEED)
+    (output,) = labels_by_score([a_labelled(scenario=scenario)], [scored])
     assert output.extra.get("predicted_label") == label
     assert (output.error is None) == (label is not None)
-
-
-def test_an_answer_that_nothing_scores_is_a_failure() -> None:
-    weights = {name: {"E": 1.0} for name in SEED.weights}  # and there is no entropy
-    (decision,) = decided([a_labelled()], profile=replace(SEED, weights=weights))
-    assert (decision.label, decision.reason) == (None, "there is nothing to score it by")
 
 
 def _scrambled(samples: Sequence[EvaluationSample], seed: int, *, labels: bool) -> list[EvaluationSample]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def test_the_published_report_comes_out_again() -> None:
     path = REAL / "results__eval_100_samples_moderate_fhri.json"
     samples = list(load_dataset(REAL / "data__evaluation_dataset.json"))
     outputs = matched_outputs(samples, read_predicted_labels(path), path.name)
-    record = score_labels(samples, outputs).as_record()
+    record = score_labels(samples, outputs)
     published = json.loads(path.read_text(encoding="utf-8"))
     overall = record["metrics"]["overall"]
     assert (overall["accuracy"], round(overall["macro_f1"], 4), overall["correct_predictions"]) == (
@@ -56,8 +57,7 @@ def test_the_published_report_comes_out_again() -> None:
 def test_a_sample_without_a_prediction_is_counted_and_bounded() -> None:
     samples = [a_labelled("1"), a_labelled("2", "hallucination"), a_labelled("3")]
     outputs = [predicting("accurate"), predicting("hallucination"), a_failure()]
-    report = score_labels(samples, outputs)
-    record = report.as_record()
+    record = score_labels(samples, outputs)
     assert record["metrics"]["overall"]["accuracy"] == 1.0
     assert record["metrics"]["overall"]["total_samples"] == 3
     assert record["metrics"]["overall"]["failed_samples"] == 1
@@ -65,17 +65,22 @@ def test_a_sample_without_a_prediction_is_counted_and_bounded() -> None:
     assert record["failures"] == [{"type": "RuntimeError", "message": "no luck", "count": 1}]
 
 
+def sizes(report: dict[str, Any], name: str) -> dict[str, int]:
+    parts = report["slices"].get(name, {})
+    return {value: part["metrics"]["overall"]["total_samples"] for value, part in parts.items()}
+
+
 def test_slices_add_up_to_the_whole() -> None:
     samples = list(demo_labels())
     outputs = [predicting("accurate")] * len(samples)
     report = score_labels(samples, outputs)
     for name in ("scenario", "risk_tier", "category", "compliance_tag"):
-        tables = report.slices[name].values()
-        assert sum(sum(table.support.values()) for table in tables) == len(samples)
-    right = sum(table.confusion["accurate"]["accurate"] for table in report.slices["risk_tier"].values())
-    assert right == report.table.confusion["accurate"]["accurate"] == 13
-    assert report.baseline["accuracy"] == pytest.approx(13 / 24)
-    assert not score_labels(samples, outputs, slices=False).slices
+        assert sum(sizes(report, name).values()) == len(samples)
+    parts = report["slices"]["risk_tier"].values()
+    right = sum(part["confusion_matrix"]["accurate"]["accurate"] for part in parts)
+    assert right == report["confusion_matrix"]["accurate"]["accurate"] == 13
+    assert report["baseline_always_accurate"]["accuracy"] == pytest.approx(13 / 24)
+    assert not score_labels(samples, outputs, slices=False)["slices"]
 
 
 def test_samples_without_labels_are_refused_by_name() -> None:
@@ -89,23 +94,23 @@ def test_live_mode_says_what_its_labels_are_about() -> None:
     samples = [a_labelled("1"), a_labelled("2", "hallucination")]
     with pytest.warns(LiveLabelWarning, match="1 labels say that the stored answer"):
         report = score_labels(samples, [predicting("accurate")] * 2, mode="live")
-    assert report.mode == "live"
+    assert report["mode"] == "live"
 
 
 def test_what_people_wrote_for_people_changes_no_score() -> None:
     samples = list(demo_labels())
     outputs = [predicting(LABELS[place % 3]) for place in range(len(samples))]
-    before = score_labels(samples, outputs).as_record()
+    before = score_labels(samples, outputs)
     for place, sample in enumerate(samples):
         words = {"notes": "x" * place, "rubric": [str(place)], "your_annotation": LABELS[place % 2]}
         sample.metadata = {**sample.metadata, **words}
-    assert score_labels(samples, outputs).as_record() == before
+    assert score_labels(samples, outputs) == before
 
 
 def test_a_pair_of_one_is_warned_about() -> None:
     with pytest.warns(MissingPartnerWarning, match="no partner for p:"):
         report = score_labels([a_labelled("1", pair="p"), a_labelled("2")], [predicting("accurate")] * 2)
-    assert report.pairs is None
+    assert report["pair_accuracy"] is None
 
 
 PAIRS = [a_labelled("1", pair="p"), a_labelled("2", "contradiction", pair="p")]
@@ -123,8 +128,8 @@ PAIRS = [a_labelled("1", pair="p"), a_labelled("2", "contradiction", pair="p")]
 def test_both_answers_of_a_pair_must_be_right(labels: tuple[str, str], right: int, detected: int) -> None:
     pairs = pair_accuracy(PAIRS, [predicting(label) for label in labels])
     assert pairs is not None
-    assert (pairs.right, pairs.total) == (right, 1)
-    assert (pairs.counts["contradictions"], pairs.counts["contradictions_found"]) == (1, detected)
+    assert (pairs["right"], pairs["pairs"]) == (right, 1)
+    assert (pairs["contradictions"], pairs["contradictions_found"]) == (1, detected)
 
 
 def test_each_later_member_of_a_pair_counts_with_the_nearest_earlier_one() -> None:
@@ -132,20 +137,23 @@ def test_each_later_member_of_a_pair_counts_with_the_nearest_earlier_one() -> No
     outputs = [predicting(label) for label in ("accurate", "contradiction", "accurate", "accurate")]
     pairs = pair_accuracy(samples, [*outputs, a_failure()])
     assert pairs is not None
-    assert (pairs.total, pairs.right) == (3, 2)
-    assert pairs.counts == {"pairs": 3, "contradictions": 1, "contradictions_found": 1, "not_predicted": 1}
-    assert pairs.interval is not None
-    assert pairs.interval.low < 2 / 3 < pairs.interval.high
+    low, high = pairs.pop("confidence_interval")
+    assert low < 2 / 3 < high
+    assert pairs.pop("accuracy") == pytest.approx(2 / 3)
+    assert pairs == {
+        "right": 2,
+        "pairs": 3,
+        "contradictions": 1,
+        "contradictions_found": 1,
+        "not_predicted": 1,
+    }
 
 
 def test_a_sample_without_a_scenario_is_of_the_default_one() -> None:
     samples = [a_labelled("1", scenario="news"), a_labelled("2"), a_labelled("3", scenario="")]
     report = score_labels(samples, [predicting("accurate")] * 3)
-    assert {name: sum(table.support.values()) for name, table in report.slices["scenario"].items()} == {
-        "default": 2,
-        "news": 1,
-    }
-    assert "scenario" not in score_labels(samples[1:], [predicting("accurate")] * 2).slices
+    assert sizes(report, "scenario") == {"default": 2, "news": 1}
+    assert "scenario" not in score_labels(samples[1:], [predicting("accurate")] * 2)["slices"]
 
 
 def test_detected_scenarios_against_expected_ones() -> None:
@@ -160,8 +168,9 @@ def test_detected_scenarios_against_expected_ones() -> None:
     detected = [predicting("accurate", scenario_detected=name) for name in names]
     found = scenario_accuracy(samples, detected)
     assert found is not None
-    assert found.right == 1
-    assert found.counts == {"total": 2, "expected_without_id": 1, "left_out_as_overridden": 1}
+    counts = {"total": 2, "expected_without_id": 1, "left_out_as_overridden": 1}
+    assert {name: found[name] for name in counts} == counts
+    assert (found["right"], found["accuracy"]) == (1, 0.5)
     assert scenario_accuracy(samples, [predicting("accurate")] * 5) is None
 
 
@@ -170,6 +179,14 @@ def test_two_detectors() -> None:
     first = [predicting("accurate")] * 10 + [predicting("hallucination"), a_failure()]
     second = [predicting("accurate"), *[predicting("hallucination")] * 11]
     found = compare_detectors(samples, first, second)
-    counts = (found.both_right, found.only_first_right, found.only_second_right, found.neither_right)
-    assert counts == (1, 9, 0, 2)
-    assert found.p_value == pytest.approx(2 / 2**9)
+    names = ("both_right", "only_first_right", "only_second_right", "neither_right")
+    assert [found[name] for name in names] == [1, 9, 0, 2]
+    assert found["p_value"] == pytest.approx(2 / 2**9)
+
+
+def test_the_answers_of_a_pair_are_one_unit_of_the_test() -> None:
+    """Six pairs, on each of which only the first detector is right, are six units and not twelve."""
+    samples = [a_labelled(str(n), pair=f"p{n // 2}") for n in range(12)]
+    found = compare_detectors(samples, [predicting("accurate")] * 12, [predicting("hallucination")] * 12)
+    assert (found["only_first_right"], found["only_second_right"]) == (12, 0)
+    assert found["p_value"] == pytest.approx(2 / 2**6)

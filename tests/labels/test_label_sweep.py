@@ -13,7 +13,6 @@ from sklearn import metrics as sklearn  # type: ignore[import-untyped]
 from auepora_eval.errors import DataError
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.labels.detector import FhriDetector, stored_output
-from auepora_eval.labels.profile import load_profile
 from auepora_eval.labels.sweep import THRESHOLDS, ScoredLabels, sweep
 from auepora_eval.text.label_terms import LABELS
 from tests.labels.labelled import REAL, real_data
@@ -25,30 +24,30 @@ ROW = st.tuples(
 )
 
 
-def _plainly(row: tuple[str, float | None, bool], threshold: float, inclusive: bool) -> str | None:
+def _plainly(row: tuple[str, float | None, bool], threshold: float) -> str | None:
     _, score, contradiction = row
     if contradiction:
         return "contradiction"
     if score is None:
         return None
-    return "accurate" if score > threshold or (inclusive and score == threshold) else "hallucination"
+    return "accurate" if score > threshold else "hallucination"
 
 
 @pytest.mark.filterwarnings("ignore")
-@given(rows=st.lists(ROW, min_size=1, max_size=25), inclusive=st.booleans())
+@given(rows=st.lists(ROW, min_size=1, max_size=25))
 @settings(max_examples=25, deadline=None)
 def test_every_threshold_is_what_scikit_learn_says_of_the_plain_labels(
-    rows: list[tuple[str, float | None, bool]], inclusive: bool
+    rows: list[tuple[str, float | None, bool]],
 ) -> None:
     data = ScoredLabels.of(
         [row[0] for row in rows],
         [row[1] for row in rows],
         contradictions=[row[2] for row in rows],
     )
-    result = sweep(data, inclusive=inclusive, folds=0)
+    result = sweep(data, folds=0)
     assert [row["threshold"] for row in result.parts[0].rows] == list(THRESHOLDS)
     for found in result.parts[0].rows[::3]:  # each third threshold: scikit-learn is slow
-        labels = [(row[0], _plainly(row, found["threshold"] or 0, inclusive)) for row in rows]
+        labels = [(row[0], _plainly(row, found["threshold"] or 0)) for row in rows]
         pairs = [(label, predicted) for label, predicted in labels if predicted is not None]
         if not pairs:
             assert found["accuracy"] is None
@@ -92,7 +91,7 @@ def test_bounds_hold_whatever_the_missing_labels_are(
     scored = ScoredLabels.of(labels, [row[1] for row in rows], contradictions=contradictions)
     result = sweep(scored, folds=0)
     bounds, threshold = result.fitted_bounds_if_failed, result.parts[0].chosen_threshold
-    predicted = [_plainly(row, threshold or 0, False) for row in rows]
+    predicted = [_plainly(row, threshold or 0) for row in rows]
     assert (bounds is None) == (None not in predicted)
     if bounds is None:
         return
@@ -230,7 +229,7 @@ def test_answers_of_one_pair_are_resampled_together() -> None:
 @real_data
 def test_the_public_label_set() -> None:
     samples = list(load_dataset(REAL / "data__evaluation_dataset.json"))
-    detector = FhriDetector(load_profile("seed"), contradiction=None)
+    detector = FhriDetector(contradiction=None)
     found = detector.decide(samples, [stored_output(sample) for sample in samples])
     labels = [sample.labels["ground_truth_label"] for sample in samples]
     part = sweep(ScoredLabels.of(labels, [decision.fhri for decision in found])).parts[0]

@@ -19,16 +19,16 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict
 
 from ...core.types import EvaluationSample, SystemOutputs
 from ...errors import DataError
 from .. import echo
 from ..common import add_flag, coverage_code, progress, say_failures
 from ..flags import at_least
-from .shared import add_shared, decisions, labelled_samples, note_no_detector, profile_of, scores_of
+from .shared import add_shared, decisions, labelled_samples, note_no_detector, scores_of, thresholds_of
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(
         parser,
         "--scores",
-        "scores from 0 to 1 (higher is better); the thresholds of --profile turn them into labels",
+        "scores from 0 to 1 (higher is better); the thresholds of the scenarios turn them into labels",
         "FILE",
     )
     add_flag(parser, "--against", "predicted labels of another detector, to compare with", "FILE")
@@ -72,17 +72,17 @@ def run(args: Namespace) -> int:
     if args.against:
         compared = compare_detectors(samples, outputs, _predictions(args.against, samples))
     if args.json:
-        record = {"dataset": args.dataset, **report.as_record()}
-        record["compared"] = None if compared is None else asdict(compared)
-        echo.say_json({**record, "detailed_results": detailed_results(samples, outputs)})
+        detailed = detailed_results(samples, outputs)
+        document = {"dataset": args.dataset, **report, "compared": compared, "detailed_results": detailed}
+        echo.say_json(document)
     else:
         echo.show_all(score_tables(report, compared))
-        say_failures(Tally(failures=report.failures))
+        failures = {(each["type"], each["message"]): each["count"] for each in report["failures"]}
+        say_failures(Tally(failures=Counter(failures)))
     if args.fhri:
         note_no_detector()
-    coverage = report.table.overall["accuracy"].coverage
-    none = "there is not a single prediction"
-    return coverage_code(coverage.failed, coverage.total, args.min_coverage, "the predictions", none=none)
+    failed, none = report["metrics"]["overall"]["failed_samples"], "there is not a single prediction"
+    return coverage_code(failed, len(samples), args.min_coverage, "the predictions", none=none)
 
 
 def _check_clear(args: Namespace) -> None:
@@ -99,17 +99,17 @@ def _check_clear(args: Namespace) -> None:
 
 def _outputs(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOutputs]:
     """Return a predicted label for each sample, from where the user says."""
-    from ...labels.profile import labels_by_score
+    from ...labels.thresholds import labels_by_score
 
     if args.predictions:
         return _predictions(args.predictions, samples)
-    profile = profile_of(args, samples)
+    thresholds = thresholds_of(args, samples)
     if args.scores:
-        return labels_by_score(samples, scores_of(args.scores, samples), profile)
+        return labels_by_score(samples, scores_of(args.scores, samples), thresholds)
     answers = _answers(args, samples) if args.system else None
     if not args.fhri and answers is not None:
         return answers
-    return [decision.as_output() for decision in decisions(profile, samples, answers)]
+    return [decision.as_output() for decision in decisions(thresholds, samples, answers)]
 
 
 def _predictions(path: str, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:

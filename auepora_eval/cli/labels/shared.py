@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.settings import SETTINGS
@@ -15,20 +15,14 @@ from ..flags import add_settings
 if TYPE_CHECKING:
     from ...io.datasets.label_sets import ScoredSample
     from ...labels.detector import LabelDecision
-    from ...labels.profile import LabelProfile
 
 
 def add_shared(parser: ArgumentParser) -> None:
     """Add the flags of both commands."""
     add_flag(parser, "--dataset", "label set, or `demo`", "FILE", required=True)
     add_format(parser, "the dataset")
-    add_flag(
-        parser,
-        "--profile",
-        "thresholds by scenario, and the FHRI's weights: seed, final or a YAML file",
-        "NAME",
-        default="seed",
-    )
+    about = "thresholds of scenarios, YAML or JSON (default: SCENARIO_FHRI_THRESHOLDS of the guide)"
+    add_flag(parser, "--thresholds", about, "FILE")
     add_settings(parser, [SETTINGS["min_coverage"]])
     add_json(parser)
 
@@ -53,27 +47,27 @@ def scores_of(path: str, samples: Sequence[EvaluationSample]) -> list[ScoredSamp
     return [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]
 
 
-def profile_of(args: Namespace, samples: Sequence[EvaluationSample]) -> LabelProfile:
-    """Return the profile, with a note for each of its own scenarios that no sample has."""
-    from ...labels.profile import load_profile, scenario_of
+def thresholds_of(args: Namespace, samples: Sequence[EvaluationSample]) -> Mapping[str, float]:
+    """Return the thresholds by scenario, with a note for each new scenario that no sample has."""
+    from ...labels.thresholds import SCENARIO_FHRI_THRESHOLDS, read_thresholds, scenario_of
 
-    profile = load_profile(args.profile)
-    scenarios = set(map(scenario_of, samples))
-    for scenario in profile.own_scenarios:
-        if scenario not in scenarios:
-            echo.note(f"note: no sample has the scenario {scenario!r:.60} of {args.profile}. Is it misspelt?")
-    return profile
+    if not args.thresholds:
+        return SCENARIO_FHRI_THRESHOLDS
+    thresholds = read_thresholds(args.thresholds)
+    for scenario in thresholds.keys() - SCENARIO_FHRI_THRESHOLDS.keys() - set(map(scenario_of, samples)):
+        echo.note(f"note: no sample has the scenario {scenario!r:.60} of {args.thresholds}. Is it misspelt?")
+    return thresholds
 
 
 def decisions(
-    profile: LabelProfile,
+    thresholds: Mapping[str, float],
     samples: Sequence[EvaluationSample],
     outputs: Sequence[SystemOutputs] | None = None,
 ) -> list[LabelDecision]:
     """Return what the FHRI detector says about the stored answers, or about these."""
     from ...labels.detector import FhriDetector, stored_output
 
-    return FhriDetector(profile).decide(samples, outputs or [stored_output(sample) for sample in samples])
+    return FhriDetector(thresholds).decide(samples, outputs or [stored_output(sample) for sample in samples])
 
 
 def note_no_detector() -> None:

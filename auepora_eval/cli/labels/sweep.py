@@ -21,10 +21,9 @@ from ...core.types import TRUE_LABEL, EvaluationSample
 from .. import echo
 from ..common import add_flag, coverage_code
 from ..flags import add_seed, at_least
-from .shared import add_shared, decisions, labelled_samples, note_no_detector, profile_of, scores_of
+from .shared import add_shared, decisions, labelled_samples, note_no_detector, scores_of, thresholds_of
 
 if TYPE_CHECKING:
-    from ...labels.profile import LabelProfile
     from ...labels.sweep import ScoredLabels
 
 
@@ -50,11 +49,8 @@ def run(args: Namespace) -> int:
     from ...labels.sweep import sweep
 
     samples = labelled_samples(args)
-    profile = profile_of(args, samples)
-    data = _scored(args, samples, profile)
-    result = sweep(
-        data, per_scenario=args.per_scenario, folds=args.folds, inclusive=profile.inclusive, seed=args.seed
-    )
+    data = _scored(args, samples)
+    result = sweep(data, per_scenario=args.per_scenario, folds=args.folds, seed=args.seed)
     if args.json:
         echo.say_json({"dataset": args.dataset, **asdict(result)})
     else:
@@ -65,17 +61,17 @@ def run(args: Namespace) -> int:
     return coverage_code(failed, len(samples), args.min_coverage, "the scores", none=none)
 
 
-def _scored(args: Namespace, samples: list[EvaluationSample], profile: LabelProfile) -> ScoredLabels:
+def _scored(args: Namespace, samples: list[EvaluationSample]) -> ScoredLabels:
     from ...core.scores import cluster_names
     from ...io.datasets.label_sets import ScoredSample
-    from ...labels.profile import scenario_of
     from ...labels.sweep import ScoredLabels
+    from ...labels.thresholds import scenario_of
     from ...text.label_terms import CONTRADICTION
 
     if args.fhri:
         scored = [
             ScoredSample(decision.fhri, decision.label == CONTRADICTION)
-            for decision in decisions(profile, samples)
+            for decision in decisions(thresholds_of(args, samples), samples)
         ]
     else:
         scored = scores_of(args.scores, samples)

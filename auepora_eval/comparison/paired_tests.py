@@ -55,6 +55,8 @@ FAILED_AND_BETTER = (
     "answers are scored by each other, and some of the better run failed: answered, they might make it worse"
 )
 
+FAILED_AND_FASTER = "calls of the faster one failed, and how long they would have taken is not known"
+
 
 @dataclass(frozen=True)
 class Tested:
@@ -444,6 +446,7 @@ def _by_run(
     if math.isnan(welch.p_value):
         return replace(tested, not_tested="fewer than two runs have times")
     a_mean, b_mean = (sum(side) / len(side) for side in values)
+    why_not = FAILED_AND_FASTER if _gains_by_unknown_times(tested.pairing, a_mean, b_mean) else ""
     method = f"{welch.method}, {len(values[0])} runs each"
     return replace(
         tested,
@@ -452,5 +455,17 @@ def _by_run(
         interval=None if welch.low == welch.high else Interval(welch.low, welch.high, method),
         test=PairedTest(welch.p_value, welch.difference, method),
         by_run=welch,
-        not_tested="",
+        not_tested=why_not,
     )
+
+
+def _gains_by_unknown_times(pairing: Pairing, value_a: float, value_b: float) -> bool:
+    """Whether the better side has failed calls that, had they taken longest, would undo its gain."""
+    higher = pairing.known.higher_is_better
+    is_ahead = (value_b > value_a) == higher
+    ahead, other = (pairing.b, value_a) if is_ahead else (pairing.a, value_b)
+    if ahead.if_failed is None:
+        return False
+    # A quantile can be known although some calls failed. The mean is not: its worst is unbounded.
+    worst = ahead.if_failed[0 if higher else 1]
+    return worst is None or (worst <= other if higher else worst >= other)

@@ -15,6 +15,7 @@ from ..core.types import EvaluationRun, Target, TargetCategory
 from ..core.verdict import Verdict
 from ..stats.significance import LEVEL
 from .compare import Comparison, MetricComparison
+from .paired_tests import FAILED_AND_FASTER
 from .pairing import failed_calls
 
 
@@ -269,10 +270,10 @@ def _untested(comparison: Comparison) -> list[str]:
         if one.target is not TargetCategory.LATENCY
     ]
     if times:
-        sentences.append(
-            f"Inconclusive on speed: {_said(times[0])}. With one run of each system, the difference may come "
-            "from the machine."
-        )
+        why = "With one run of each system, the difference may come from the machine"
+        if times[0].test.not_tested == FAILED_AND_FASTER:
+            why = f"No verdict: {times[0].test.not_tested}"
+        sentences.append(f"Inconclusive on speed: {_said(times[0])}. {why}.")
     return sentences
 
 

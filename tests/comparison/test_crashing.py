@@ -211,6 +211,36 @@ def test_run_to_run_counts_failures_as_the_table_does() -> None:
     assert low <= bleu.effect.change < high == pytest.approx(0.0)
 
 
+def timed(seconds: float, failed: int, repeat: int) -> list[SystemOutputs]:
+    """Answers of about so many seconds, of which the last calls fail."""
+    return [
+        a_failure()
+        if n >= SIZE - failed
+        else an_output(timings={"end_to_end": seconds + 0.001 * (n + repeat)})
+        for n in range(SIZE)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("failed", "verdicts"),
+    [
+        (0, ["better", "better", "better"]),
+        # One call of forty decides nothing about a median, but a mean of seconds has no worst.
+        (1, ["inconclusive", "better", "inconclusive"]),
+        (30, ["inconclusive", "inconclusive", "inconclusive"]),
+    ],
+)
+def test_failed_calls_do_not_make_a_system_faster(failed: int, verdicts: list[str]) -> None:
+    names = ("mean_latency", "latency@0.5", "throughput")
+    before = [run_of(f"a{n}", timed(1.0, 0, n), *names) for n in range(3)]
+    now = [run_of(f"b{n}", timed(0.5, failed, n), *names) for n in range(3)]
+    assert [one.verdict for one in compare_runs(before, now, resamples=200).metrics] == verdicts
+    # The other way round it is the baseline that looks faster.
+    assert [one.verdict for one in compare_runs(now, before, resamples=200).metrics] == [
+        "worse" if verdict == "better" else verdict for verdict in verdicts
+    ]
+
+
 @dataclass
 class Hits(SampleMetric):
     """Hits over tries of all answers, to which one that failed adds nothing: a metric of somebody's own."""

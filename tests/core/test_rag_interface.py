@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 from typing import Any
 
 import pytest
@@ -195,3 +196,35 @@ def test_one_answer_is_enough_to_measure_them_all() -> None:
         lambda query: (["d1"], "22") if query == "1" else ["d1"], samples, metrics="exact_match"
     )
     assert (run["exact_match"].value, run["exact_match"].coverage.scored) == (0.5, 2)
+
+
+def test_an_output_stays_as_it_was_returned() -> None:
+    """A system may return the same objects again, and change them: outputs that it has given stay."""
+    hits, reply, count = [Document("a0", "zero")], Response("0"), itertools.count(1)
+
+    def reuses(query: str) -> tuple[list[Document], Response]:
+        place = next(count)
+        hits[0].doc_id, reply.text = f"a{place}", str(place)
+        return hits, reply
+
+    samples = [
+        EvaluationSample(
+            str(n), "q", relevant_docs=[Document(f"a{n}", "")], reference_answer=Response(str(n))
+        )
+        for n in range(1, 4)
+    ]
+    run = ae.evaluate(reuses, samples, metrics="recall@5,exact_match")
+    assert [run[name].value for name in ("recall@5", "exact_match")] == [1.0, 1.0]
+
+
+def test_a_system_cannot_change_the_documents_that_it_was_given() -> None:
+    def edits(query: str, documents: list[Document]) -> str:
+        documents[0].doc_id = documents[0].text = "edited"
+        documents.append(Document("further", ""))
+        return "edited"
+
+    sample = EvaluationSample(
+        "1", "q", candidate_docs=[Document("a", "zero")], metadata={"closed_context": True}
+    )
+    run = ae.evaluate(edits, [sample], metrics="grounding_overlap")
+    assert [(hit.doc.doc_id, hit.doc.text) for hit in run.outputs[0].retrieved] == [("a", "zero")]

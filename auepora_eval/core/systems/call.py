@@ -153,7 +153,7 @@ class SystemCall:
                 output = await self._called_async(call) if self.is_async else self._called(call)
                 output = checked_output(output, perf_counter() - start)
                 if documents:
-                    output = with_given(output, **documents)
+                    output = with_given(output, given_documents(sample))
             except RunStoppedError:
                 raise
             except BaseException as error:  # a system may raise anything; it is recorded
@@ -304,12 +304,13 @@ def checked_output(output: SystemOutputs, seconds: float) -> SystemOutputs:
         is_number = type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
         if not is_number:
             raise DataError(f"timings[{name!r}]", f"is not a number of seconds: {value!r:.60}.")
-    # A copy: the system may return the same object again.
+    # Copies, here and in each hit: the system may return the same objects again, changed.
     times, odd = split_timings({END_TO_END: seconds, **output.timings})
     times.setdefault(END_TO_END, seconds)
     own = _without_reserved_names(output.extra)
     checked = replace(
         output,
+        response=_copied(output.response),
         retrieved=sorted(hits, key=lambda hit: hit.rank),
         timings=times,
         extra={**own, **odd} if odd else own,
@@ -323,7 +324,7 @@ def checked_output(output: SystemOutputs, seconds: float) -> SystemOutputs:
 
 
 def _checked_hit(hit: RetrievedDocument) -> RetrievedDocument:
-    doc, rank = hit.doc, hit.rank
+    doc, rank = _copied(hit.doc), hit.rank
     if not isinstance(doc.doc_id, str) or not isinstance(doc.text, str):
         raise DataError("retrieved", f"the document {doc.doc_id!r:.60} needs strings as id and as text.")
     if type(rank) is not int:
@@ -337,7 +338,7 @@ def _checked_hit(hit: RetrievedDocument) -> RetrievedDocument:
         return unscored(doc, rank)
     if type(hit) is RetrievedDocument:  # `replace` takes ten times as long, and this is done for every hit
         return RetrievedDocument(doc, score, rank)
-    return replace(hit, rank=rank, score=score)
+    return replace(hit, doc=doc, rank=rank, score=score)
 
 
 # The encoding of the journal: whatever passes here can be written there.

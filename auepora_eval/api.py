@@ -19,7 +19,7 @@ from .comparison.compare import Comparison, compare_runs
 from .comparison.tables import comparison_table
 from .comparison.words import comparison_in_plain_words
 from .core.dataset import DatasetForms
-from .core.display import terminal_line
+from .core.display import html_text, terminal_line
 from .core.fields import columns_of_samples
 from .core.matching import BY_ID
 from .core.plan import EvaluationPlan, MetricForms
@@ -50,10 +50,8 @@ class RunComparison(Comparison):
         )
 
     def _repr_html_(self) -> str:
-        # Imported late: pages are for notebooks only.
-        from .comparison.html import comparison_for_notebook
-
-        return comparison_for_notebook(self)
+        words = (f"<p>{html_text(sentence)}</p>" for sentence in comparison_in_plain_words(self))
+        return f"{''.join(words)}{self.table().to_html()}"
 
     def to_records(self) -> list[dict[str, object]]:
         """Return one dict per metric: both values, the difference, its interval, the p-value, the verdict."""

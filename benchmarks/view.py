@@ -36,7 +36,6 @@ from starlette.types import ASGIApp
 from auepora_eval.cli.main import main as command
 from auepora_eval.cli.main import spare_the_start
 from auepora_eval.comparison.compare import compare_runs
-from auepora_eval.comparison.html import report_html, slice_fields
 from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.types import (
     Document,
@@ -48,12 +47,13 @@ from auepora_eval.core.types import (
 )
 from auepora_eval.demo.world import demo_corpus, demo_dataset
 from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.pages.app import view_application
+from auepora_eval.pages.report import report_html, slice_fields
+from auepora_eval.pages.security import Access
+from auepora_eval.pages.server import ASSETS
+from auepora_eval.pages.workspace import Workspace
 from auepora_eval.runs.index.index import find_index
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
-from auepora_eval.web.app import view_application
-from auepora_eval.web.security import Access
-from auepora_eval.web.server import ASSETS
-from auepora_eval.web.workspace import Workspace
 
 BARS = {
     "index, CPU s": 6.0,
@@ -330,8 +330,8 @@ def measured_builds(folder: Path) -> Iterator[tuple[str, float]]:
 
 
 def wait_for_pair(workspace: Workspace, access: Access) -> None:
-    from auepora_eval.web.pairs import pair_of
-    from auepora_eval.web.workspace import NotReadyError
+    from auepora_eval.pages.pairs import pair_of
+    from auepora_eval.pages.workspace import NotReadyError
 
     while True:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,27 +89,6 @@ def test_the_first_example(here: Path) -> None:
     other.save("results")
     assert ae.compare("results/mine", "results/other").metrics == comparison.metrics
     assert ae.compare([run], [other]).metrics == comparison.metrics
-
-
-def test_a_notebook_draws_shares_on_one_scale(here: Path) -> None:
-    def answers(right: int, found: int) -> ae.EvaluationRun:
-        def system(query: str) -> dict[str, object]:
-            number = int(query.removeprefix("Number "))
-            return {"answer": "9" if number < right else "no", "retrieved": ["d" if number < found else "x"]}
-
-        rows = [a_sample(str(n), f"Number {n}", relevant="d", reference="9") for n in range(40)]
-        return ae.evaluate(system, rows, metrics="exact_match,hit@5,mean_latency")
-
-    page = ae.compare(answers(8, 8), answers(18, 28))._repr_html_()
-    assert "Shares are drawn on one scale" in page
-    rows = page.partition("<tbody>")[2].split("<tr>")[1:]
-    # The changes are +0.25 and +0.5; of one run each, times have no interval and are not drawn.
-    assert [row.count("<svg") for row in rows] == [1, 1, 0]
-    moved = [
-        float(re.findall(r'cx="([\d.]+)"', row)[0]) - float(re.findall(r'"zero" x1="([\d.]+)"', row)[0])
-        for row in rows[:2]
-    ]
-    assert moved[1] == pytest.approx(2 * moved[0], abs=0.2)
 
 
 @pytest.mark.parametrize("kind", ["dicts", "samples", "generator", "path", "text path", "dataset", "frame"])

@@ -185,7 +185,7 @@ def forbidden_names(path: Path) -> set[str]:
     if path == PACKAGE / "calls" / "http.py":
         forbidden -= {"urllib"}
     # The one module that listens, on this machine only, and checks who asks.
-    if path == PACKAGE / "web" / "security.py":
+    if path == PACKAGE / "pages" / "security.py":
         forbidden -= {"socket", "http"}
     return imported & forbidden | source_of(path).called & {"eval", "exec", "__import__"}
 

@@ -244,12 +244,12 @@ def _say_people(summary: TaskSummary) -> None:
 
 
 def _serve(args: Namespace, folder: Path) -> int:
+    from ..pages.annotate import FRAME, annotate_routes, home_of
+    from ..pages.server import application
+    from ..pages.workspace import Workspace
     from ..people.annotation.desk import Desk
     from ..people.annotation.export import next_commands
     from ..people.annotation.summary import task_summary
-    from ..web.pages.annotate import FRAME, annotate_routes, home_of
-    from ..web.server import application
-    from ..web.workspace import Workspace
 
     with Desk(folder) as desk:
         home = home_of(desk, args.person, lead=args.lead)
@@ -288,11 +288,11 @@ def continue_command(args: Namespace, folder: Path) -> str:
 def _review(args: Namespace) -> int:
     check_can_serve("annotate")  # the pages import the packages
     from ..io.loader import format_of_name
+    from ..pages.annotate import FRAME
+    from ..pages.review import review_routes
+    from ..pages.server import application
+    from ..pages.workspace import Workspace
     from ..quality.review import Review, check_not_overwritten
-    from ..web.pages.annotate import FRAME
-    from ..web.pages.review import review_routes
-    from ..web.server import application
-    from ..web.workspace import Workspace
 
     if args.out == DEFAULT_OUT:
         raise PlanError("--questions needs the file of the new version: add --out NEW.jsonl.")

@@ -297,7 +297,7 @@ def write_page(
     ranking: Ranking | None = None,
 ) -> None:
     """Write the page of the runs with these names to the file of --html."""
-    from ..comparison.html import claims_of_run, report_html
+    from ..pages.report import claims_of_run, report_html
     from ..runs.store.storage import run_folder
 
     folders = [run_folder(storage.find(name)) for name in names]

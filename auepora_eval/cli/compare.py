@@ -158,7 +158,7 @@ def _compare(
     runs = [group[0] for group in groups]
     by = args.by
     if args.html and not by:
-        from ..comparison.html import slice_fields
+        from ..pages.report import slice_fields
 
         by = slice_fields(runs)
     # Only slices need the samples, whose texts are the larger part of a stored run.
@@ -173,7 +173,7 @@ def _compare(
     elif args.latex:
         echo.say(comparison_to_latex(comparison))
     elif args.markdown:
-        from ..comparison.markdown import report_markdown
+        from ..pages.markdown import report_markdown
 
         write_comment(args, report_markdown(runs, comparison, lost=lost))
     elif not args.html:
@@ -213,7 +213,7 @@ def _rank(
         }
         echo.say_json({**ranking_to_dict(ranking), "shown_pair": about})
     elif args.markdown:
-        from ..comparison.markdown import report_markdown
+        from ..pages.markdown import report_markdown
 
         comment = report_markdown(runs, ranking=ranking, lost=lost, slices=slices, shown=shown)
         write_comment(args, comment)

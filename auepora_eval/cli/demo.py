@@ -47,9 +47,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     from ..comparison.compare import compare_runs
-    from ..comparison.html import report_html, slice_fields
     from ..demo.systems import bm25, second_system
     from ..io.files.atomic import write_bytes
+    from ..pages.report import report_html, slice_fields
     from ..runs.store.storage import EvaluationResultsStorage
 
     # Both runs are stored and can be shown and compared afterwards, as those of `auepora run`.

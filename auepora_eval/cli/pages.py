@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from ..web.security import Access
+    from ..pages.security import Access
 
 
 def add_page_flags(parser: _ActionsContainer) -> None:
@@ -40,8 +40,8 @@ def check_can_serve(command: str) -> None:
 
 def serve_pages(args: Namespace, application: Callable[[Access], ASGIApp], *, home: str, about: str) -> None:
     """Print the address of an application, open it in a browser, and serve it until Ctrl-C."""
-    from ..web.security import Access, listening_socket
-    from ..web.server import server_of
+    from ..pages.security import Access, listening_socket
+    from ..pages.server import server_of
 
     try:
         listening = listening_socket(args.port or 0)

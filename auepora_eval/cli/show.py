@@ -105,7 +105,7 @@ def _write_benchmark(args: Namespace, storage: EvaluationResultsStorage) -> None
 
 
 def _write_comment(args: Namespace, storage: EvaluationResultsStorage) -> None:
-    from ..comparison.markdown import report_markdown
+    from ..pages.markdown import report_markdown
 
     stored, tally = storage.load_summary(args.run_id), storage.load_tally(args.run_id)
     write_comment(args, report_markdown([stored], tally=tally))

@@ -20,7 +20,7 @@ from .common import add_flag, add_out
 from .pages import add_page_flags, check_can_serve, serve_pages
 
 if TYPE_CHECKING:
-    from ..web.workspace import Workspace
+    from ..pages.workspace import Workspace
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     check_can_serve("view")
-    from ..web.app import view_application
+    from ..pages.app import view_application
 
     workspace = _workspace(args)
     try:
@@ -49,9 +49,9 @@ def run(args: Namespace) -> int:
 
 def _workspace(args: Namespace) -> Workspace:
     from ..decide.rules import read_rules
+    from ..pages.workspace import Workspace
     from ..runs.store.state import SUFFIX
     from ..runs.store.storage import EvaluationResultsStorage
-    from ..web.workspace import Workspace
 
     if args.rules is not None:
         read_rules(args.rules)  # a mistake in the file is reported now, not on a page
@@ -63,7 +63,7 @@ def _workspace(args: Namespace) -> Workspace:
 
 def _home(run_ids: list[str]) -> str:
     """Return the page to start with: the run, or the comparison of the runs, that were named."""
-    from ..web.layout import address
+    from ..pages.layout import address
 
     if not run_ids:
         return "/"

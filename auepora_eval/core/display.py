@@ -1,6 +1,6 @@
 """Show values and texts: numbers as text, and text from models and files made safe for its place.
 
-The places are a terminal, Markdown and LaTeX. HTML is made by reporting/html/markup.py.
+The places are a terminal, Markdown and LaTeX. HTML is made by pages/components/markup.py.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from html import escape
 
 # Escape sequences, control characters, bidirectional overrides, invisible tags: model output may hold them.
 _UNSAFE = re.compile(
@@ -61,6 +62,11 @@ def visible_text(text: str) -> str:
         letter if letter.isprintable() or letter in "\n\t" or letter in _JOINERS else " " * letter.isspace()
         for letter in text
     )
+
+
+def html_text(text: str) -> str:
+    """Return text for HTML, between tags or in an attribute, without control characters."""
+    return escape(text if text.isprintable() else visible_text(text))
 
 
 def _escape_line_start(match: re.Match[str]) -> str:

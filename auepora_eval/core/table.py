@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 
-from .display import latex_text, markdown_cell, markdown_text, terminal_line
+from .display import html_text, latex_text, markdown_cell, markdown_text, terminal_line
 
 Row = Sequence[str]
 
@@ -114,10 +113,12 @@ class Table:
         return json.dumps(document, ensure_ascii=False, indent=2)
 
     def to_html(self) -> str:
-        """Return an HTML table with its styles, as a notebook shows it."""
-        # Pages are made by a package above this one, so its module is named, not imported.
-        shown: str = import_module("auepora_eval.reporting.html.notebook").table_for_notebook(self)
-        return shown
+        """Return an HTML table without styles, as a notebook shows it; every text is escaped."""
+        caption = f"<caption>{html_text(self.title)}</caption>" if self.title else ""
+        head = "".join(f"<th>{html_text(heading)}</th>" for heading in self.headings)
+        rows = "".join(f"<tr>{''.join(_html_cells(self, row))}</tr>" for row in self.rows)
+        notes = "".join(f"<p>{html_text(note)}</p>" for note in self.notes)
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}"
 
 
 def terminal_width() -> int:
@@ -233,6 +234,14 @@ def _stacked(table: Table, width: int) -> list[str]:
             text = f"{heading}: {cell}"
             lines += textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")
     return lines
+
+
+def _html_cells(table: Table, row: Row) -> Iterator[str]:
+    if _is_group(table, row):
+        yield f'<th colspan="{len(table.headings)}">{html_text(row[0])}</th>'
+        return
+    yield f'<th scope="row">{html_text(row[0])}</th>'
+    yield from (f"<td>{html_text(cell)}</td>" for cell in row[1:])
 
 
 def _markdown_row(cells: Row) -> str:

@@ -596,9 +596,7 @@ class EvaluationRun:
         return str(self.table())
 
     def _repr_html_(self) -> str:
-        # Pages are made by a package above this one, so its module is named, not imported.
-        shown: str = import_module("auepora_eval.reporting.html.notebook").run_for_notebook(self)
-        return shown
+        return self.table().to_html()
 
     def table(self) -> Table:
         """Return the table of results, with what was run as its title."""

@@ -11,8 +11,8 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.people.annotation.saved import LabelFiles, Said, read_labels
 from auepora_eval.people.annotation.task import Kind, Passage, create_task
+from tests.pages.serving import Served, served
 from tests.people.annotation.tasks import a_task, an_item, stored_task
-from tests.web.serving import Served, served
 
 from .conftest import Visit, Visitor
 

@@ -9,9 +9,9 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.comparison.compare import compare_runs
-from auepora_eval.comparison.html import report_html
 from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.core.types import EvaluationRun, Failure, Response
+from auepora_eval.pages.report import report_html
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 
 from .conftest import PHONE, Visitor
@@ -216,7 +216,7 @@ def test_a_link_opens_its_sample_and_every_document_has_its_text(
     visit: Visitor, demo: Path, report: str
 ) -> None:
     """Texts that are not in the sample come from where they are, with the same marks as in Python."""
-    from auepora_eval.reporting.html.samples import marked_text, shown_documents
+    from auepora_eval.pages.components.sample import marked_text, shown_documents
 
     runs = loaded(demo)
     page = visit(report).page

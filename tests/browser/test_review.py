@@ -7,7 +7,7 @@ from pathlib import Path
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample
 from auepora_eval.io.jsonl import load_jsonl_dataset, save_jsonl_dataset
-from tests.web.serving import served
+from tests.pages.serving import served
 
 from .conftest import Visitor
 from .test_annotate import opened

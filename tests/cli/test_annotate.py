@@ -1,4 +1,4 @@
-"""`auepora annotate`: a task from runs, its flags and its messages. The pages are in tests/web."""
+"""`auepora annotate`: a task from runs, its flags and its messages. The pages are in tests/pages."""
 
 from __future__ import annotations
 

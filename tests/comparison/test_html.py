@@ -11,10 +11,10 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.comparison.compare import compare_runs
-from auepora_eval.comparison.html import report_html
 from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.comparison.tables import pair_table, ranking_in_words, ranking_table
 from auepora_eval.core.types import EvaluationRun
+from auepora_eval.pages.report import report_html
 from tests.comparison.test_compare_more import scored
 
 EVIL = "<script>alert(1)</script>"

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from auepora_eval.comparison.compare import compare_runs
-from auepora_eval.comparison.html import report_html
 from auepora_eval.comparison.power import power_from_runs
 from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.metrics_base import METRICS, SampleMetric, parse_metric
@@ -23,6 +22,7 @@ from auepora_eval.core.types import (
 from auepora_eval.decide.gate import gate_run
 from auepora_eval.errors import PlanError
 from auepora_eval.metrics.parse import meaning
+from auepora_eval.pages.report import report_html
 from tests.comparison.test_power import a_run
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from auepora_eval.comparison.compare import LostSample, compare_runs
-from auepora_eval.comparison.markdown import report_markdown
 from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.comparison.tables import (
     comparison_to_latex,
@@ -23,6 +22,7 @@ from auepora_eval.comparison.tables import (
 from auepora_eval.core.dataset import plain
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.errors import PlanError
+from auepora_eval.pages.markdown import report_markdown
 from tests.comparison.test_compare_more import scored
 
 

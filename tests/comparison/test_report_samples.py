@@ -12,7 +12,6 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.comparison.compare import compare_runs
-from auepora_eval.comparison.html import report_html, slice_fields
 from auepora_eval.core.types import (
     Document,
     EvaluationRun,
@@ -25,8 +24,9 @@ from auepora_eval.core.types import (
     SystemOutputs,
     TargetCategory,
 )
-from auepora_eval.reporting.html.sample_choice import MOST_SAMPLES, choose_samples, most_to_explain
-from auepora_eval.reporting.html.sample_list import slice_values
+from auepora_eval.pages.components.sample_choice import MOST_SAMPLES, choose_samples, most_to_explain
+from auepora_eval.pages.report import report_html, slice_fields
+from auepora_eval.pages.sample_list import slice_values
 from tests.builders import a_sample
 
 TARGET = TargetCategory.GENERATION_CORRECTNESS

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.comparison.compare import compare_runs
-from auepora_eval.comparison.html import report_html
-from auepora_eval.comparison.markdown import report_markdown
 from auepora_eval.comparison.tables import comparison_to_latex
 from auepora_eval.comparison.words import compared_names, comparison_in_plain_words, names_apart, shortened
+from auepora_eval.pages.markdown import report_markdown
+from auepora_eval.pages.report import report_html
 from tests.comparison.test_compare_more import scored
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from auepora_eval.comparison.compare import Comparison, compare_runs
-from auepora_eval.comparison.html import report_html
 from auepora_eval.comparison.tables import comparison_table
 from auepora_eval.comparison.words import interval_notes, margin_kept
 from auepora_eval.core.types import TargetCategory
+from auepora_eval.pages.report import report_html
 from tests.comparison.test_compare_more import scored
 from tests.comparison.test_plain_words import changed, inconclusive, metric, words
 

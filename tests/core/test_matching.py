@@ -129,4 +129,4 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert run["mrr"].signature == {"metric": "mrr", "match": "source"}
     capsys.readouterr()
     assert main(["compare", "by-id", "by-source", *out]) == 0
-    assert "match source" in capsys.readouterr().err
+    assert "recall@5 is not compared" in capsys.readouterr().err

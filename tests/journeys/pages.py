@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.journeys.material import with_runs
 from tests.journeys.recording import RESULTS, call, stable_text
-from tests.web.serving import serving
+from tests.pages.serving import serving
 
 # What begins a line, and the mark before it.
 _BLOCKS = {

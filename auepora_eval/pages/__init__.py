@@ -1,0 +1,1 @@
+"""Pages of runs: served to a browser on this machine only, or written to one file."""

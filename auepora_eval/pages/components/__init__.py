@@ -1,0 +1,1 @@
+"""Typed functions that return escaped markup: what pages are made of."""

@@ -1,0 +1,138 @@
+"""Serve pages: from routes to functions, with files of our own, and errors as pages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from functools import partial
+from importlib.resources import files
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route as StarletteRoute
+
+from ..errors import AueporaError, NotFoundError, UnknownNameError
+from .layout import VIEW, Frame, error_page, html_of, waiting_page
+from .requests import Ask, Events, Json, Page, Redirect, Reply, Route
+from .security import Access, Guard
+from .workspace import NotReadyError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from .workspace import Workspace
+
+_PACKAGE = "auepora_eval"
+# The only files that are served, by their addresses.
+ASSETS: Mapping[str, tuple[str, str]] = {
+    "/style.css": ("pages/style.css", "text/css"),
+    "/view.css": ("pages/view.css", "text/css"),
+    "/view.js": ("pages/view.js", "text/javascript"),
+    "/annotate.css": ("pages/annotate.css", "text/css"),
+    "/annotate.js": ("pages/annotate.js", "text/javascript"),
+    "/favicon.svg": ("pages/favicon.svg", "image/svg+xml"),
+}
+_MOST_FIELDS = 1_000  # of a form
+
+
+def application(
+    workspace: Workspace,
+    access: Access,
+    routes: Iterable[Route],
+    *,
+    frame: Frame = VIEW,
+    guard: Callable[..., ASGIApp] = Guard,
+) -> ASGIApp:
+    """Return the application, behind its guard."""
+    table = [
+        StarletteRoute(
+            route.path,
+            partial(_answer, workspace, frame, route),
+            methods=["POST" if route.changes else "GET"],
+        )
+        for route in routes
+    ]
+    table += [StarletteRoute(address, partial(_asset, address), methods=["GET"]) for address in ASSETS]
+    return guard(Starlette(routes=table, exception_handlers={404: partial(_not_found, frame)}), access)
+
+
+def server_of(app: ASGIApp) -> uvicorn.Server:
+    """Return the server of an application. `run(sockets=[...])` answers until Ctrl-C or SIGTERM."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            lifespan="off",
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=1,  # seconds that a page which follows a run may take to end
+        )
+    )
+
+
+async def _answer(workspace: Workspace, frame: Frame, route: Route, request: Request) -> Response:
+    values = await _values(request)
+    ask = Ask(
+        workspace,
+        request.path_params,
+        {name: given[-1] for name, given in values.items()},
+        values,
+        request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+    )
+    # In a thread: a page may read files, and others must not wait for it.
+    return await run_in_threadpool(_response, ask, route, frame)
+
+
+async def _values(request: Request) -> dict[str, list[str]]:
+    """Return the fields of the query, or of the form that was sent."""
+    text = (
+        (await request.body()).decode("utf-8", "replace") if request.method == "POST" else request.url.query
+    )
+    try:
+        return parse_qs(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        return {}
+
+
+def _response(ask: Ask, route: Route, frame: Frame) -> Response:
+    reply: Reply
+    try:
+        reply = route.handler(ask)
+    except NotReadyError as waiting:
+        reply = waiting_page(waiting.what, waiting.percent)
+    except AueporaError as error:
+        status = 404 if isinstance(error, NotFoundError | UnknownNameError) else 400
+        reply = error_page(status, str(error))
+    return _sent(reply, ask, frame)
+
+
+def _sent(reply: Reply, ask: Ask, frame: Frame) -> Response:
+    if isinstance(reply, Redirect):
+        return RedirectResponse(reply.address, 303)
+    if isinstance(reply, Events):
+        return StreamingResponse(_events(reply.events), media_type="text/event-stream")
+    if isinstance(reply, Json):
+        return JSONResponse(reply.data, reply.status)
+    return HTMLResponse(html_of(reply, ask, frame), reply.status)
+
+
+async def _events(events: AsyncIterator[str]) -> AsyncIterator[str]:
+    async for event in events:
+        lines = "".join(f"data: {line}\n" for line in event.splitlines() or [""])
+        yield f"{lines}\n"
+
+
+async def _asset(address: str, request: Request) -> Response:
+    path, kind = ASSETS[address]
+    return Response(files(_PACKAGE).joinpath(path).read_bytes(), media_type=kind)
+
+
+async def _not_found(frame: Frame, request: Request, error: Exception) -> Response:
+    page: Page = error_page(404, "There is no such page.")
+    return HTMLResponse(html_of(page, frame=frame), 404)

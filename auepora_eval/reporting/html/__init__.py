@@ -1,1 +1,0 @@
-"""HTML components that the report, the web view and notebooks share."""

@@ -1,1 +1,0 @@
-"""`auepora view`: stored runs in a browser, served on this machine only."""

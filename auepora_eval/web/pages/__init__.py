@@ -1,1 +1,0 @@
-"""The pages: functions from a request to markup, one module per subject."""

@@ -1,0 +1,181 @@
+"""`auepora annotate`: labels through the server are kept whatever happens, and nobody else can write them."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.people.annotation.saved import LabelFiles, Said, read_labels
+from auepora_eval.people.annotation.task import create_task
+from tests.pages.serving import Served, served, tags_of
+from tests.people.annotation.tasks import a_task, an_item, stored_task
+
+HOSTILE = """</script><script>alert(1)</script><img src=x onerror=alert(2)>"' hx-get=/ \u202etxt"""
+
+
+def item_in(html: str) -> str:
+    found = re.search(r'name="item" value="([^"]*)"', html)
+    assert found is not None
+    return found[1]
+
+
+def test_a_queue_is_labelled_to_its_end_and_judge_audit_reads_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored_task(tmp_path / "t")
+    with served("annotate", tmp_path / "t") as server:
+        for key in "2122":
+            page = server.get("/annotate/ada").text
+            reply = server.post("/annotate/ada/press", item=item_in(page), key=key, note="")
+            assert (reply.status, reply.headers["location"]) == (303, "/annotate/ada")
+        end = server.get("/annotate/ada").text
+        assert "All 4 items are done: 4 labels, 0 not sure." in end
+        command = f"auepora judge-audit --labels {tmp_path}/t/labels.jsonl --judge lexical"
+        assert command in end
+        assert server.stop() == 0
+        assert "ada: 4 of 4 labelled" in server.printed
+        assert f"  {command}\n" in server.printed
+    assert main(command.split()[1:]) == 0
+    assert "4 labelled claims, 3 of the scored ones supported" in capsys.readouterr().out
+
+
+@pytest.mark.full
+def test_kill_9_of_the_server_loses_no_label_and_no_note(tmp_path: Path) -> None:
+    task, _ = stored_task(tmp_path)
+    saved: dict[str, str] = {}
+    for key, label in (("1", "not supported"), ("2", "supported")):
+        with served("annotate", tmp_path) as server:
+            item = item_in(server.get("/annotate/ada").text)
+            assert (
+                server.post("/annotate/ada/press", item=item, key=key, note=f"why {key}\r\nso").status == 303
+            )
+            saved[item] = label
+            server.stop(signal.SIGKILL)
+    labels = read_labels(tmp_path, task, "ada")
+    assert {item: said.label for item, said in labels.said.items()} == saved
+    assert sorted(labels.notes.values()) == ["why 1\nso", "why 2\nso"]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A task whose texts are attacks, for two people, with the lead's pages."""
+    folder = tmp_path_factory.mktemp("task")
+    items = [
+        an_item(
+            number,
+            sample_id=HOSTILE,
+            query=HOSTILE,
+            text=HOSTILE,
+            reference=HOSTILE,
+            documents=(an_item(1).documents[0].__class__(HOSTILE, HOSTILE, HOSTILE),),
+            runs=("secret-system",),
+        )
+        for number in (1, 2)
+    ]
+    task = a_task(people=("ada", "ben"), question=HOSTILE, runs=("secret-system",))
+    create_task(folder, task, items)
+    with LabelFiles(folder, task) as files:
+        for person, label in (("ada", "supported"), ("ben", "not supported")):
+            files.label(person, "1", Said(label))
+            files.note(person, "1", HOSTILE)
+    with served("annotate", folder, "--lead") as server:
+        yield server
+
+
+@pytest.mark.parametrize("path", ["/", "/annotate/ada", "/annotate/ben", "/lead"])
+def test_texts_stay_texts(hostile: Served, path: str) -> None:
+    reply = hostile.get(path)
+    assert reply.status == 200
+    assert tags_of(reply.text).count("script") == 1, "our own"
+    assert "img" not in tags_of(reply.text)
+    assert "\u202e" not in reply.text
+    assert "default-src 'none'" in reply.headers["content-security-policy"]
+
+
+def test_an_annotator_sees_neither_the_system_nor_the_labels_of_others(hostile: Served) -> None:
+    page = hostile.get("/annotate/ada").text
+    assert "secret-system" not in page
+    assert "ben" not in page
+
+
+def test_the_lead_sees_disagreements_and_settles_them(hostile: Served) -> None:
+    page = hostile.get("/lead").text
+    assert "1 of 1 disagreements to settle" in page
+    # Cohen&#x27;s kappa
+    assert "s kappa" in page
+    assert hostile.post("/lead/settle", item="1", key="2").headers["location"] == "/lead"
+    assert "0 of 1 disagreements to settle" in hostile.get("/lead").text
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status"),
+    [
+        ("/annotate/ada/press", {"item": "1", "key": "7"}, 400),
+        ("/annotate/ada/press", {"item": "99", "key": "1"}, 400),
+        ("/annotate/ada/press", {}, 400),
+        ("/annotate/eve/press", {"item": "1", "key": "1"}, 400),
+        ("/annotate/..%2f..%2fada/press", {"item": "1", "key": "1"}, 404),
+        ("/lead/settle", {"item": "99", "key": "1"}, 400),
+        ("/annotate/ada/press", {"item": "2", "key": "1", "note": "x" * 10_001}, 400),
+        ("/annotate/ada/press", {"item": "2", "key": "1", "note": "x" * 1_000_001}, 413),
+    ],
+)
+def test_what_cannot_be_a_label_is_an_error_and_saves_nothing(
+    hostile: Served, path: str, fields: dict[str, str], status: int
+) -> None:
+    before = hostile.get("/annotate/ada").text
+    assert hostile.post(path, **fields).status == status
+    assert hostile.get("/annotate/ada").text == before
+
+
+def test_only_our_own_page_can_label(hostile: Served) -> None:
+    path, body = "/annotate/ada/press", "item=2&key=1"
+    ours = {"origin": f"http://127.0.0.1:{hostile.port}", "sec_fetch_site": "same-origin"}
+    cookie = hostile.cookie
+    assert hostile.get(f"{path}?{body}").status == 405, "POST only"
+    assert hostile.send("POST", path, body, cookie=cookie).status == 403, "no Origin"
+    assert (
+        hostile.send("POST", path, body, cookie=cookie, **{**ours, "origin": "http://evil.test"}).status
+        == 403
+    )
+    assert (
+        hostile.send("POST", path, body, cookie=cookie, **{**ours, "sec_fetch_site": "same-site"}).status
+        == 403
+    )
+    assert hostile.send("POST", path, body, **ours).status == 401, "no cookie"
+    assert hostile.send("POST", path, body, cookie=cookie, host="evil.test", **ours).status == 421
+    assert item_in(hostile.get("/annotate/ada").text) == "2", "nothing was saved"
+
+
+def test_before_the_first_label_the_lead_sees_where_to_label(tmp_path: Path) -> None:
+    stored_task(tmp_path)
+    with served("annotate", tmp_path, "--lead") as server:
+        page = server.get("/lead").text
+        assert "Nobody has given a label yet" in page
+        assert 'href="/annotate/ada"' in page
+        assert "auepora" not in page.partition("<main")[2]  # no command that would find no labels
+        item = item_in(server.get("/annotate/ada").text)
+        server.post("/annotate/ada/press", item=item, key="1", note="")
+        page = server.get("/lead").text
+        assert "No item was labelled by two people yet." in page
+        assert "auepora judge-audit" in page
+
+
+def test_without_lead_there_is_no_page_of_the_lead(tmp_path: Path) -> None:
+    stored_task(tmp_path, people=("ada", "ben"))
+    with served("annotate", tmp_path) as server:
+        assert server.get("/lead").status == 404
+        assert server.post("/lead/settle", item="1", key="1").status == 404
+        assert "/lead" not in server.get("/").text
+        # A second server on the same task would write to the same files.
+        command = [sys.executable, "-m", "auepora_eval", "annotate", str(tmp_path), "--no-open"]
+        second = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        assert second.returncode == 4
+        assert "is being labelled through process" in second.stderr

@@ -1,0 +1,430 @@
+"""The components of pages: what is shown, what is marked, and that hostile text stays text."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import partial
+
+import pytest
+
+from auepora_eval.core.table import Table
+from auepora_eval.core.types import (
+    Document,
+    EvaluationSample,
+    Failure,
+    MetricResult,
+    Response,
+    RetrievedDocument,
+    SampleScore,
+    SystemOutputs,
+    TargetCategory,
+)
+from auepora_eval.pages.components.charts import Dot, bin_counts, histogram, interval_plot, scatter, sparkline
+from auepora_eval.pages.components.diff import word_diff
+from auepora_eval.pages.components.markup import tag
+from auepora_eval.pages.components.sample import (
+    Answered,
+    Claim,
+    anchor,
+    document_item,
+    layered,
+    marked_text,
+    sample_body,
+    shown_documents,
+)
+from auepora_eval.pages.components.tables import (
+    Change,
+    Measured,
+    Slice,
+    data_table,
+    forest,
+    metric_card,
+    slices_table,
+    verdict_badge,
+)
+from auepora_eval.pages.page import inside, linked, page, stylesheet
+from tests.builders import a_sample, an_output
+
+EVIL = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>\u202e\u0000"
+
+
+def a_result(value: float = 0.5, **details: object) -> MetricResult:
+    counts = {"num_total": 10, "num_samples": 8, "num_skipped": 1, "num_failed": 1}
+    return MetricResult("recall@5", TargetCategory.RETRIEVAL_RELEVANCE, value, {**counts, **details})
+
+
+def words(markup: object) -> str:
+    """The text of markup, one space between words."""
+    return " ".join(re.sub(r"<[^>]*>", " ", str(markup)).split())
+
+
+# Cards and tables.
+
+
+def test_a_card_has_value_interval_coverage_and_the_range_if_failed() -> None:
+    card = metric_card([Measured(a_result(confidence_interval=[0.4, 0.6], bounds_if_failed=[0.45, 0.55]))])
+    text = words(card)
+    for part in ("0.5000 [0.4000, 0.6000]", "8 of 10 scored, 1 skipped, 1 failed", "0.4500 to 0.5500"):
+        assert part in text
+    assert 'aria-hidden="true"' in str(card)  # the drawing repeats what the text says
+
+
+def test_a_card_without_a_value_says_so() -> None:
+    card = metric_card([Measured(a_result(math.nan, not_measured="no gold"))])
+    assert "n/a" in words(card)
+    assert "Not measured: no gold" in words(card)
+
+
+def test_a_time_has_its_unit_and_lower_is_better() -> None:
+    result = MetricResult("p95", TargetCategory.LATENCY, 0.0052, {"higher_is_better": False})
+    text = words(metric_card([Measured(result)]))
+    assert "5.2 ms" in text
+    assert "lower is better" in text
+
+
+def test_a_verdict_in_a_table_is_a_badge() -> None:
+    table = Table(("Metric", "Verdict"), [["recall@5", "worse, within margin"], ["a group"]])
+    made = str(data_table(table))
+    assert str(verdict_badge("worse, within margin")) in made
+    assert 'class="verdict worse"' in made
+    assert '<th colspan="2" scope="colgroup">a group' in made
+
+
+def test_a_forest_is_drawn_with_better_to_the_right() -> None:
+    change = Change("latency", 2, 1, -1.0, (-1.5, -0.5), "better", "s", "0.01", higher_is_better=False)
+    assert change.gain == Dot(1.0, (0.5, 1.5), kind="gain")
+    text = words(forest([change], ("old", "new")))
+    assert "latency ↓ better 2 s 1 s -1 s [-1.5, -0.5] s 0.01" in text
+
+
+def test_one_wide_interval_does_not_hide_the_others() -> None:
+    narrow = [Change(f"m{n}", 0, 0.1, 0.1, (0.0, 0.2), "better") for n in range(4)]
+    wide = Change("wide", 0, 0.9, 0.9, (0.8, 1.0), "better")
+    made = str(forest([*narrow, wide], ("old", "new")))
+    assert made.count("<path") == 1  # an arrow
+    assert "<path" not in str(forest(narrow, ("old", "new")))
+    assert "<path" not in str(forest([wide], ("old", "new")))
+
+
+def rows_of(made: str) -> list[str]:
+    return made.partition("<tbody>")[2].split("<tr>")[1:]
+
+
+def places(row: str) -> tuple[float, list[float]]:
+    """Return where the zero line and the dots of a row are."""
+    (zero,) = re.findall(r'<line class="zero" x1="([\d.]+)"', row)
+    return float(zero), [float(x) for x in re.findall(r'<circle class="\w+" cx="([\d.]+)"', row)]
+
+
+def test_a_change_without_a_scale_is_in_words_only() -> None:
+    share = Change("hit@5", 0.5, 0.6, 0.1, None, "inconclusive")
+    times = Change("latency", 1, 2, 1.0, None, "inconclusive", "s", is_share=False)
+    repeated = Change("latency", 1, 2, 1.0, (0.5, 1.5), "worse", "s", is_share=False)
+    drawn = [row.count("<svg") for row in rows_of(str(forest([share, times, repeated], ("old", "new"))))]
+    assert drawn == [1, 0, 1]
+    assert "latency inconclusive no interval 1 s 2 s +1 s" in words(forest([times], ("old", "new")))
+
+
+def test_a_small_significant_change_has_a_side_and_an_open_one_is_not_filled() -> None:
+    large = Change("large", 0.1, 0.5, 0.4, (0.3, 0.5), "better")
+    small = Change("small", 0.852, 0.845, -0.007, (-0.01, -0.004), "worse")
+    chance = Change("chance", 0.852, 0.845, -0.007, (-0.03, 0.02), "inconclusive")
+    rows = rows_of(str(forest([large, small, chance, large, large], ("old", "new"))))
+    zero, (dot,) = places(rows[0])
+    assert dot > zero + 50
+    assert 'class="gain" cx=' in rows[0]
+    assert f'<path class="loss" d="M{zero:g} 2v10l-9-5z"' in rows[1], "a triangle to the left of the line"
+    assert 'class="open" cx=' in rows[2]
+
+
+def test_the_arrow_of_a_dot_beyond_the_scale_is_beside_it() -> None:
+    usual = [Change(f"m{n}", 0, 0.1, 0.1, (0.0, 0.2), "better") for n in range(4)]
+    beyond = Change("far", 0, 0.9, 0.9, (0.8, 1.0), "better")
+    row = rows_of(str(forest([*usual, beyond], ("old", "new"))))[-1]
+    _, (dot,) = places(row)
+    (tip,) = re.findall(r'<path class="gain" d="M(\d+) 7l-6-4v8z"', row)
+    assert dot + 4.5 < int(tip) - 6, "the right end of the dot is left of the arrow"
+
+
+def test_slices_of_two_runs() -> None:
+    rows = [
+        Slice("kind", "who", 30, [0.5, 0.25], -0.25, (-0.4, -0.1), "worse"),
+        Slice("kind", "why", 9, [None, 0.5], None, None, "", few=True),
+    ]
+    text = words(slices_table(rows, ["a", "b"], metric="recall@5"))
+    assert "who worse 30 0.5000 0.2500 -0.2500 [-0.4000, -0.1000]" in text
+    assert "why 9* n/a 0.5000" in text
+    assert "* fewer than 20 samples" in text
+
+
+# Drawings.
+
+
+def test_bins() -> None:
+    assert bin_counts([0, 0.1, 0.5, 1.0, 2.0, -1], 0, 1, bins=2) == [3, 3]
+    assert bin_counts([3.0], 3.0, 3.0, bins=2) == [1, 0]
+
+
+def test_drawings_say_their_values() -> None:
+    made = str(histogram([0.05, 0.06, 0.95], 0, 1, label="recall", links=[f"?bin={n}" for n in range(10)]))
+    assert 'aria-label="recall: 2 from 0 to 0.1, 1 from 0.9 to 1"' in made
+    assert 'href="?bin=9"' in made
+    assert "no values" in str(sparkline([None], label="trend"))
+    assert "n/a" in str(interval_plot([Dot(None)], 0, 1, label="none"))
+    assert str(sparkline([1, None, 2, 3], label="x")).count("M") == 2  # a gap lifts the pen
+    assert ">4</text>" in str(scatter([(0, 0)] * 4, 0, 1, x_name="a", y_name="b", label="c"))
+    assert ">40</text>" in str(scatter([(0, 0)] * 40, 0, 1, x_name="a", y_name="b", label="c"))
+
+
+def test_drawings_have_no_inline_style() -> None:
+    made = str(scatter([(0, 1)], 0, 1, x_name=EVIL, y_name=EVIL, label=EVIL))
+    assert "style=" not in made
+    assert "<script" not in made
+
+
+# Differences of texts.
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "left", "right"),
+    [
+        pytest.param("a b c", "a b c", "a b c", "a b c", id="equal"),
+        pytest.param(
+            "It opens at 9 am.", "It opens at 10 am.", "It opens at <del>9</del> am.",
+            "It opens at <ins>10</ins> am.", id="one word",
+        ),
+        pytest.param(
+            "It opens at nine in the morning.", "It opens at ten past noon in the morning.",
+            "It opens at <del>nine</del> in the morning.",
+            "It opens at <ins>ten past noon</ins> in the morning.", id="words in a row are one mark",
+        ),
+        pytest.param(
+            "See [1]. One two three.", "See [1]. Four five.", "See [1]. One two three.",
+            "See [1]. Four five.", id="little",
+        ),
+        pytest.param(
+            "The casing is yellow.", "The casing is yellow. It has three feet and a strainer, and it hums.",
+            "The casing is yellow.",
+            "The casing is yellow.<ins> It has three feet and a strainer, and it hums.</ins>", id="adds",
+        ),
+        pytest.param(
+            "yellow", "The casing is yellow, like every casing.", "yellow",
+            "The casing is yellow, like every casing.", id="one word in a sentence",
+        ),
+        pytest.param("one two three", "x y z", "one two three", "x y z", id="nothing in common"),
+        pytest.param("a <b> c", "a <b> d", "a &lt;b&gt; <del>c</del>", "a &lt;b&gt; <ins>d</ins>", id="tags"),
+        pytest.param("", "new", "", "new", id="empty"),
+    ],
+)  # fmt: skip
+def test_word_diff(before: str, after: str, left: str, right: str) -> None:
+    assert tuple(map(str, word_diff(before, after))) == (left, right)
+
+
+def test_long_texts_are_not_compared() -> None:
+    before, after = "word " * 4000, "word " * 4000 + "more"
+    assert "<ins>" not in str(word_diff(before, after)[1])
+
+
+# Samples.
+
+
+def test_marks_may_overlap() -> None:
+    assert str(marked_text("abcdef", gold=[(0, 4)], cited=[(2, 6)])) == (
+        '<mark>ab</mark><mark class="both">cd</mark><mark class="cited">ef</mark>'
+    )
+    assert str(marked_text("abc", gold=[(1, 99), (-5, 0)])) == "a<mark>bc</mark>"
+
+
+def spanned(text: str = "The pier opens at 9. Dogs are welcome.") -> Document:
+    return Document("pier", text, {"spans": [{"start": 0, "end": 19}]})
+
+
+def hit(doc_id: str, rank: int, text: str, **metadata: object) -> RetrievedDocument:
+    return RetrievedDocument(Document(doc_id, text, dict(metadata)), 1 / rank, rank)
+
+
+def test_gold_spans_are_found_in_the_document_and_in_a_chunk_of_it() -> None:
+    sample = EvaluationSample("1", "When?", relevant_docs=[spanned()])
+    whole = SystemOutputs([hit("pier", 1, "The pier opens at 9. Dogs are welcome.")], Response(""))
+    chunk = SystemOutputs([hit("pier-0", 1, "Hours. The pier opens at 9.", source="pier")], Response(""))
+    assert [one.gold for one in shown_documents(sample, [whole])] == [[(0, 19)]]
+    by_source = shown_documents(sample, [chunk], "source")
+    assert [(one.is_gold, one.gold) for one in by_source] == [(True, [(7, 26)])]
+    by_id = shown_documents(sample, [chunk])
+    assert [(one.doc.doc_id, one.is_gold, one.is_missed) for one in by_id] == [
+        ("pier", True, True),
+        ("pier-0", False, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "span", [None, 3, {"start": "0", "end": 4}, {"start": 5, "end": 2}, {"start": 0, "end": 999}]
+)
+def test_spans_that_are_not_spans_mark_nothing(span: object) -> None:
+    sample = EvaluationSample("1", "?", relevant_docs=[Document("d", "text", {"spans": [span]})])
+    assert [one.gold for one in shown_documents(sample, [an_output("d")])] == [[]]
+
+
+def test_cited_documents_and_spans() -> None:
+    sample = EvaluationSample("1", "When?", relevant_docs=[spanned()])
+    text = "The pier opens at 9. Dogs are welcome."
+    listed = {"citations": [{"file_name": "pier", "start_char": 21, "end_char": 25}]}
+    by_list = SystemOutputs([hit("pier", 1, text)], Response("With dogs.", metadata=listed))
+    by_mark = SystemOutputs([hit("pier", 1, text)], Response("With dogs [1]."))
+    (shown,) = shown_documents(sample, [by_list])
+    assert (shown.is_cited, shown.cited) == (True, [(21, 25)])
+    (shown,) = shown_documents(sample, [by_mark])
+    assert (shown.is_cited, shown.cited) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        pytest.param([], "abcdef", id="none"),
+        pytest.param([((1, 3), "i")], "a<i>bc</i>def", id="one"),
+        pytest.param([((1, 3), "i"), ((0, 6), "b")], "<b>a</b><b><i>bc</i></b><b>def</b>", id="inside"),
+        pytest.param([((1, 4), "i"), ((2, 6), "b")], "a<i>b</i><b><i>cd</i></b><b>ef</b>", id="overlap"),
+        pytest.param([((4, 9), "i"), ((3, 3), "b"), ((-1, 2), "u")], "abcdef", id="not in the text"),
+    ],
+)
+def test_layers_of_a_text_may_overlap(layers: list[tuple[tuple[int, int], str]], expected: str) -> None:
+    assert str(layered("abcdef", [(span, partial(tag, name)) for span, name in layers])) == expected
+
+
+def test_claims_are_marked_by_a_sign_and_the_worst_verdict_counts() -> None:
+    text = "The pier opens at 9 [1]. Dogs are not."
+    output = SystemOutputs([hit("pier", 1, "The pier opens at 9. Dogs are welcome.")], Response(text))
+    claims = [
+        Claim("The pier opens at 9.", "judged_faithfulness", "1.00", at=(0, 24), is_supported=True),
+        Claim("Dogs are not.", "judged_faithfulness", "1.00", at=(25, 38), is_supported=True),
+        Claim("Dogs are not.", "judged_contradiction", "0.90", at=(25, 38), is_supported=False),
+        Claim("Nobody knows.", "judged_faithfulness", "n/a"),
+    ]
+    body = str(sample_body(EvaluationSample("1", "When?"), [Answered(output, claims=claims)]))
+    answer = (
+        '<u>The pier opens at 9 </u><u><a href="#c0-s-1">[1]</a></u><u>.</u><sup>✓</sup> '
+        '<u class="unsupported">Dogs are not.</u><sup class="unsupported">✗</sup>'
+    )
+    assert answer in body
+    lists = (
+        "Claims, judged_faithfulness ✓ supported The pier opens at 9. — 1.00 "
+        "✓ supported Dogs are not. — 1.00 ? open Nobody knows. — n/a "
+        "Claims, judged_contradiction ✗ unsupported Dogs are not. — 0.90"
+    )
+    assert lists in words(body)
+
+
+def test_documents_of_two_runs_are_listed_once_with_both_ranks() -> None:
+    sample = a_sample(relevant="az")
+    shown = shown_documents(sample, [an_output("abc"), an_output("cad")])
+    assert [(one.doc.doc_id, one.ranks) for one in shown] == [
+        ("z", [None, None]), ("c", [3, 1]), ("a", [1, 2]), ("d", [None, 3]), ("b", [2, None]),
+    ]  # fmt: skip
+    body = words(
+        sample_body(sample, [Answered(an_output("abc"), name="x"), Answered(an_output("cad"), name="y")])
+    )
+    for part in ("3 → 1 ▲2 c", "1 → 2 ▼1 a gold", "– → 3 new d", "2 → – gone b"):
+        assert part in body
+    assert "z gold not retrieved text of z" in body
+    lost = shown_documents(a_sample(relevant="b"), [an_output("abc"), an_output("cad")])
+    assert [one.doc.doc_id for one in lost] == ["b", "c", "a", "d"], "gold that only the last run missed"
+    assert "2 → – gone b gold lost" in words(document_item(lost[0]))
+    assert Answered(an_output("abc")).misses_gold(sample)
+    assert not Answered(an_output("abc")).misses_gold(a_sample(relevant="a"))
+
+
+def test_a_failed_answer_and_a_skipped_score_say_why() -> None:
+    failed = SystemOutputs([], Response(""), error=Failure("TimeoutError", "60 s"))
+    scores = [
+        (a_result(), SampleScore(None, "the system failed", failed=True)),
+        (a_result(), SampleScore(None, "no gold")),
+    ]
+    scores[1] = (MetricResult("mrr", TargetCategory.RETRIEVAL_RELEVANCE, 1.0), scores[1][1])
+    text = words(sample_body(a_sample(reference="ok"), [Answered(failed, scores)]))
+    assert "Failed: TimeoutError: 60 s" in text
+    assert "recall@5 failed Skipped: mrr (no gold)" in text  # why is said once
+
+
+def test_a_huge_answer_is_cut() -> None:
+    output = SystemOutputs([], Response("word " * 100_000))
+    body = sample_body(a_sample(reference="x" * 1_000_000), [Answered(output), Answered(output)])
+    assert len(str(body)) < 160_000
+
+
+def test_anchors() -> None:
+    assert anchor("q001") == "s-q001"
+    assert anchor("a b/ü") == "s-a%20b%2F%C3%BC"
+    assert anchor("x" * 5000) != anchor("x" * 5001)
+    assert len(anchor("<" * 5000)) < 90
+
+
+def test_hostile_text_in_every_field_of_a_sample() -> None:
+    doc = Document(EVIL, EVIL, {"title": EVIL, "spans": [{"start": 0, "end": 5, "text": EVIL}]})
+    sample = EvaluationSample(
+        EVIL, EVIL, [doc], None, Response(EVIL, metadata={"alternatives": [EVIL]}), {EVIL: EVIL}
+    )
+    output = SystemOutputs(
+        [RetrievedDocument(doc, math.nan, 1)], Response(EVIL, metadata={"citations": EVIL})
+    )
+    result = MetricResult(EVIL, TargetCategory.LATENCY, 0.5)
+    answers = [
+        Answered(output, [(result, SampleScore(None, EVIL))], EVIL, [Claim(EVIL, EVIL, EVIL, EVIL)]),
+        Answered(SystemOutputs([], Response(""), error=Failure(EVIL, EVIL)), [(result, None)], EVIL),
+    ]
+    made = str(sample_body(sample, answers, about={EVIL: EVIL}))
+    made += str(metric_card([Measured(result, EVIL)], note=EVIL, about=EVIL, verdict=EVIL))
+    made += str(slices_table([Slice(EVIL, EVIL, 1, [1.0], 0.1, None, EVIL)], [EVIL], metric=EVIL))
+    made += str(forest([Change(EVIL, 0, 1, 1, None, EVIL, p=EVIL, samples=EVIL)], (EVIL, EVIL)))
+    made += page(EVIL, assets=inside("1"), header=EVIL, main=EVIL, footer=EVIL)
+    elements = set(re.findall(r"<(\w+)", made))
+    assert "img" not in elements
+    assert made.count("<script") == 1  # our own
+    assert "\u202e" not in made
+    assert "onerror=alert" in made  # it is there, as text
+
+
+# Pages.
+
+
+def test_a_page_in_one_file_allows_its_own_style_and_script_only() -> None:
+    made = page("t", assets=inside("let a = 1"), main="x")
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', made)
+    assert "unsafe" not in policy
+    assert policy.count("sha256-") == 2
+    assert re.search(r"default-src .{0,10}none", policy)
+    assert re.search(r"script-src .{0,10}none", page("t", assets=inside()))
+
+
+def test_a_page_of_a_server_has_no_inline_script_or_style() -> None:
+    made = page("t", assets=linked("/static/style.css", "/static/htmx.js"), main="x")
+    assert '<link rel="stylesheet" href="/static/style.css"/>' in made
+    assert '<script src="/static/htmx.js" defer></script>' in made
+    assert "<style" not in made
+
+
+def test_colours_have_enough_contrast() -> None:
+    """4.5 to 1 for each text colour on each background, in both schemes: WCAG 2.2 AA."""
+    schemes = re.findall(r"--ink: .*?--s3: [^;]*;", stylesheet(), flags=re.DOTALL)
+    assert len(schemes) == 2
+    for scheme in schemes:
+        colours = dict(re.findall(r"--([\w-]+): (#\w+)", scheme))
+        for text in ("ink", "soft", "good", "bad", "link", "gold", "cited"):
+            for back in ("paper", "tint"):
+                assert contrast(colours[text], colours[back]) >= 4.5, (text, back)
+        for back in ("gold-back", "cited-back", "ins-back", "del-back"):
+            assert contrast(colours["ink"], colours[back]) >= 7, back
+        for series in ("s0", "s1", "s2", "s3"):
+            assert contrast(colours[series], colours["paper"]) >= 3, series
+
+
+def contrast(one: str, other: str) -> float:
+    lights = sorted((luminance(one), luminance(other)))
+    return (lights[1] + 0.05) / (lights[0] + 0.05)
+
+
+def luminance(colour: str) -> float:
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,606 @@
+"""The pages: what they show is what the commands print, and their links lead where they say."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shlex
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from auepora_eval.cli.main import main
+from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.errors import StorageError
+from auepora_eval.pages import workspace as workspaces
+from auepora_eval.pages.comparisons import comparison_of, gate_of, ranking_of
+from auepora_eval.pages.layout import html_of, waiting_page
+from auepora_eval.runs.index.index import open_index
+from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import a_dataset, a_sample
+from tests.decide.nightly import store
+from tests.pages.serving import Client, serving
+
+PAIR = "run=demo-bm25&run=demo-hybrid"
+PAGES = [
+    "/",
+    "/run/demo-bm25",
+    "/run/demo-bm25/samples?sort=ndcg@5",
+    "/run/demo-bm25/sample?id=q001&sort=ndcg@5",
+    f"/compare?{PAIR}",
+    f"/compare/sample?{PAIR}&id=q036",
+    "/gate",
+    "/metrics",
+    "/trend",
+]
+EXIT_CODES = {"/gate": 1}  # the demo's gate fails
+
+
+@pytest.fixture(scope="module")
+def client(demo_runs: Path) -> Iterator[Client]:
+    with serving(demo_runs) as client:
+        yield client.enter()
+
+
+@dataclass
+class Constant:
+    """A system with one answer."""
+
+    answer: str
+    __name__ = "constant"
+
+    def __call__(self, query: str) -> dict[str, object]:
+        return {"answer": self.answer}
+
+
+@dataclass
+class Retrieving:
+    """A system with one ranking."""
+
+    documents: list[str]
+    __name__ = "retrieving"
+
+    def __call__(self, query: str) -> dict[str, object]:
+        return {"retrieved": self.documents}
+
+
+def text_of(page: str) -> str:
+    """Return what a reader sees, on one line."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+def links(page: str, start: str = "/") -> list[str]:
+    found = map(html.unescape, re.findall(r'href="([^"]*)"', page))
+    return [address for address in found if address.startswith(start)]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_shows_a_command_that_works(
+    client: Client, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = client.get(path)
+    assert answer.status == 200
+    shown = re.search(r"In a terminal: <code>(.*?)</code>", answer.text)
+    assert shown is not None
+    words = shlex.split(html.unescape(shown[1]))
+    assert words[0] == "auepora"
+    assert main(words[1:]) == EXIT_CODES.get(path, 0)
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_no_link_is_broken(client: Client, path: str) -> None:
+    page = client.get(path).text
+    for address in sorted(set(links(page)))[:40]:
+        assert client.get(address.partition("#")[0]).status in (200, 303), address
+
+
+def test_runs_are_listed_newest_first_with_the_first_metric(client: Client, demo_runs: Path) -> None:
+    page = text_of(client.get("/").text)
+    runs = [EvaluationResultsStorage(demo_runs).load_summary(name) for name in ("demo-hybrid", "demo-bm25")]
+    assert page.index("demo-hybrid hybrid") < page.index("demo-bm25 bm25")
+    for run in runs:
+        assert f"recall@5 {run.results[0].value:.4f}" in page
+    assert "Compare demo-hybrid with demo-bm25" in page
+
+
+def test_ticked_runs_are_compared_with_the_older_as_the_baseline(client: Client) -> None:
+    assert client.get("/ticked?run=demo-hybrid&run=demo-bm25").headers["location"] == f"/compare?{PAIR}"
+    assert client.get("/ticked?run=demo-hybrid").headers["location"] == "/run/demo-hybrid"
+    assert client.get("/ticked").headers["location"] == "/"
+
+
+def test_run_page_has_every_metric_of_the_run(client: Client, demo_runs: Path) -> None:
+    page = text_of(client.get("/run/demo-bm25").text)
+    for result in EvaluationResultsStorage(demo_runs).load_summary("demo-bm25").results:
+        assert result.name in page
+        coverage = result.coverage
+        assert f"{coverage.scored} of {coverage.total} scored" in page
+
+
+def test_a_bar_of_a_histogram_leads_to_as_many_samples_as_it_says(client: Client) -> None:
+    page = client.get("/run/demo-bm25").text
+    bars = re.findall(r'<a href="([^"]*)" aria-label="(\d+) samples?', page)
+    assert len(bars) > 40
+    for address, count in bars:
+        listed = text_of(client.get(html.unescape(address)).text)
+        assert f" {count} of 160 samples" in listed, address
+
+
+def test_a_slice_leads_to_its_samples(client: Client) -> None:
+    page = client.get("/run/demo-bm25?slices=ndcg@5").text
+    row = re.search(r'href="([^"]*slice=scenario%3Aparaphrase[^"]*)".*?<td class="num">(\d+)', page)
+    assert row is not None
+    listed = client.get(html.unescape(row[1])).text
+    assert f" {row[2]} of 160 samples" in text_of(listed)
+
+
+def test_the_mean_of_a_slice_is_the_mean_of_its_scores(client: Client, demo_runs: Path) -> None:
+    index = open_index(demo_runs / "demo-bm25.results.json")
+    values = index.column("token_f1")[index.members("difficulty", "hard")]
+    page = text_of(client.get("/run/demo-bm25?slices=token_f1").text)
+    scored = values[~np.isnan(values)]
+    assert f"hard {len(scored)} {scored.mean():.4f}" in page
+
+
+def test_worst_first_is_what_show_worst_prints(
+    client: Client, capsys: pytest.CaptureFixture[str], demo_runs: Path
+) -> None:
+    assert main(["show", "demo-bm25", "--worst", "token_f1", "--n", "20", "--out", str(demo_runs)]) == 0
+    printed = re.findall(r"^(q\d+)", capsys.readouterr().out, re.MULTILINE)
+    page = client.get("/run/demo-bm25/samples?sort=token_f1").text
+    assert re.findall(r">(q\d+)</a>", page)[:20] == printed
+
+
+def test_pages_of_samples_join_to_all_of_them(client: Client) -> None:
+    address, seen, pages = "/run/demo-bm25/samples?sort=mrr", [], 0
+    while True:
+        page = client.get(address).text
+        pages += 1
+        seen += re.findall(r">(q\d+)</a>", page)
+        following = re.search(r'href="([^"]*)" rel="next"', page)
+        if following is None:
+            break
+        address = html.unescape(following[1])
+    assert pages == 4
+    assert len(seen) == len(set(seen)) == 160
+    back = re.search(r'href="([^"]*)" rel="prev"', page)
+    assert back is not None
+    assert "101 to 150" in text_of(client.get(html.unescape(back[1])).text)
+
+
+def test_next_worst_walks_through_the_list(client: Client) -> None:
+    listed = client.get("/run/demo-bm25/samples?sort=ndcg@5&slice=scenario:noise").text
+    names = re.findall(r">(q\d+)</a>", listed)
+    page = client.get(links(listed, "/run/demo-bm25/sample?")[0]).text
+    walked = []
+    for _ in names:
+        walked.append(re.search(r"<h1>Sample (q\d+)", page)[1])  # type: ignore[index]
+        following = re.search(r'href="([^"]*)" rel="next"', page)
+        if following is None:
+            break
+        page = client.get(html.unescape(following[1])).text
+    assert walked == names
+
+
+def test_sample_page_marks_the_gold_span_and_names_what_was_missed(client: Client) -> None:
+    page = client.get("/run/demo-bm25/sample?id=q001").text
+    assert "<mark>lies in the narrows between Northmoss and the Calf Rock</mark>" in page
+    assert "<mark>Tobin Verrill has been keeper of Northmoss Station since 2022</mark>" in page
+    assert "not retrieved" in page
+    assert "Tobin Verrill" in text_of(page)
+
+
+def test_variants_of_the_question_are_beside_the_sample(client: Client) -> None:
+    for path in ("/run/demo-bm25/sample?id=q009&sort=recall@5", f"/compare/sample?{PAIR}&id=q009"):
+        page = client.get(path).text
+        variants = page.partition("Variants of the same question")[2]
+        assert re.findall(r">(q\d+)</a>", variants) == ["q127", "q153"]
+        assert "typo" in variants
+        assert "counterfactual" in variants
+    assert "0.5000 0.5000" in text_of(variants), "of both runs, by recall@5"
+    assert "Variants of" not in client.get("/run/demo-bm25/sample?id=q003").text
+
+
+def test_judged_claims_are_marked_in_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = "The pier opens at 9 [1]. Whales sing at night."
+    documents = [{"doc_id": "pier", "text": "The pier opens at 9. Dogs are welcome."}]
+    evaluator = AueporaEvaluator(
+        lambda query: {"retrieved": documents, "answer": answer}, EvaluationPlan("mean_latency")
+    )
+    samples = [a_sample("1", "When?"), a_sample("2", "Who?")]
+    evaluator.run(a_dataset(*samples), evaluation_id="r", storage=EvaluationResultsStorage(tmp_path))
+    assert main(["judge", "r", "--judge", "support:lexical", "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    with serving(tmp_path) as client:
+        page = client.enter().get("/run/r/sample?id=1").text
+    assert "<u>The pier opens at 9 </u>" in page
+    assert "<sup>✓</sup>" in page
+    assert '<u class="unsupported">Whales sing at night.</u><sup class="unsupported">✗</sup>' in page
+    assert '<a href="#c0-s-1">[1]</a>' in page
+    assert '<li id="c0-s-1">' in page
+    assert "Claims, judged_faithfulness ✓" in text_of(page)
+    assert "✗ unsupported Whales sing at night. — 0.00" in text_of(page)
+
+
+def test_a_missing_sample_or_run_is_a_page_that_says_so(client: Client) -> None:
+    for path in ("/run/none", "/run/demo-bm25/sample?id=none", "/nowhere", f"/compare/sample?{PAIR}&id=none"):
+        answer = client.get(path)
+        assert answer.status == 404
+        assert "Not found" in answer.text
+    assert client.get("/compare?run=demo-bm25").status == 400
+
+
+def test_metrics_can_be_searched(client: Client) -> None:
+    page = text_of(client.get("/metrics?words=rouge+subsequence").text)
+    assert "rougeL_answer" in page
+    assert "recall@" not in page
+
+
+# Comparisons.
+
+
+def test_compare_page_has_the_verdict_and_the_changes(
+    client: Client, demo_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = text_of(client.get(f"/compare?{PAIR}").text)
+    assert main(["compare", "demo-bm25", "demo-hybrid", "--json", "--out", str(demo_runs)]) == 0
+    compared = json.loads(capsys.readouterr().out)
+    for metric in compared["metrics"]:
+        assert f"{metric['name']}" in page
+    assert "hybrid is better at finding the right documents" in page
+    assert "145 of 160" in page
+
+
+@pytest.mark.parametrize("metric", ["recall@5", "token_f1", "contains_answer", "mean_latency[end_to_end]"])
+def test_samples_won_and_lost_are_those_of_the_comparison(
+    client: Client, demo_runs: Path, metric: str
+) -> None:
+    from urllib.parse import quote
+
+    from auepora_eval.pages.pairs import pair_of
+    from auepora_eval.runs.index.index import Filter
+
+    pair = pair_of(client.workspace, "demo-bm25", "demo-hybrid")
+    effect = pair.comparison[metric].effect
+    counts = [pair.page(metric, outcome, Filter())[1] for outcome in ("won", "tied", "lost")]
+    assert counts == [effect.wins, effect.ties, effect.losses]
+    numbers, _ = pair.page(metric, "lost", Filter(), count=1000)
+    ours = {pair.b.ids[pair.places[1][number]] for number in numbers}
+    storage = EvaluationResultsStorage(demo_runs)
+    comparison = compare_runs(*(storage.load_scores(name) for name in ("demo-bm25", "demo-hybrid")))
+    assert ours == {one.sample_id for one in comparison[metric].regressions}
+    page = client.get(f"/compare?{PAIR}&metric={quote(metric)}&outcome=lost").text
+    assert f"lost ({effect.losses})" in page
+
+
+def test_failed_calls_count_as_the_worst_score(tmp_path: Path) -> None:
+    from auepora_eval.pages.pairs import pair_of
+    from auepora_eval.runs.index.index import Filter
+
+    def failing(query: str) -> dict[str, object]:
+        if query == "1":
+            raise ValueError("broken")
+        return {"retrieved": ["a"]}
+
+    samples = [a_sample(str(n), str(n), relevant="a") for n in range(4)]
+    storage = EvaluationResultsStorage(tmp_path)
+    for name, system in (("old", lambda query: {"retrieved": ["a"]}), ("new", failing)):
+        AueporaEvaluator(system, EvaluationPlan("recall@1")).run(
+            a_dataset(*samples), evaluation_id=name, storage=storage
+        )
+    with serving(tmp_path) as client:
+        pair = pair_of(client.workspace, "old", "new")
+        assert pair.comparison["recall@1"].effect.losses == 1
+        numbers, _ = pair.page("recall@1", "lost", Filter())
+        assert [pair.b.ids[number] for number in numbers] == ["1"]
+        page = text_of(client.enter().get("/compare?run=old&run=new").text)
+        assert "1 of 1 calls of old" not in page
+        assert "lost (1)" in page
+        failures = text_of(client.get("/run/new").text)
+        assert "1 ValueError broken" in failures
+
+
+def test_runs_with_other_samples_share_only_some(tmp_path: Path) -> None:
+    from auepora_eval.pages.pairs import Pair
+
+    storage = EvaluationResultsStorage(tmp_path)
+    evaluator = AueporaEvaluator(lambda query: {"retrieved": ["a"]}, EvaluationPlan("recall@1"))
+    for name, ids in (("old", "abc"), ("new", "cbd")):
+        evaluator.run(
+            a_dataset(*(a_sample(x, relevant="a") for x in ids)), evaluation_id=name, storage=storage
+        )
+    a, b = (open_index(storage.find(name)) for name in ("old", "new"))
+    comparison = compare_runs(storage.load_run("old"), storage.load_run("new"), allow_mismatch=True)
+    pair = Pair(a, b, comparison)
+    shared = [(a.ids[x], b.ids[y]) for x, y in zip(*pair.places, strict=True)]
+    assert shared == [("c", "c"), ("b", "b")]
+    with serving(tmp_path) as client:
+        answer = client.enter().get("/compare?run=old&run=new")
+        assert answer.status == 400
+        assert "not of the same samples" in answer.text or "differ" in answer.text
+
+
+def ranked_runs(folder: Path) -> None:
+    """Store three runs of twelve samples, of which "two" has the right document second."""
+    storage = EvaluationResultsStorage(folder)
+    samples = [a_sample(str(n), str(n), relevant="a") for n in range(12)]
+    for name, documents in (("one", "a"), ("two", "ba"), ("three", "a")):
+        evaluator = AueporaEvaluator(Retrieving(list(documents)), EvaluationPlan("mrr"))
+        evaluator.run(a_dataset(*samples), evaluation_id=name, storage=storage)
+
+
+def test_three_runs_are_ranked(tmp_path: Path) -> None:
+    ranked_runs(tmp_path)
+    with serving(tmp_path) as client:
+        page = client.enter().get("/compare?run=one&run=two&run=three").text
+    assert "Ranking of 3 runs" in page
+    pairs = re.findall(r'<a href="([^"]*)" data-row>([^<]*)</a>', page)
+    assert {name: html.unescape(address) for address, name in pairs} == {
+        "b - a": "/compare?run=one&run=two",
+        "c - b": "/compare?run=two&run=three",
+    }, "one and three are the same"
+
+
+# The gate, experiments and trends.
+
+
+def test_the_gate_is_that_of_the_command(
+    client: Client, demo_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = client.get("/gate").text  # the newest run against the one before it
+    command = ["gate", "demo-hybrid", "--baseline", "demo-bm25", "--out", str(demo_runs)]
+    assert main([*command, "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    seen = text_of(page)
+    assert "Gate failed: demo-hybrid against demo-bm25" in seen
+    assert "Exit code 1" in seen
+    for one in report["verdicts"]:
+        assert f"{one['rule']} {one['name'] or ''}".strip() in seen
+    failed = next(one for one in report["verdicts"] if one["outcome"] == "failed")
+    assert failed["why"] in seen
+    leads = next(address for address in links(page, "/compare") if quote(failed["name"]) in address)
+    assert f"Samples by {failed['name']}" in text_of(client.get(leads.partition("#")[0]).text)
+
+
+def test_a_gate_without_a_baseline_needs_rules(client: Client) -> None:
+    page = client.get("/gate?run=demo-bm25&baseline=")
+    assert (page.status, "Choose a baseline" in page.text) == (200, True)
+    assert client.get("/gate?run=none").status == 404
+    assert client.get("/gate?run=demo-bm25&baseline=demo-bm25").status == 400
+
+
+def test_a_gate_by_the_rules_of_a_file(demo_runs: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("min: {recall@5: 0.7}\nmax_failed: 0.01\n")
+    with serving(demo_runs, rules=rules) as client:
+        page = client.enter().get("/gate?run=demo-hybrid&baseline=").text
+        assert "Gate passed: demo-hybrid (2 pass)" in text_of(page)
+        assert "--rules" in page
+        assert "/run/demo-hybrid/samples?sort=recall%405" in page
+        rules.write_text("min: {recall@5: 0.9}\n")  # the next request reads it again
+        assert "Gate failed" in client.get("/gate?run=demo-hybrid&baseline=").text
+
+
+def test_an_experiment_leads_to_its_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["experiment", "demo", "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    (document,) = tmp_path.glob("ab_test_*.results.json")
+    results = json.loads(document.read_text())
+    with serving(tmp_path) as client:
+        page = client.enter().get(f"/experiment/{results['evaluation_id']}").text
+        assert f"Winner: {results['winner']}" in text_of(page)
+        for one in results["variants"].values():
+            assert f"/run/{one['run']}" in links(page)
+        (compare,) = links(page, "/compare")
+        assert client.get(compare).status == 200
+
+
+def test_a_trend_leads_to_the_samples_of_each_run(client: Client) -> None:
+    page = client.get("/trend?metric=mrr").text
+    assert "/run/demo-bm25/samples?sort=mrr" in links(page)
+
+
+def test_the_line_of_a_run_leads_to_its_trend(tmp_path: Path) -> None:
+    for day, hits in [(1, 30), (2, 31), (3, 30), (4, 45), (5, 44)]:
+        store(tmp_path, day, hits)
+    with serving(tmp_path) as client:
+        page = client.enter().get("/").text
+        (trend,) = set(links(page, "/trend?"))  # the line of each run leads to it
+        page = client.get(trend).text
+    assert 'in 5 runs"' in page
+
+
+# Large runs, runs that change, runs that are going.
+
+
+@pytest.mark.full
+def test_large_runs_are_indexed_and_compared_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspaces, "SMALL", 5)
+    monkeypatch.setattr("auepora_eval.pages.comparisons.SMALL", 5)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    ranked_runs(tmp_path)
+    with serving(tmp_path) as client:
+        client.enter()
+        first, *_ = [client.get(f"/run/{name}") for name in ("one", "two", "three")]
+        assert "Indexing 12 samples of one" in first.text
+        assert 'http-equiv="refresh"' in first.text
+        pages = {
+            "/compare?run=one&run=two": "two against one",
+            "/compare?run=one&run=two&run=three": "Ranking of 3 runs",
+            "/gate?run=two&baseline=one": "Gate failed",
+            "/run/one": "mrr",
+        }
+        for path, words in pages.items():
+            until = time.monotonic() + 60
+            while "One moment" in (text := client.get(path).text):
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            assert words in text
+        kept = list((tmp_path / "cache" / "auepora").glob("*.json"))
+        assert sorted(path.name.split(".")[1] for path in kept) == ["comparison", "gatereport", "ranking"]
+        assert all(path.stat().st_mode & 0o077 == 0 for path in kept)
+        from_files = comparisons_of(client.workspace)
+    monkeypatch.setattr("auepora_eval.pages.comparisons.SMALL", 100)
+    with serving(tmp_path) as client:
+        assert comparisons_of(client.workspace) == from_files
+
+
+def comparisons_of(workspace: workspaces.Workspace) -> list[str]:
+    """Return a comparison, a ranking and a gate as texts: NaN is not equal to itself."""
+    return [
+        repr(comparison_of(workspace, "one", "two")),
+        repr(ranking_of(workspace, ["one", "two", "three"])),
+        repr(gate_of(workspace, "two", "one")),
+    ]
+
+
+def percents_of(background: workspaces.Background, module: str) -> Iterator[int | None]:
+    """Start a program, and yield how far it is until it has ended."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        try:
+            background.start("one", [module], "Counting")
+            return
+        except workspaces.NotReadyError as waiting:
+            yield waiting.percent
+        time.sleep(0.02)
+    background.stop()
+    pytest.fail("the program did not end")
+
+
+def test_a_program_in_the_background_may_print_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import sys\nsys.stderr.write(('x' * 40 + chr(10)) * 5000)\nsys.exit('no space left')\n"
+    (tmp_path / "talkative.py").write_text(program)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(StorageError, match="Counting failed: no space left"):
+        list(percents_of(workspaces.Background(), "talkative"))
+
+
+def test_how_far_a_program_is_comes_from_its_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = "import time\nprint('starting')\nprint(42, flush=True)\ntime.sleep(60)\n"
+    (tmp_path / "slow.py").write_text(program)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    background = workspaces.Background()
+    assert next(percent for percent in percents_of(background, "slow") if percent is not None) == 42
+    background.stop()
+    page = html_of(waiting_page("Counting", 42))
+    assert "Counting … 42%" in text_of(page)
+    assert '<progress value="42" max="100"' in page
+
+
+def test_a_failed_index_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspaces, "SMALL", 0)
+    evaluator = AueporaEvaluator(lambda query: {"retrieved": ["a"]}, EvaluationPlan("recall@1"))
+    storage = EvaluationResultsStorage(tmp_path)
+    evaluator.run(a_dataset(a_sample("1", relevant="a")), evaluation_id="x", storage=storage)
+    (tmp_path / "x.run" / "samples.jsonl").write_text("{}\n")
+    with serving(tmp_path) as client:
+        client.enter()
+        until = time.monotonic() + 30
+        while (answer := client.get("/run/x")).status == 200:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert answer.status == 400
+        assert "samples.jsonl:1" in answer.text
+
+
+def test_a_run_that_is_replaced_is_shown_anew(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    with serving(tmp_path) as client:
+        client.enter()
+        for answer in ("first answer", "second answer"):
+            evaluator = AueporaEvaluator(Constant(answer), EvaluationPlan("mean_latency"))
+            storage.save_run(evaluator.run(a_dataset(a_sample("1")), evaluation_id="x"), force=True)
+            assert answer in client.get("/run/x/sample?id=1").text
+
+
+@pytest.mark.full
+def test_a_run_that_is_going_is_followed(tmp_path: Path) -> None:
+    going, finish = threading.Event(), threading.Event()
+
+    def slow(query: str) -> dict[str, object]:
+        if query == "2":
+            going.set()
+            assert finish.wait(30)
+        return {"answer": query}
+
+    evaluator = AueporaEvaluator(slow, EvaluationPlan("mean_latency"))
+    dataset = a_dataset(*(a_sample(str(n), str(n)) for n in range(4)))
+    storage = EvaluationResultsStorage(tmp_path)
+    thread = threading.Thread(target=lambda: evaluator.run(dataset, evaluation_id="x", storage=storage))
+    with serving(tmp_path) as client:
+        client.enter()
+        thread.start()
+        try:
+            assert going.wait(30)
+            assert "x" in client.get("/").text
+            page = client.get("/run/x").text
+            assert "samples have an output" in text_of(page)
+            assert 'data-events="/run/x/events"' in page
+            timer = threading.Timer(1.5, finish.set)
+            timer.start()
+            events = [
+                json.loads(line.removeprefix("data: "))
+                for line in client.get("/run/x/events").text.split("\n\n")
+                if line
+            ]
+        finally:
+            finish.set()
+            thread.join(30)
+        assert events[-1] == {"finished": True}
+        # The first event may come before the outputs are in the journal.
+        assert {"2 of 4", "3 of 4"} & {event.get("progress") for event in events}
+        assert "mean_latency" in client.get("/run/x").text
+
+
+def test_damaged_files_do_not_hide_the_others(demo_runs: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copy(demo_runs / "demo-bm25.results.json", tmp_path)
+    (tmp_path / "broken.results.json").write_text("{")
+    (tmp_path / "foreign.results.json").write_text('{"summary": {}}')
+    with serving(tmp_path) as client:
+        page = client.enter().get("/").text
+        assert "demo-bm25" in page
+        assert "broken.results.json" in page
+        lost = client.get("/run/demo-bm25")
+        assert lost.status == 400
+        assert "is missing" in lost.text
+        assert client.get("/run/foreign").status == 400
+
+
+def test_only_the_named_runs_are_shown(demo_runs: Path) -> None:
+    only = {"demo-bm25": demo_runs / "demo-bm25.results.json"}
+    with serving(demo_runs, only=only) as client:
+        page = client.enter().get("/").text
+        assert "demo-bm25" in page
+        assert "demo-hybrid" not in page
+        assert client.get("/run/demo-hybrid").status == 404
+
+
+def test_an_empty_folder_says_what_to_do(tmp_path: Path) -> None:
+    with serving(tmp_path) as client:
+        assert "auepora demo" in client.enter().get("/").text
+        assert client.get("/trend").status == 200
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "-1", "²", "1e3"])
+def test_a_number_that_is_not_one_is_left_out(client: Client, number: str) -> None:
+    # int() raises on more than 4,300 digits.
+    pages = ["/?start=", "/run/demo-bm25/samples?after=", "/run/demo-bm25/samples?error="]
+    for page in [*pages, f"/compare?{PAIR}&start="]:
+        assert client.get(page + quote(number)).status == 200, page

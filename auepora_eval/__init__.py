@@ -36,10 +36,10 @@ _PUBLIC = {
         "TooManyFailuresError UnknownNameError WorkerLostError"
     ),
     ".decide.gate": "gate_run",
-    ".io.json.documents": "DataCompressor",
+    ".io.documents": "DataCompressor",
     ".io.jsonl": "load_jsonl_dataset save_jsonl_dataset",
     ".io.loader": "EvaluationDatasetLoader load_dataset save_dataset",
-    ".io.schema.validate": "DataFormatValidator",
+    ".io.schema": "DataFormatValidator",
     ".metrics.additional": "MeanLatency",
     ".metrics.citations.evaluator": "CitationEvaluator",
     ".metrics.generation_text": "RougeLAnswer",

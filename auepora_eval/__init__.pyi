@@ -59,13 +59,13 @@ from .errors import StorageError as StorageError
 from .errors import TooManyFailuresError as TooManyFailuresError
 from .errors import UnknownNameError as UnknownNameError
 from .errors import WorkerLostError as WorkerLostError
-from .io.json.documents import DataCompressor as DataCompressor
+from .io.documents import DataCompressor as DataCompressor
 from .io.jsonl import load_jsonl_dataset as load_jsonl_dataset
 from .io.jsonl import save_jsonl_dataset as save_jsonl_dataset
 from .io.loader import EvaluationDatasetLoader as EvaluationDatasetLoader
 from .io.loader import load_dataset as load_dataset
 from .io.loader import save_dataset as save_dataset
-from .io.schema.validate import DataFormatValidator as DataFormatValidator
+from .io.schema import DataFormatValidator as DataFormatValidator
 from .metrics.additional import MeanLatency as MeanLatency
 from .metrics.citations.evaluator import CitationEvaluator as CitationEvaluator
 from .metrics.generation_text import RougeLAnswer as RougeLAnswer

@@ -20,18 +20,18 @@ from .comparison.tables import comparison_table
 from .comparison.words import comparison_in_plain_words
 from .core.dataset import DatasetForms
 from .core.display import html_text, terminal_line
-from .core.fields import columns_of_samples
 from .core.matching import BY_ID
 from .core.plan import EvaluationPlan, MetricForms
 from .core.runner import AueporaEvaluator, MemoryRecord, score_record
 from .core.table import Table, terminal_width
 from .core.types import EvaluationRun, MetricResult, frame_of
 from .errors import DataError, check_type, warn_user, wrong_type
-from .io.foreign.outputs import predictions_of
-from .io.foreign.trec import by_query
 from .io.loader import load_dataset
+from .io.outputs import predictions_of
+from .io.trec import by_query
 from .metrics.parse import default_metrics
 from .metrics.retrieval.rankings import rankings_results
+from .read.fields import columns_of_samples
 from .runs.store.storage import EvaluationResultsStorage
 
 Run = EvaluationRun | str | Path

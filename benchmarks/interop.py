@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import auepora_eval as ae
-from auepora_eval.io.foreign.trec import read_run
+from auepora_eval.io.trec import read_run
 from benchmarks.retrieval import NAMES, as_dicts, recorded_run
 
 PER_QUERY = 1_000

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from auepora_eval.cli import echo
 from auepora_eval.cli.main import EXIT_CANNOT, main
 from auepora_eval.errors import AueporaError
-from auepora_eval.io.builds.tasks import SPLIT_NAMES
 from auepora_eval.io.config.project import EvaluationConfig, load_evaluation_config
+from auepora_eval.read.tasks import SPLIT_NAMES
 
 
 def evaluate(words: list[str]) -> int:

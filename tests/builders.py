@@ -25,9 +25,9 @@ from auepora_eval.core.types import (
     SystemOutputs,
 )
 from auepora_eval.errors import EvaluationError
-from auepora_eval.io.json.records import prediction_record
 from auepora_eval.io.jsonl import save_records
 from auepora_eval.io.results.document import query_results, results_head
+from auepora_eval.read.records import prediction_record
 
 
 def a_document(doc_id: str, grade: float | None = None, text: str = "") -> Document:

@@ -286,7 +286,7 @@ API_SECTIONS = {
         "metrics.citations.evaluator",
     ),
     "Results": ("runs.store.storage", "reporting.tables", "core.table", "core.verdict"),
-    "Checks of data": ("io.schema.validate", "quality.checks", "io.json.documents"),
+    "Checks of data": ("io.schema", "quality.checks", "io.documents"),
     "Errors": ("errors",),
 }
 

@@ -21,8 +21,8 @@ from typing import Any
 
 from auepora_eval.cli.main import main as auepora
 from auepora_eval.errors import DataError
-from auepora_eval.io.builds.splits import load_split
-from auepora_eval.io.schema.checker import schema
+from auepora_eval.io.builds import load_split
+from auepora_eval.io.schema import schema
 from tests.malformed_texts import TEXTS
 
 FOLDER = Path(__file__).parent / "golden" / "malformed"

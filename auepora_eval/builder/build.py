@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from ..errors import DataError, StorageError
-from ..io.builds.manifest import (
+from ..io.builds import (
     Coverage,
     FileFacts,
     Manifest,
@@ -34,9 +34,9 @@ from ..io.builds.manifest import (
     read_manifest,
     relative_path,
 )
-from ..io.builds.tasks import QA, SPLIT_NAMES, SUMMARIES, TaskError, read_task, split_record
-from ..io.files.atomic import FilesTogether, check_absent, file_sha256, naming, written_together
+from ..io.files import FilesTogether, check_absent, file_sha256, naming, written_together
 from ..io.jsonl import opened, placed_lines
+from ..read.tasks import QA, SPLIT_NAMES, SUMMARIES, TaskError, read_task, split_record
 
 OnSkipped = Callable[[str, str, str], None]  # where, reason, what
 # Bytes that another thread hashes and writes at a time. It waits for its turn in Python, so smaller portions

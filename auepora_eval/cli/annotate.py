@@ -31,9 +31,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..cli import echo
 from ..core.settings import DEFAULT_OUT
 from ..errors import PlanError
-from . import echo
 from .common import add_flag, add_format, add_json, add_out, open_samples, out_flag
 from .dataset.diff import say_difference
 from .flags import at_least, covered
@@ -402,7 +402,7 @@ def _write_annotations(
     dataset: EvaluationDataset | None,
     file_of: Callable[[str], str],
 ) -> None:
-    from ..io.datasets.ground_truth import save_ground_truth
+    from ..io.ground_truth import save_ground_truth
     from ..io.loader import save_dataset
     from ..people.annotators import adjudicated, merge_annotations
 

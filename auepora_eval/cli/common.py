@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..core.fields import columns_of_samples
+from ..cli import echo
 from ..core.settings import DEFAULT_OUT, MIN_COVERAGE, SETTINGS, RunSettings, column_names
 from ..core.types import (
     EvaluationRun,
@@ -24,7 +24,7 @@ from ..core.types import (
     results_table,
 )
 from ..errors import DataError, PlanError
-from . import echo
+from ..read.fields import columns_of_samples
 
 if TYPE_CHECKING:
     from argparse import _ActionsContainer
@@ -101,7 +101,7 @@ def evaluated_dataset(settings: RunSettings, *, is_answered_elsewhere: bool = Fa
             name, settings.format, columns_of_samples(columns) if is_answered_elsewhere else columns
         )
     else:
-        from ..io.builds.splits import load_split_of
+        from ..io.builds import load_split_of
 
         dataset = load_split_of(name, settings.dataset_type)
     if settings.ground_truth is None:
@@ -315,7 +315,7 @@ def write_comment(args: Namespace, text: str) -> None:
 
 
 def _write_text(name: str, text: str, *, force: bool) -> None:
-    from ..io.files.atomic import write_bytes
+    from ..io.files import write_bytes
 
     # An answer of a model may contain half of a surrogate pair, which UTF-8 cannot write.
     write_bytes(Path(name), text.encode("utf-8", "replace"), force=force)

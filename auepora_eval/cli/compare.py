@@ -22,10 +22,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from ..cli import echo
 from ..core.settings import SETTINGS
 from ..core.types import EvaluationRun
 from ..errors import PlanError, UnknownNameError
-from . import echo
 from .common import (
     add_flag,
     add_out,

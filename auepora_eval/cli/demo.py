@@ -21,8 +21,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..cli import echo
 from ..core.types import EvaluationRun
-from . import echo
 from .common import add_flag, add_json, add_out, out_flag, progress, say_results
 from .compare import say_comparison
 
@@ -48,7 +48,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     from ..comparison.compare import compare_runs
     from ..demo.systems import bm25, second_system
-    from ..io.files.atomic import write_bytes
+    from ..io.files import write_bytes
     from ..pages.report import report_html, slice_fields
     from ..runs.store.storage import EvaluationResultsStorage
 

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..calls.streams import stdout_for_results
+from ..cli import echo
 from ..core.settings import DEFAULT_OUT, RunSettings
 from ..errors import DataError, PlanError, RunStoppedError
-from . import echo
 from .common import (
     add_flag,
     add_json,

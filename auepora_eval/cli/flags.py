@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..cli import echo
 from ..core import settings as known
 from ..core.settings import SETTINGS, Number, RunSettings, Setting, as_names
 from ..core.types import EvaluationSample
 from ..core.verdict import Goal, GoalKind
 from ..errors import CallError, PlanError, StorageError, UnknownNameError
-from . import echo
 from .common import add_flag, out_flag
 
 if TYPE_CHECKING:

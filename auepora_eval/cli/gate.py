@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import echo
+from ..cli import echo
 from .common import add_flag, add_json, add_out, check_distinct_runs, check_no_repeats, out_flag
 from .flags import add_alpha, add_resampling, at_least, covered, limit
 
@@ -110,7 +110,7 @@ def run(args: Namespace) -> int:
     from ..decide.figures import GatedRun
     from ..decide.gate import gate_run
     from ..decide.gate_report import gate_to_junit, is_junit_of_a_gate
-    from ..io.files.atomic import write_bytes
+    from ..io.files import write_bytes
     from ..runs.store.storage import EvaluationResultsStorage
 
     rules = _rules(args)

@@ -23,8 +23,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..cli import echo
 from ..errors import PlanError
-from . import echo
 from .common import add_flag, add_json, open_samples
 from .flags import add_seed, at_least
 

@@ -17,10 +17,10 @@ from contextlib import chdir, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..cli import echo
 from ..core.settings import PLAN_KEYS, STOPPING, RunSettings, as_names, is_endpoint
 from ..core.types import TargetCategory
 from ..errors import AueporaError, StorageError, installed_from
-from . import echo
 from .common import add_flag, say_main_results
 from .flags import add_settings
 
@@ -102,7 +102,7 @@ def _set_up(plan: dict[str, Any], *, force: bool) -> int:
     """Run the pilot in the current folder and write the files beside it; return the exit code."""
     from ..core.runner import name_of
     from ..io.config.new_project import BASELINE, BASELINES, FILES, PLAN, REQUIREMENTS, project_files
-    from ..io.files.atomic import check_absent
+    from ..io.files import check_absent
     from ..runs.store.storage import EvaluationResultsStorage
     from .run import check_present
 
@@ -239,7 +239,7 @@ def _decidable(units: Mapping[str, int]) -> tuple[list[str], dict[str, str]]:
 
 
 def _write(contents: Mapping[str, str], *, force: bool) -> None:
-    from ..io.files.atomic import written_together
+    from ..io.files import written_together
 
     files = {Path(name): text for name, text in contents.items()}
     with written_together(list(files), force=force) as together:

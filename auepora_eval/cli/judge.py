@@ -23,8 +23,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..cli import echo
 from ..core.settings import SETTINGS
-from . import echo
 from .common import add_json, add_out, exit_code, out_flag, progress_bar, say_results, say_stored
 from .flags import add_judge_flags, add_settings, count, settings_of
 
@@ -407,7 +407,7 @@ def _write_qrels(work: RunJudging, path: str) -> None:
     from pathlib import Path
 
     from ..errors import PlanError
-    from ..io.files.atomic import write_bytes
+    from ..io.files import write_bytes
     from ..judges.metrics.relevance import GradedPassages, qrels_lines
 
     graded = [metric for metric in work.bound() if isinstance(metric, GradedPassages)]

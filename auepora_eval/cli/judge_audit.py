@@ -35,9 +35,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..cli import echo
 from ..core.settings import SETTINGS, Number
 from ..errors import DataError
-from . import echo
 from .common import add_flag, add_json, add_out, check_has_samples, coverage_code, progress_bar
 from .flags import add_judge_flags, add_seed, add_settings, covered, number_type, settings_of, share
 from .judge import CALL_SETTINGS, judge_executor, judge_policy, named_judge, today

@@ -19,9 +19,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..cli import echo
 from ..core.table import Table
 from ..errors import PlanError, did_you_mean
-from . import echo
 from .common import add_flag, add_json, add_out, say_stored
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
 from ..calls.streams import lasting_streams
+from ..cli import echo
 from ..errors import (
     AccessRefusedError,
     AueporaError,
@@ -25,7 +26,6 @@ from ..errors import (
     did_you_mean,
     nearest_names,
 )
-from . import echo
 from .interrupts import HANG_UP, StopNow, ending_signals, set_handlers
 
 EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_INCOMPLETE, EXIT_STORAGE, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130

@@ -15,9 +15,9 @@ import re
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
+from ..cli import echo
 from ..core.types import TargetCategory
 from ..errors import UnknownNameError
-from . import echo
 from .common import add_flag, add_json, open_samples
 
 if TYPE_CHECKING:

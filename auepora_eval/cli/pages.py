@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ..cli import echo
 from ..errors import MissingDependencyError, StorageError, install_command
-from . import echo
 from .common import add_flag
 from .flags import port
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from ..cli import echo
 from ..errors import PlanError, UnknownNameError
-from . import echo
 from .common import add_flag, add_json, add_out, load_named_runs
 from .flags import add_alpha, at_least, correlation, positive, share
 

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..calls.streams import stdout_for_results
+from ..cli import echo
 from ..core.settings import BUDGETS, JUDGE, PILOT, SETTINGS, SPLITS_FOLDER, RunSettings, as_names
 from ..core.types import EvaluationRun
 from ..errors import (
@@ -46,7 +47,6 @@ from ..errors import (
     RunStoppedError,
     StorageError,
 )
-from . import echo
 from .common import (
     check_has_samples,
     coverage_code,

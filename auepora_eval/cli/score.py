@@ -20,10 +20,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..cli import echo
 from ..core.settings import SETTINGS, RunSettings
 from ..core.types import EvaluationRun
 from ..errors import DataError, PlanError
-from . import echo
 from .common import (
     add_flag,
     check_has_samples,
@@ -234,10 +234,10 @@ def _predictions(args: Namespace, dataset: EvaluationDataset) -> Predictions:
         predictions = predictions_at(args.outputs, column_names(args.columns))
         if not args.ignore_identical_ids:
             return predictions
-        from ..io.foreign.outputs import WithoutOwnIds
+        from ..io.outputs import WithoutOwnIds
 
         return WithoutOwnIds(predictions)
-    from ..io.foreign.outputs import ForeignPredictions
+    from ..io.outputs import ForeignPredictions
 
     if not dataset.outputs:
         raise DataError(args.dataset, "there are no answers in it.", fix="Name their file: --outputs FILE.")

@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..cli import echo
 from ..core.display import value_text
 from ..core.matching import gold_found, match_of
 from ..core.types import (
@@ -34,7 +35,6 @@ from ..core.types import (
     SystemOutputs,
 )
 from ..errors import DataError, UnknownNameError
-from . import echo
 from .common import (
     add_flag,
     add_json,
@@ -95,7 +95,7 @@ def run(args: Namespace) -> int:
 
 
 def _write_benchmark(args: Namespace, storage: EvaluationResultsStorage) -> None:
-    from ..io.benchmarks import benchmark_of_run, save_benchmark
+    from ..io.benchmark import benchmark_of_run, save_benchmark
     from ..runs.store.state import read_results_head
 
     stored = storage.load_summary(args.run_id)  # this also checks that the document is what it should be

@@ -15,12 +15,9 @@ from typing import Any, Protocol
 import msgspec
 
 from ..errors import ArgumentError, DataError, did_you_mean, warn_user, wrong_type
-from .fields import Reading, are_samples, has_query, read_foreign
+from ..read.fields import Reading, are_samples, has_query, read_foreign
+from ..read.records import UnknownFieldWarning
 from .types import Document, EvaluationSample, SystemOutputs
-
-
-class UnknownFieldWarning(UserWarning):
-    """A record has a field that is not read; it may be misspelt."""
 
 
 class EvaluationDataset(ABC):

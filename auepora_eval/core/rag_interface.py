@@ -10,8 +10,8 @@ from time import perf_counter
 from typing import Any, Protocol, cast
 
 from ..errors import ArgumentError, wrong_type
-from .frameworks import ForeignSystem, Names, foreign_system
-from .shapes import as_answer, as_hits, as_outputs
+from ..read.outputs import as_answer, as_hits, as_outputs
+from ..read.systems import ForeignSystem, Names, foreign_system
 from .types import (
     CONTEXTS_AS_RETRIEVED,
     DOCUMENTS_GIVEN,

@@ -24,13 +24,13 @@ from ..errors import (
     warn_user,
     wrong_type,
 )
+from ..read.fields import ReadingNote
+from ..read.outputs import READ_AS
 from .dataset import DatasetForms, EvaluationDataset, as_dataset, checked_samples
-from .fields import ReadingNote
 from .plan import EvaluationPlan, MetricForms, Survey
 from .rag_interface import RAGSystemProtocol, as_system
 from .scores import Batch, Scores
 from .scoring import environment, measurable, new_evaluation_id, now, score_in_chunks, utc_text
-from .shapes import READ_AS
 from .systems.call import OnResult, SystemCall, failed_output
 from .types import (
     EvaluationRun,

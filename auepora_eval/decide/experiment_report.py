@@ -10,7 +10,7 @@ from ..comparison.ranking import Ranking
 from ..comparison.tables import metric_to_dict
 from ..core.display import number_or_null
 from ..core.scoring import Tally, now, utc_text
-from ..io.files.atomic import file_name, write_bytes
+from ..io.files import file_name, write_bytes
 from ..runs.store.state import SUFFIX, indented, with_metadata
 from ..runs.store.storage import EvaluationResultsStorage
 from .experiment import NOBODY, ExperimentReport, run_id

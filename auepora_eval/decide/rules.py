@@ -23,8 +23,8 @@ import msgspec
 from ..core.settings import COUNT, POSITIVE, Number
 from ..core.verdict import Outcome
 from ..errors import DataError
-from ..io.json.documents import read_document
-from ..io.json.records import converted
+from ..io.documents import read_document
+from ..read.records import converted
 
 ALL = "*"  # the name of a rule for every metric that both runs have
 ABSOLUTE, RELATIVE = ("min", "max"), ("margin", "no_regression", "max_loss", "max_count_drop")

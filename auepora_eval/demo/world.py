@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ..core.dataset import InMemoryDataset
 from ..core.types import Document, EvaluationSample
-from ..io.datasets.label_sets import load_label_set
 from ..io.jsonl import load_jsonl_dataset, read_records
+from ..io.label_set import load_label_set
 from ..text.sentences import sentences
 
 DATA = Path(__file__).parent / "data"

@@ -147,7 +147,8 @@ class _Reader:
 
     def _records(self, path: Path, name: str) -> Iterator[SourceDocument]:
         """Yield one document per line, and leave out lines that are not documents."""
-        from ..io.jsonl import parse_line, read_lines
+        from ..io.jsonl import read_lines
+        from ..read.text import parse_line
 
         for number, line in enumerate(read_lines(path), start=1):
             if not line.strip():

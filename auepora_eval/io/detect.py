@@ -11,13 +11,13 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.fields import has_answer, has_own_names, has_query
 from ..errors import DataError
-from .foreign.beir import is_beir
-from .foreign.tools import tool_of
-from .foreign.trec import json_rankings_kind, trec_kind
-from .json.documents import is_yaml, read_content
+from ..read.fields import has_answer, has_own_names, has_query
+from ..read.tools import tool_of
+from .beir import is_beir
+from .documents import is_yaml, read_content
 from .jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened
+from .trec import json_rankings_kind, trec_kind
 
 _START = 65_536  # bytes of a file that are looked at, and the first line as a whole
 # The id of a trace may also be a column of a table, which has no spans.
@@ -75,7 +75,7 @@ def kind_of_file(path: Path) -> str:
     if path.suffix.lower() == ".parquet" and not start.lstrip().startswith(b"{"):
         return "parquet"  # its reader says what is wrong with it
     if is_yaml(path):
-        from .json.yaml import parse_yaml
+        from .documents import parse_yaml
 
         document = parse_yaml(read_content(path), path.name)
         kind = _kind_of_record(document) if isinstance(document, dict) else None
@@ -195,7 +195,7 @@ def _kind_of_record(record: Mapping[str, object]) -> str | None:
         if is_answered:
             return "records" if "query" in record else "predictions"
         return "jsonl"
-    from .builds.tasks import is_raw_record, is_split_record
+    from ..read.tasks import is_raw_record, is_split_record
 
     if is_split_record(record) or is_raw_record(record):
         return "splits"

@@ -22,8 +22,7 @@ import msgspec
 from ..core.dataset import EvaluationDataset, InMemoryDataset, canonical_json, plain
 from ..core.types import Document, EvaluationSample
 from ..errors import AueporaError, DataError
-from .files.atomic import stem, written
-from .json.records import (
+from ..read.records import (
     RawSample,
     decoded,
     document_record,
@@ -31,7 +30,8 @@ from .json.records import (
     read_sample,
     sample_record,
 )
-from .json.text import kind_of, parse_json
+from ..read.text import kind_of, parse_line
+from .files import stem, written
 
 # A line is held in memory several times while it is read.
 MAX_LINE_BYTES = 8_000_000
@@ -241,15 +241,6 @@ def placed_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[str,
             yield f"{name}:{number}", line
 
 
-def parse_line(line: bytes, where: str) -> dict[str, Any]:
-    """The record on a line; DataError if it is none, or one that could do harm."""
-    # Without its end: a line that is cut off within a text has the same error wherever it stands.
-    record = parse_json(line.rstrip(b"\r\n"), where, hint=_ONE_OBJECT)
-    if not isinstance(record, dict):
-        raise DataError(f"{where}: $", f"an object was expected, not {kind_of(record)}.", fix=_ONE_OBJECT)
-    return record
-
-
 def record_errors(path: Path, read: Callable[[dict[str, Any], str], object]) -> Iterator[DataError | None]:
     """Yield the error of each record, None if it can be read: a bad line does not hide the next."""
     for where, line in placed_lines(path):
@@ -259,10 +250,6 @@ def record_errors(path: Path, read: Callable[[dict[str, Any], str], object]) -> 
             yield error
         else:
             yield None
-
-
-# The fix of every line that is not an object.
-_ONE_OBJECT = "Write one JSON object per line."
 
 
 def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:

@@ -13,10 +13,10 @@ from typing import Any
 from ..core.dataset import EvaluationDataset, InMemoryDataset, as_dataset
 from ..core.registry import Registry
 from ..errors import DataError, NotFoundError
+from ..read.tools import TOOLS
 from .detect import kind_of_file, not_a_dataset
-from .files.atomic import file_name
-from .foreign.tools import TOOLS
-from .json.documents import read_document
+from .documents import read_document
+from .files import file_name
 from .jsonl import JsonlDataset, load_jsonl_dataset, save_jsonl_dataset
 
 __all__ = [
@@ -60,7 +60,7 @@ def _of(module: str, name: str, *family: str) -> Callable[..., Any]:
 # A user can add a format of their own: FORMATS.add("mine")(Format(load, save)).
 FORMATS: Registry[Format] = Registry("format")
 FORMATS.add("jsonl")(Format(load_jsonl_dataset, save_jsonl_dataset, (".jsonl", ".ndjson")))
-_TABLES, _EVAL_JSON = ".foreign.tables", ".datasets.eval_json"
+_TABLES, _EVAL_JSON = ".tables", ".eval_json"
 for name, known in {
     "parquet": Format(
         _of(_TABLES, "load_parquet"),
@@ -73,16 +73,14 @@ for name, known in {
         _of(_EVAL_JSON, "save_eval_json"),
         (".eval.json", ".json", ".yaml", ".yml"),
     ),
-    "csv": Format(
-        _of(_TABLES, "load_csv"), _of(".datasets.eval_csv", "save_eval_csv"), (".csv",), takes_columns=True
-    ),
-    "splits": Format(_of(".builds.splits", "load_split")),
+    "csv": Format(_of(_TABLES, "load_csv"), _of(".csv", "save_eval_csv"), (".csv",), takes_columns=True),
+    "splits": Format(_of(".builds", "load_split")),
     "labels": Format(
-        _of(".datasets.label_sets", "load_label_set"), endings=(".labels.json", ".labels.yaml", ".labels.yml")
+        _of(".label_set", "load_label_set"), endings=(".labels.json", ".labels.yaml", ".labels.yml")
     ),
     "records": Format(_of(_TABLES, "load_records"), takes_columns=True),
-    "trec": Format(_of(".foreign.trec", "load_qrels")),
-    "beir": Format(_of(".foreign.beir", "load_beir")),
+    "trec": Format(_of(".trec", "load_qrels")),
+    "beir": Format(_of(".beir", "load_beir")),
 }.items():
     FORMATS.add(name)(known)
 # Tools that write several kinds of files, tables among them.
@@ -181,7 +179,7 @@ class EvaluationDatasetLoader:
 
     def load_dataset(self, dataset_id: str, version: str | None = None) -> dict[str, Any]:
         """The document of a dataset, checked: that of the version, or of this very name, or the latest."""
-        from .schema.validate import DataFormatValidator, check_no_errors
+        from .schema import DataFormatValidator, check_no_errors
 
         path = self._find("datasets", ".eval", dataset_id, version)
         document = read_document(path)
@@ -190,7 +188,7 @@ class EvaluationDatasetLoader:
 
     def load_ground_truth(self, dataset_id: str, version: str | None = None) -> dict[str, Any]:
         """The annotations of a dataset, checked; those of several people are put together."""
-        from .datasets.ground_truth import check_annotations
+        from .ground_truth import check_annotations
 
         try:
             path = self._find("ground_truth", ".gt", dataset_id, version)
@@ -202,7 +200,7 @@ class EvaluationDatasetLoader:
 
     def get_available_datasets(self) -> list[dict[str, object]]:
         """Return what there is: id, name, version, description, size and file of each dataset."""
-        from .schema.validate import DataFormatValidator, check_no_errors
+        from .schema import DataFormatValidator, check_no_errors
 
         datasets = []
         for path in self._files("datasets", ".eval"):
@@ -256,7 +254,7 @@ class EvaluationDatasetLoader:
 
     def _of_several_people(self, dataset_id: str, version: str | None) -> dict[str, Any]:
         """What lies in `ground_truth/annotations/<annotator>/`, one file per person."""
-        from .datasets.ground_truth import load_ground_truth
+        from .ground_truth import load_ground_truth
 
         annotations: list[Any] = []
         folder = self.data_directory / "ground_truth" / "annotations"

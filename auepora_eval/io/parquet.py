@@ -16,9 +16,9 @@ from typing import Any
 from ..core.dataset import EvaluationDataset, InMemoryDataset, checked_samples
 from ..core.types import Document
 from ..errors import DataError, MissingDependencyError, install_command
-from .files.atomic import written
-from .json.records import Record, document_record, read_sample, sample_record
-from .json.text import parse_json
+from ..read.records import Record, document_record, read_sample, sample_record
+from ..read.text import parse_json
+from .files import written
 from .jsonl import Head, check_expanded_size, encode, opened
 
 _JSON_FIELDS = ("labels", "metadata")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..core.types import EvaluationSample, Failure, Response, SystemOutputs
 from ..errors import DataError, did_you_mean
-from ..io.datasets.label_sets import ScoredSample
-from ..io.json.documents import read_document
+from ..io.documents import read_document
+from ..io.label_set import ScoredSample
 from ..text.label_terms import ACCURATE, CONTRADICTION, DEFAULT_SCENARIO, HALLUCINATION, PREDICTED_LABEL
 
 # The thresholds that the annotation guide was written against. A score must be above its threshold.

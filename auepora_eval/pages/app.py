@@ -6,7 +6,7 @@ from importlib import import_module
 
 from starlette.types import ASGIApp
 
-from . import run, runs, samples
+from ..pages import run, runs, samples
 from .requests import Ask, Handler, Reply, Route
 from .security import Access
 from .server import application

@@ -23,7 +23,7 @@ from ..core.types import EvaluationSample
 from ..decide.figures import GatedRun
 from ..decide.gate import gate_run
 from ..decide.rules import GateReport, read_rules
-from ..io.files.atomic import write_bytes
+from ..io.files import write_bytes
 from ..runs.index.build import cache_folder
 from ..runs.index.index import RunIndex, open_index
 from ..runs.store.storage import EvaluationResultsStorage

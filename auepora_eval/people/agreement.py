@@ -25,7 +25,7 @@ from ..core.scores import as_columns, cluster_names, shared_or_none
 from ..core.table import Table
 from ..core.types import EvaluationRun
 from ..errors import DataError
-from ..io.datasets.ground_truth import Annotation
+from ..io.ground_truth import Annotation
 from ..stats.agreement import Statistic, agreement, each_and_others, numbered
 from ..stats.correlation import KINDS, Correlation, Kind, correlation
 from ..stats.intervals import TOO_NARROW, Interval, mean_interval

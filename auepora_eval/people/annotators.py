@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from ..core.dataset import EvaluationDataset, InMemoryDataset
 from ..core.types import EvaluationSample
 from ..errors import DataError
-from ..io.datasets.ground_truth import Annotation, annotations_in, check_annotations, with_annotations
-from ..io.files.atomic import stem
-from ..io.json.documents import read_document
+from ..io.documents import read_document
+from ..io.files import stem
+from ..io.ground_truth import Annotation, annotations_in, check_annotations, with_annotations
 from ..metrics.retrieval.spans import Interval, length, merged, shared_length
 from ..text.document_names import DocumentName, DocumentNames
 

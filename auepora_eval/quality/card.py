@@ -13,8 +13,8 @@ from typing import Any
 
 from ..core.display import markdown_text, terminal_line
 from ..core.table import Table
-from ..io.builds.manifest import Manifest
-from ..io.json.yaml import yaml_text
+from ..io.builds import Manifest
+from ..io.documents import yaml_text
 
 # The largest number of samples of each category that Hugging Face has, with its name.
 _SIZES = (

@@ -14,7 +14,7 @@ from typing import Any
 from ..core.dataset import EvaluationDataset
 from ..core.types import Document, gold_documents
 from ..errors import DataError
-from ..io.json.text import kind_of
+from ..read.text import kind_of
 from ..text.document_names import DocumentName, DocumentNames, base_name, stem_of
 from .samples import (
     MIN_SUPPORT,

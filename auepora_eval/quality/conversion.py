@@ -12,17 +12,16 @@ from pathlib import Path
 
 from ..core.dataset import EvaluationDataset
 from ..errors import DataError, UnknownNameError
-from ..io.datasets.eval_csv import DroppedWarning
-from ..io.datasets.ground_truth import annotations_in, check_annotations, save_ground_truth
+from ..io.csv import DroppedWarning
 from ..io.detect import IN_WORDS, kind_of_file, kind_of_name, not_a_dataset
-from ..io.files.atomic import file_name
-from ..io.foreign.label_studio import annotators_in
-from ..io.foreign.trec import read_run, with_topics
-from ..io.foreign.writers import WRITERS, save_with_answers
-from ..io.json.documents import read_document, write_document
-from ..io.json.records import prediction_record
+from ..io.documents import read_document, write_document
+from ..io.files import file_name
+from ..io.ground_truth import annotations_in, annotators_in, check_annotations, save_ground_truth
 from ..io.jsonl import save_records
 from ..io.loader import FORMATS, format_of_name, open_dataset, save_dataset
+from ..io.outputs import WRITERS, save_with_answers
+from ..io.trec import read_run, with_topics
+from ..read.records import prediction_record
 
 DATASET = "dataset"
 RUN, GROUND_TRUTH = "trec-run", "ground_truth"
@@ -156,7 +155,7 @@ def _convert_results(source: Path, target: Path, wanted: Wanted) -> Counts:
 
 
 def _convert_benchmark(source: Path, target: Path, wanted: Wanted) -> Counts:
-    from ..io.benchmarks import load_benchmark, save_benchmark
+    from ..io.benchmark import load_benchmark, save_benchmark
 
     data = load_benchmark(source)
     save_benchmark(data, target, force=wanted.force)

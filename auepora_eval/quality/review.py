@@ -20,7 +20,7 @@ from ..core.dataset import EvaluationDataset, InMemoryDataset, dataset_fingerpri
 from ..core.display import visible_text
 from ..core.types import Document, EvaluationSample, Response
 from ..errors import DataError, StorageError
-from ..io.files.atomic import write_bytes
+from ..io.files import write_bytes
 from ..runs.journal.journal import KeptLines, Lines
 from ..runs.journal.lock import RunLock, writer_of
 from .checks import DataQualityChecker

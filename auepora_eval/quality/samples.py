@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..core.scores import cluster_of, is_given
 from ..core.types import EvaluationSample, gold_documents
 from ..errors import ScoringError
-from ..io.builds.tasks import RAG_DIFFERS
+from ..read.tasks import RAG_DIFFERS
 from .view import DatasetView, QualityIssue
 
 # Words that do not change what is asked; "who", "not", "before", "from" and "to" do.

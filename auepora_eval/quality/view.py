@@ -160,7 +160,7 @@ def _view_of_document(document: Mapping[str, Any]) -> DatasetView:
 def _sample(
     record: Mapping[str, Any], where: str, by_id: Mapping[str, Document], left_out: list[tuple[str, str]]
 ) -> EvaluationSample:
-    from ..io.datasets.eval_json import OF_THE_SAMPLE
+    from ..io.eval_json import OF_THE_SAMPLE
 
     if not isinstance(record.get("query_id"), str):
         left_out.append((f"{where}.query_id", "there is no id here."))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..core.display import NOT_MEASURED
 from ..core.types import MetricResult
-from ..io.files.atomic import written
+from ..io.files import written
 from .drawing import (
     COLOURS,
     FAINT,

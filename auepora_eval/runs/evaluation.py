@@ -23,9 +23,9 @@ from ..core.systems.call import CACHED, is_from_cache
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..core.verdict import Stopping
 from ..errors import StorageError
-from ..io.datasets.predictions import PredictionFile
 from ..io.detect import kind_of_file
-from ..io.json.records import prediction_record, read_prediction
+from ..io.outputs import PredictionFile
+from ..read.records import prediction_record, read_prediction
 from .journal.identity import (
     check_same_identity,
     facts_of_results,
@@ -339,7 +339,7 @@ def predictions_at(path: str | Path, columns: Mapping[str, str] | None = None) -
     kind = kind_of_file(path) if columns is None else None
     if kind == "predictions":  # as nearly always: the readers of other tools' files are not imported
         return PredictionFile(path)
-    from ..io.foreign.outputs import FOREIGN_KINDS, predictions_of
+    from ..io.outputs import FOREIGN_KINDS, predictions_of
 
     if kind is not None and kind not in FOREIGN_KINDS:
         return PredictionFile(path)

@@ -17,7 +17,7 @@ import msgspec
 
 from ..core.types import EvaluationSample, MetricResult, SystemOutputs
 from ..errors import ScoringError, StorageError
-from ..io.files.atomic import write_bytes
+from ..io.files import write_bytes
 from ..judges.judge import Asked, Judge, Judging, VerdictBook
 from ..judges.metrics.faithfulness import CheckedClaims, ClaimCheck
 from ..judges.question import Judgement, Kind, Question

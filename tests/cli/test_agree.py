@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.io.datasets.ground_truth import load_ground_truth
-from auepora_eval.io.json.documents import write_document
+from auepora_eval.io.documents import write_document
+from auepora_eval.io.ground_truth import load_ground_truth
 from auepora_eval.io.loader import load_dataset
 from tests.builders import annotations_of
 from tests.people.annotations import judged, marked

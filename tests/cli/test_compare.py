@@ -13,7 +13,7 @@ import pytest
 
 from auepora_eval.cli import echo
 from auepora_eval.cli.main import main
-from auepora_eval.io.json.records import prediction_record
+from auepora_eval.read.records import prediction_record
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 
 Run = Callable[..., tuple[str, str]]

@@ -13,7 +13,7 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.demo.world import demo_dataset
-from auepora_eval.io.json.documents import read_document, write_document
+from auepora_eval.io.documents import read_document, write_document
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.results.tables import load_results_csv
 from auepora_eval.metrics.parse import parse_metrics

@@ -11,7 +11,7 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.errors import DataError
-from auepora_eval.io.datasets.eval_json import load_eval_json
+from auepora_eval.io.eval_json import load_eval_json
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import scored_run, small_world

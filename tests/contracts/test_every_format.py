@@ -15,13 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import auepora_eval
-from auepora_eval.core.dataset import EvaluationDataset, InMemoryDataset, UnknownFieldWarning
-from auepora_eval.core.fields import ReadingNote
+from auepora_eval.core.dataset import EvaluationDataset, InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
 from auepora_eval.errors import DataError, StorageError
-from auepora_eval.io.datasets.eval_csv import DroppedWarning
-from auepora_eval.io.json.documents import read_document, write_document
+from auepora_eval.io.csv import DroppedWarning
+from auepora_eval.io.documents import read_document, write_document
 from auepora_eval.io.loader import FORMATS, load_dataset, save_dataset
+from auepora_eval.read.fields import ReadingNote
+from auepora_eval.read.records import UnknownFieldWarning
 
 SEED = Path(__file__).parents[1] / "golden" / "seed_003"
 CHAIN = ("b.jsonl", "c.parquet", "d.yaml", "e.eval.json")

@@ -16,7 +16,7 @@ from auepora_eval.comparison.slices import field_values
 from auepora_eval.core.matching import grade_of, source_of
 from auepora_eval.core.scores import cluster_of
 from auepora_eval.core.types import gold_documents
-from auepora_eval.io.foreign.trec import save_qrels
+from auepora_eval.io.trec import save_qrels
 from auepora_eval.quality.description import describe
 
 NOT_GIVEN = [None, math.nan, ""]

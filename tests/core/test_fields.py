@@ -10,10 +10,10 @@ import pytest
 
 import auepora_eval as ae
 from auepora_eval.core.dataset import as_dataset
-from auepora_eval.core.fields import ReadingNote, query_id, read_foreign
-from auepora_eval.core.shapes import text_id
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import DataError
+from auepora_eval.read.fields import ReadingNote, query_id, read_foreign
+from auepora_eval.read.outputs import text_id
 
 
 def read(record: dict[str, Any], **columns: str) -> tuple[EvaluationSample, SystemOutputs | None]:
@@ -237,7 +237,7 @@ def test_rows_come_in_any_form(form: str) -> None:
     assert [sample.reference_answer is None for sample in samples] == [False, True]
 
 
-@pytest.mark.filterwarnings("ignore::auepora_eval.core.fields.ReadingNote")
+@pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.ReadingNote")
 def test_evaluate_and_score_take_rows() -> None:
     run = ae.evaluate(lambda query: "22", ROWS[:1], metrics="exact_match")
     assert run["exact_match"].value == 1

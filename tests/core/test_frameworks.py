@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from auepora_eval import evaluate
-from auepora_eval.core.fields import ReadingNote
 from auepora_eval.core.rag_interface import as_system
-from auepora_eval.core.shapes import READ_AS, as_outputs, text_id
 from auepora_eval.core.types import EvaluationSample, known_score, names_documents
 from auepora_eval.errors import ArgumentError
+from auepora_eval.read.fields import ReadingNote
+from auepora_eval.read.outputs import READ_AS, as_outputs, text_id
 from tests.builders import a_sample
 from tests.core.test_rag_interface import outcome
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from auepora_eval.core.rag_interface import ContextsAsRetrieved, as_system, with_contexts
-from auepora_eval.core.shapes import as_outputs
 from auepora_eval.core.types import Document, EvaluationSample, gold_documents
 from auepora_eval.errors import ArgumentError
 from auepora_eval.quality.samples import reference_support
+from auepora_eval.read.outputs import as_outputs
 from tests.builders import a_failure, an_output
 
 SPLIT = {

@@ -11,8 +11,8 @@ import pytest
 
 import auepora_eval as ae
 from auepora_eval.core.rag_interface import Generator, Retriever, SimpleRAGSystem, as_system
-from auepora_eval.core.shapes import as_outputs
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
+from auepora_eval.read.outputs import as_outputs
 from tests.builders import a_sample, an_output
 
 SAMPLE = a_sample("1", "What is it?")
@@ -163,7 +163,7 @@ def only_documents() -> dict[str, Any]:
     }
 
 
-@pytest.mark.filterwarnings("ignore::auepora_eval.core.fields.ReadingNote")
+@pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.ReadingNote")
 @pytest.mark.parametrize("kind", only_documents())
 def test_a_system_that_only_retrieves_has_no_answer_metrics(kind: str) -> None:
     labels = {"answerable": False, "noise_ratio": 0.2, "true_answer": "22", "fake_answer": "23"}
@@ -188,7 +188,7 @@ def test_an_empty_answer_of_a_generator_counts() -> None:
         assert [result.value for result in run.results] == [0.0, 1.0, 1.0]
 
 
-@pytest.mark.filterwarnings("ignore::auepora_eval.core.fields.ReadingNote")
+@pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.ReadingNote")
 def test_one_answer_is_enough_to_measure_them_all() -> None:
     """Or a system would gain by returning documents alone where it has no answer."""
     samples = [a_sample(n, n, relevant=["d1"], reference="22") for n in "12"]

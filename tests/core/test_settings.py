@@ -14,7 +14,7 @@ from auepora_eval.core import settings
 from auepora_eval.core.settings import COUNT, PLAN_KEYS, SECONDS, SETTINGS, SHARE, RunSettings, Setting
 from auepora_eval.errors import DataError, PlanError
 from auepora_eval.io.config.plan import BLOCKS, check_config
-from auepora_eval.io.schema.checker import checker, schema
+from auepora_eval.io.schema import checker, schema
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.dataset import InMemoryDataset, UnknownFieldWarning, as_dataset
+from auepora_eval.core.dataset import InMemoryDataset, as_dataset
 from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import (
@@ -22,6 +22,7 @@ from auepora_eval.core.types import (
 )
 from auepora_eval.errors import ArgumentError, DataError, MissingDependencyError, StorageError
 from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.read.records import UnknownFieldWarning
 from auepora_eval.reporting.tables import results_to_dict, results_to_markdown
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample

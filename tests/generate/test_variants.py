@@ -14,7 +14,7 @@ from auepora_eval.demo.world import DATA
 from auepora_eval.generate.corpus import Corpus, SourceDocument, read_corpus
 from auepora_eval.generate.generator import Generation, Settings
 from auepora_eval.generate.variants import RATIOS, VARIANTS, spellings
-from auepora_eval.io.builds.splits import load_split
+from auepora_eval.io.builds import load_split
 from auepora_eval.io.jsonl import save_records
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.metrics.robustness.counterfactual import holds_answer

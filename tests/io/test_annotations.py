@@ -12,17 +12,17 @@ import pytest
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.errors import DataError
-from auepora_eval.io.datasets.label_sets import (
+from auepora_eval.io.documents import write_document
+from auepora_eval.io.label_set import (
     dataset_from_label_set,
     label_set_errors,
     load_label_set,
     read_predicted_labels,
     read_scores,
 )
-from auepora_eval.io.json.documents import write_document
 from auepora_eval.io.loader import detected_format, load_dataset, save_dataset
-from auepora_eval.io.schema.checker import schema
-from auepora_eval.io.schema.files import file_errors
+from auepora_eval.io.schema import schema
+from auepora_eval.io.validate import file_errors
 from auepora_eval.text.label_terms import LABELS, scenario_id
 from tests.builders import a_sample
 from tests.io.documents import CONVERSATION, LABEL_SAMPLE

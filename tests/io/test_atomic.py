@@ -13,7 +13,7 @@ import pytest
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import EvaluationSample
 from auepora_eval.errors import DataError, StorageError
-from auepora_eval.io.files.atomic import write_bytes, written
+from auepora_eval.io.files import write_bytes, written
 from auepora_eval.io.jsonl import save_jsonl_dataset, save_records
 from auepora_eval.io.parquet import save_parquet_dataset
 

@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.errors import DataError, MissingDependencyError, StorageError
-from auepora_eval.io.benchmarks import load_benchmark, save_benchmark
-from auepora_eval.io.json.documents import write_document
-from auepora_eval.io.schema.files import file_errors
+from auepora_eval.io.benchmark import load_benchmark, save_benchmark
+from auepora_eval.io.documents import write_document
+from auepora_eval.io.validate import file_errors
 
 NAMES = ["b.benchmark.json", "b.benchmark.parquet", "b.benchmark.h5"]
 RECORD = {

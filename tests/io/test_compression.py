@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.json.documents import DataCompressor
+from auepora_eval.io.documents import DataCompressor
 from tests.io.documents import DATASET, json_values
 
 documents = st.dictionaries(st.text(max_size=8), json_values, max_size=4)

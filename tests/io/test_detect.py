@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.builds.splits import load_split
+from auepora_eval.io.builds import load_split
 from auepora_eval.io.detect import kind_of_file
 from auepora_eval.io.loader import load_dataset
-from auepora_eval.io.schema.files import file_errors
+from auepora_eval.io.validate import file_errors
 from tests.raw_tasks import a_flat_task, a_raw_task, write_tasks
 
 SAMPLE = {"sample_id": "1", "query": "How many boats?"}

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.json.documents import read_document, write_document
-from auepora_eval.io.json.yaml import parse_yaml, yaml_text
+from auepora_eval.io.documents import parse_yaml, read_document, write_document, yaml_text
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
     [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
 from auepora_eval.errors import DataError
-from auepora_eval.io.datasets.eval_csv import DroppedWarning, load_eval_csv, neutral, restored, save_eval_csv
+from auepora_eval.io.csv import DroppedWarning, load_eval_csv, neutral, restored, save_eval_csv
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "'=1", "'quoted'", "'tis"]
 

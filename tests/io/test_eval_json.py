@@ -10,7 +10,7 @@ import pytest
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
-from auepora_eval.io.datasets.eval_json import (
+from auepora_eval.io.eval_json import (
     dataset_from_record,
     load_eval_json,
     record_from_dataset,

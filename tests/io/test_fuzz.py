@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from auepora_eval.errors import AueporaError
 from auepora_eval.io.config.plan import load_config
-from auepora_eval.io.datasets.predictions import load_predictions
 from auepora_eval.io.jsonl import load_jsonl_dataset
 from auepora_eval.io.loader import load_dataset
+from auepora_eval.io.outputs import load_predictions
 
 pytestmark = pytest.mark.full
 

@@ -23,23 +23,21 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.errors import AueporaError
-from auepora_eval.io.benchmarks import load_benchmark, save_benchmark
-from auepora_eval.io.builds.manifest import read_manifest
-from auepora_eval.io.builds.splits import load_split
+from auepora_eval.io.benchmark import load_benchmark, save_benchmark
+from auepora_eval.io.builds import load_split, read_manifest
 from auepora_eval.io.config.plan import load_config
 from auepora_eval.io.config.project import load_evaluation_config
-from auepora_eval.io.datasets.eval_csv import load_eval_csv
-from auepora_eval.io.datasets.eval_json import load_eval_json
-from auepora_eval.io.datasets.ground_truth import load_ground_truth
-from auepora_eval.io.datasets.label_sets import load_label_set
-from auepora_eval.io.datasets.predictions import PredictionFile, load_predictions
-from auepora_eval.io.json.documents import DataCompressor
-from auepora_eval.io.json.yaml import yaml_text
+from auepora_eval.io.csv import load_eval_csv
+from auepora_eval.io.documents import DataCompressor, yaml_text
+from auepora_eval.io.eval_json import load_eval_json
+from auepora_eval.io.ground_truth import load_ground_truth
 from auepora_eval.io.jsonl import load_jsonl_dataset
+from auepora_eval.io.label_set import load_label_set
 from auepora_eval.io.loader import load_dataset
+from auepora_eval.io.outputs import PredictionFile, load_predictions
 from auepora_eval.io.parquet import load_parquet_dataset, save_parquet_dataset
 from auepora_eval.io.results.tables import load_results
-from auepora_eval.io.schema.files import file_errors
+from auepora_eval.io.validate import file_errors
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests import make_malformed as corpus
 from tests.builders import a_sample

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document
 from auepora_eval.errors import DataError, StorageError
-from auepora_eval.io.datasets.ground_truth import (
+from auepora_eval.io.documents import read_document, write_document
+from auepora_eval.io.ground_truth import (
     load_ground_truth,
     save_ground_truth,
     with_annotations,
 )
-from auepora_eval.io.json.documents import read_document, write_document
 from tests.builders import a_dataset, a_sample, annotations_of
 
 SEED = Path(__file__).parents[1] / "golden" / "seed_003"

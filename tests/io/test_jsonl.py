@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.core.dataset import UnknownFieldWarning
 from auepora_eval.core.types import Document, EvaluationSample, Response
 from auepora_eval.errors import DataError
 from auepora_eval.io.jsonl import encode, load_jsonl_dataset, opened, read_records
 from auepora_eval.io.loader import load_dataset
+from auepora_eval.read.records import UnknownFieldWarning
 
 GOOD = b'{"sample_id":"1","query":"q"}\n'
 

@@ -17,19 +17,18 @@ from typing import Any
 import pytest
 
 from auepora_eval.errors import AueporaError
-from auepora_eval.io.benchmarks import load_benchmark
-from auepora_eval.io.builds.manifest import read_manifest
-from auepora_eval.io.builds.splits import load_split
+from auepora_eval.io.benchmark import load_benchmark
+from auepora_eval.io.builds import load_split, read_manifest
 from auepora_eval.io.config.plan import load_config
-from auepora_eval.io.datasets.eval_csv import load_eval_csv
-from auepora_eval.io.datasets.eval_json import load_eval_json
-from auepora_eval.io.datasets.ground_truth import load_ground_truth
-from auepora_eval.io.datasets.predictions import PredictionFile, load_predictions
-from auepora_eval.io.json.documents import DataCompressor
+from auepora_eval.io.csv import load_eval_csv
+from auepora_eval.io.documents import DataCompressor
+from auepora_eval.io.eval_json import load_eval_json
+from auepora_eval.io.ground_truth import load_ground_truth
 from auepora_eval.io.jsonl import load_jsonl_dataset
+from auepora_eval.io.outputs import PredictionFile, load_predictions
 from auepora_eval.io.parquet import load_parquet_dataset
 from auepora_eval.io.results.tables import load_results
-from auepora_eval.io.schema.checker import checker
+from auepora_eval.io.schema import checker
 from tests.make_malformed import (
     EXPECTED,
     FOLDER,
@@ -138,7 +137,7 @@ def test_predictions_that_are_looked_up_in_their_file(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["evaluation_dataset", "ground_truth", "evaluation_results", "benchmark"])
 def test_the_examples_are_valid_and_every_required_field_is_missed(name: str) -> None:
-    from auepora_eval.io.schema.checker import schema
+    from auepora_eval.io.schema import schema
 
     rules = schema(name)
     for document in examples(rules, rules):

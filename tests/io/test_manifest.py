@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.builds.manifest import build_time, check_version, read_manifest, relative_path
+from auepora_eval.io.builds import build_time, check_version, read_manifest, relative_path
 
 SEED = {
     "version": "v1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.files.atomic import file_name
+from auepora_eval.io.files import file_name
 
 
 @pytest.mark.parametrize("identifier", ["a", "run-1", "2024.v1", "a@b+c_d", "x" * 128, "console", "common.x"])

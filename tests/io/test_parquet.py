@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.core.dataset import InMemoryDataset, UnknownFieldWarning
+from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
 from auepora_eval.errors import AueporaError, DataError, StorageError
 from auepora_eval.io.loader import detected_format, load_dataset
 from auepora_eval.io.parquet import load_parquet_dataset, save_parquet_dataset
+from auepora_eval.read.records import UnknownFieldWarning
 
 SAMPLE = EvaluationSample(
     "1", "q", [Document("a", "t", {"relevance": 2})], None, Response("r", {"n": 1}), {"l": 1}, {"m": [1]}
@@ -124,7 +125,7 @@ def test_a_file_that_was_cut(tmp_path: Path) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(place=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
-@pytest.mark.filterwarnings("ignore::auepora_eval.io.json.records.UnknownFieldWarning")
+@pytest.mark.filterwarnings("ignore::auepora_eval.read.records.UnknownFieldWarning")
 def test_a_changed_byte_is_read_or_refused(place: float, change: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.parquet"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.core.dataset import UnknownFieldWarning
 from auepora_eval.core.types import (
     Document,
     EvaluationSample,
@@ -17,7 +16,8 @@ from auepora_eval.core.types import (
     SystemOutputs,
 )
 from auepora_eval.errors import DataError
-from auepora_eval.io.datasets.predictions import PredictionFile, load_predictions, matched_outputs
+from auepora_eval.io.outputs import PredictionFile, load_predictions, matched_outputs
+from auepora_eval.read.records import UnknownFieldWarning
 
 
 def loaded(tmp_path: Path, *fields: str) -> dict[str, SystemOutputs]:
@@ -121,7 +121,7 @@ def test_forms(tmp_path: Path, field: str, expected: SystemOutputs) -> None:
         pytest.param(['"error":{"typ":"X"}'], "the field 'type' is missing", id="error without type"),
     ],
 )
-@pytest.mark.filterwarnings("ignore::auepora_eval.io.json.records.UnknownFieldWarning")
+@pytest.mark.filterwarnings("ignore::auepora_eval.read.records.UnknownFieldWarning")
 def test_refusals(tmp_path: Path, fields: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
         loaded(tmp_path, *fields)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auepora_eval.io.builds.tasks import (
+from auepora_eval.read.tasks import (
     TaskError,
     cited_numbers,
     is_raw_record,

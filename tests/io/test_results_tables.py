@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.errors import DataError, StorageError
-from auepora_eval.io.datasets.eval_csv import DroppedWarning
-from auepora_eval.io.json.documents import read_document
+from auepora_eval.io.csv import DroppedWarning
+from auepora_eval.io.documents import read_document
 from auepora_eval.io.results.tables import load_results, load_results_csv, save_results, save_results_csv
-from auepora_eval.io.schema.files import file_errors
+from auepora_eval.io.validate import file_errors
 
 SEED = read_document(Path(__file__).parents[1] / "golden" / "seed_003" / "comprehensive.results.json")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8) | st.sampled_from(

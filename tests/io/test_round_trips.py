@@ -25,9 +25,9 @@ from auepora_eval.core.types import (
     SystemOutputs,
     TargetCategory,
 )
-from auepora_eval.io.datasets.predictions import load_predictions
 from auepora_eval.io.jsonl import save_jsonl_dataset
 from auepora_eval.io.loader import load_dataset
+from auepora_eval.io.outputs import load_predictions
 from auepora_eval.io.parquet import save_parquet_dataset
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import save_predictions

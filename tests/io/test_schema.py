@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.errors import UnknownNameError
-from auepora_eval.io.schema.checker import SCHEMAS, Checker, checker, schema
-from auepora_eval.io.schema.words import json_path
+from auepora_eval.io.schema import SCHEMAS, Checker, checker, json_path, schema
 from tests.io.documents import CITATIONS, DATASET, QUALITY, VALID, json_values, seed_example, spoilt
 
 every_schema = pytest.mark.parametrize("name", SCHEMAS)
@@ -40,11 +39,11 @@ FAST_JUDGES = {
 def test_a_schema_is_a_schema_and_ships_with_the_package(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schema(name))
     assert schema(name)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert (files("auepora_eval.io.schema") / "schemas" / f"{name}.schema.json").is_file()
+    assert (files("auepora_eval.io") / "schemas" / f"{name}.schema.json").is_file()
 
 
 def test_every_schema_file_has_a_name() -> None:
-    found = [path.name for path in (files("auepora_eval.io.schema") / "schemas").iterdir()]
+    found = [path.name for path in (files("auepora_eval.io") / "schemas").iterdir()]
     assert sorted(found) == sorted(f"{name}.schema.json" for name in SCHEMAS)
 
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.traces.spans import Span, SpanDump, SpanEvent, otlp_document, otlp_spans
-from auepora_eval.io.traces.traces import TraceReader
+from auepora_eval.io.spans import Span, SpanDump, SpanEvent, otlp_document, otlp_spans
+from auepora_eval.io.traces import TraceReader
 
 NESTED = {
     "name": "search",

@@ -13,9 +13,8 @@ import pytest
 from auepora_eval.builder.build import BuildPlan, build_dataset
 from auepora_eval.core.types import EvaluationSample
 from auepora_eval.errors import DataError
-from auepora_eval.io.builds.manifest import is_found_from
-from auepora_eval.io.builds.splits import load_split, manifest_errors
-from auepora_eval.io.schema.files import file_errors
+from auepora_eval.io.builds import is_found_from, load_split, manifest_errors
+from auepora_eval.io.validate import file_errors
 from tests.raw_tasks import a_flat_task, a_raw_task, records, write_tasks
 
 TASKS: list[dict[str, Any] | str] = [

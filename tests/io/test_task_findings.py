@@ -11,10 +11,10 @@ import pytest
 from auepora_eval.builder.build import BuildPlan, build_dataset
 from auepora_eval.cli.main import main
 from auepora_eval.errors import DataError
-from auepora_eval.io.builds.splits import load_split
-from auepora_eval.io.datasets.predictions import load_predictions
+from auepora_eval.io.builds import load_split
 from auepora_eval.io.jsonl import load_jsonl_dataset
-from auepora_eval.io.schema.files import file_errors
+from auepora_eval.io.outputs import load_predictions
+from auepora_eval.io.validate import file_errors
 from tests.raw_tasks import a_flat_task, a_raw_task, write_tasks
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.errors import StorageError
-from auepora_eval.io.files.atomic import written_together
+from auepora_eval.io.files import written_together
 
 NAMES = ("qa.jsonl", "summaries.jsonl", "manifest.json")
 

@@ -9,8 +9,8 @@ import pytest
 
 from auepora_eval.core.types import known_score
 from auepora_eval.errors import DataError
-from auepora_eval.io.traces.spans import Span, SpanEvent
-from auepora_eval.io.traces.traces import Trace, TraceReader
+from auepora_eval.io.spans import Span, SpanEvent
+from auepora_eval.io.traces import Trace, TraceReader
 
 SECOND = 1_000_000_000
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.datasets.predictions import PredictionFile
 from auepora_eval.io.jsonl import JsonlDataset, read_samples
+from auepora_eval.io.outputs import PredictionFile
 
 
 def data(path: Path, ids: str, field: str = '"query":"q"') -> Path:

@@ -16,16 +16,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.core.dataset import UnknownFieldWarning
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.errors import DataError
 from auepora_eval.io.config.experiment import configuration_errors
 from auepora_eval.io.config.plan import load_config
-from auepora_eval.io.datasets.label_sets import label_set_errors
-from auepora_eval.io.json.records import prediction_record, read_prediction
-from auepora_eval.io.schema.checker import checker
-from auepora_eval.io.schema.validate import DataFormatValidator
+from auepora_eval.io.label_set import label_set_errors
+from auepora_eval.io.schema import DataFormatValidator, checker
 from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.read.records import UnknownFieldWarning, prediction_record, read_prediction
 from tests.builders import a_failure, run_to_results, scored_run, small_world
 from tests.io.documents import (
     BASELINE,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.io.json.documents import DataCompressor
+from auepora_eval.io.documents import DataCompressor
 from auepora_eval.io.loader import EvaluationDatasetLoader
-from auepora_eval.io.schema.validate import DataFormatValidator
+from auepora_eval.io.schema import DataFormatValidator
 from auepora_eval.metrics.citations.evaluator import CitationEvaluator
 from auepora_eval.quality.checks import DataQualityChecker
 from auepora_eval.runs.store.storage import EvaluationResultsStorage

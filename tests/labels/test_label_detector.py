@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.demo.world import demo_labels
 from auepora_eval.errors import DataError, ScoringError
-from auepora_eval.io.datasets.label_sets import ScoredSample
+from auepora_eval.io.label_set import ScoredSample
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.labels.detector import FhriDetector, LabelDecision, stored_output
 from auepora_eval.labels.fhri import SCENARIO_WEIGHTS

@@ -9,9 +9,9 @@ import pytest
 
 from auepora_eval.demo.world import demo_labels
 from auepora_eval.errors import DataError
-from auepora_eval.io.datasets.label_sets import read_predicted_labels
-from auepora_eval.io.datasets.predictions import matched_outputs
+from auepora_eval.io.label_set import read_predicted_labels
 from auepora_eval.io.loader import load_dataset
+from auepora_eval.io.outputs import matched_outputs
 from auepora_eval.labels.scoring import (
     LiveLabelWarning,
     MissingPartnerWarning,

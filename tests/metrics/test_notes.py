@@ -13,7 +13,7 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
 from auepora_eval.core.watches import RankedLists, SuspectValueWarning
-from auepora_eval.io.datasets.predictions import load_predictions
+from auepora_eval.io.outputs import load_predictions
 from tests.builders import a_sample
 
 SAMPLES = [a_sample(str(n), relevant={f"doc-{n}": 1}, reference="an answer") for n in range(3)]

@@ -13,7 +13,7 @@ import auepora_eval as ae
 from auepora_eval.core.types import RankedIds
 from auepora_eval.core.watches import SuspectValueWarning
 from auepora_eval.errors import AueporaError
-from auepora_eval.io.foreign.trec import save_run
+from auepora_eval.io.trec import save_run
 
 NINE = ["recall@10", "precision@10", "hit@10", "f1@10", "mrr", "map", "ndcg@10", "r_precision", "ndcg"]
 Lists = dict[str, dict[str, float]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.errors import DataError
-from auepora_eval.io.schema.validate import DataFormatValidator
+from auepora_eval.io.schema import DataFormatValidator
 from auepora_eval.people.agreement import annotator_agreement
 from auepora_eval.people.annotators import adjudicated, merge_annotations, with_own_ids
 from tests.builders import a_sample, annotations_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document
 from auepora_eval.errors import DataError
-from auepora_eval.io.json.documents import read_document, write_document
+from auepora_eval.io.documents import read_document, write_document
 from auepora_eval.people.agreement import Figure, annotator_agreement, known_order, wrong_overall
 from auepora_eval.people.annotators import (
     MarkedPlace,

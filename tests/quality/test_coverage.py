@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.io.builds.manifest import Coverage, FileFacts, Manifest, drops, drops_in_words, not_compared
+from auepora_eval.io.builds import Coverage, FileFacts, Manifest, drops, drops_in_words, not_compared
 
 
 def a_manifest(qa: int, **coverage: Any) -> Manifest:

@@ -10,8 +10,8 @@ import pytest
 
 from auepora_eval.core.plan import EvaluationPlan, Survey
 from auepora_eval.core.scoring import score_in_chunks
-from auepora_eval.io.datasets.predictions import PredictionFile
 from auepora_eval.io.jsonl import read_samples
+from auepora_eval.io.outputs import PredictionFile
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.journal.journal import JOURNAL, Journal, JournalPlaces, read_header
 from tests.builders import a_dataset, a_sample, an_output

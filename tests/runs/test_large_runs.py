@@ -209,7 +209,7 @@ def test_a_name_in_the_document_is_not_followed(tmp_path: Path) -> None:
 
 def test_scoring_from_files_crosses_the_line(tmp_path: Path, monkeypatch: Any) -> None:
     """10,001 samples: the rows are beside the results, and everything fits."""
-    from auepora_eval.io.datasets.predictions import PredictionFile
+    from auepora_eval.io.outputs import PredictionFile
 
     samples = [a_sample(str(n), relevant="a", cluster=str(n // 2)) for n in range(10_001)]
     lines = (json.dumps({"sample_id": str(n), "retrieved": ["ab"[n % 2]]}) for n in range(10_001))

@@ -87,7 +87,7 @@ def test_every_part_of_the_format_is_there(document: dict[str, Any]) -> None:
 
 
 def test_it_is_valid_by_its_own_schema(document: dict[str, Any]) -> None:
-    from auepora_eval.io.schema.validate import DataFormatValidator
+    from auepora_eval.io.schema import DataFormatValidator
 
     assert DataFormatValidator().validate_evaluation_results(document) == []
 

@@ -17,8 +17,8 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.scoring import score_in_chunks, score_outputs
 from auepora_eval.errors import DataError
-from auepora_eval.io.datasets.predictions import PredictionFile, load_predictions, missing_output
 from auepora_eval.io.loader import open_dataset
+from auepora_eval.io.outputs import PredictionFile, load_predictions, missing_output
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.evaluation import PredictionRecord, score_predictions
 from auepora_eval.runs.store.storage import EvaluationResultsStorage

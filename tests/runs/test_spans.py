@@ -12,7 +12,7 @@ from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, Response, SystemOutputs
 from auepora_eval.errors import StorageError
-from auepora_eval.io.traces.spans import Span, otlp_spans
+from auepora_eval.io.spans import Span, otlp_spans
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.spans.spans import Moments, content_is_wanted, run_spans, write_spans
 from auepora_eval.runs.store.storage import EvaluationResultsStorage

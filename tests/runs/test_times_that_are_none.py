@@ -15,8 +15,8 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.systems.call import EXECUTORS, NoTimeWarning, SystemCall
 from auepora_eval.core.types import TIMES_LEFT_OUT, EvaluationSample, SystemOutputs
-from auepora_eval.io.json.records import read_prediction
 from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.read.records import read_prediction
 from tests.builders import a_dataset, a_sample, an_output
 from tests.servers import chat_server
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...cli import echo
 from ...errors import DataError
-from .. import echo
 from ..common import add_flag, add_json
 from ..flags import count
 
@@ -66,8 +66,8 @@ def run(args: Namespace) -> int:
 
 def _plan(args: Namespace) -> BuildPlan:
     from ...builder.build import BuildPlan
-    from ...io.builds.tasks import SPLIT_NAMES
     from ...io.config.project import EvaluationConfig, load_evaluation_config
+    from ...read.tasks import SPLIT_NAMES
 
     # A flag wins over the config, the config over the defaults.
     config = load_evaluation_config(args.config) if args.config else EvaluationConfig()
@@ -118,8 +118,8 @@ def _warn(result: BuildResult, plan: BuildPlan, skipped: Sequence[str]) -> None:
 
 def _note_odd(result: BuildResult, plan: BuildPlan) -> None:
     """What is as it was asked for, and yet may surprise."""
-    from ...io.builds.manifest import is_found_from
-    from ...io.builds.tasks import EMPTY_PROMPT, MARKERS_OF_NOTHING, NO_CONTEXTS, RAG_DIFFERS
+    from ...io.builds import is_found_from
+    from ...read.tasks import EMPTY_PROMPT, MARKERS_OF_NOTHING, NO_CONTEXTS, RAG_DIFFERS
 
     manifest = result.manifest
     for name, split in manifest.splits.items():

@@ -28,8 +28,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...cli import echo
 from ...errors import DataError, PlanError
-from .. import echo
 from ..common import add_flag, add_format, add_json, open_samples
 from ..flags import add_seed, at_least, share
 from .describe import (
@@ -44,7 +44,7 @@ from .describe import (
 if TYPE_CHECKING:
     from ...core.dataset import EvaluationDataset
     from ...core.types import EvaluationSample
-    from ...io.builds.manifest import Drop
+    from ...io.builds import Drop
     from ...quality.view import QualityIssue
 
 # What is printed without --all: errors and drops of a file, findings of one check.
@@ -122,7 +122,7 @@ def run(args: Namespace) -> int:
 
 def _manifest_in(name: str) -> str:
     """Return the manifest of a folder, or else the name as it is."""
-    from ...io.builds.manifest import MANIFEST_NAME
+    from ...io.builds import MANIFEST_NAME
 
     path = Path(name) / MANIFEST_NAME
     with suppress(OSError):  # a name that is too long
@@ -139,7 +139,7 @@ def _is_bad(one: _Checked, fail_on: str) -> bool:
 
 
 def _checked(name: str, args: Namespace) -> _Checked:
-    from ...io.builds.manifest import drops, not_compared, read_manifest
+    from ...io.builds import drops, not_compared, read_manifest
     from ...io.loader import FORMATS
 
     one = _Checked(name, "jsonl") if name == "demo" else _form(Path(name), args.format, args.lenient)
@@ -154,7 +154,7 @@ def _checked(name: str, args: Namespace) -> _Checked:
 def _form(path: Path, kind: str | None, lenient: bool) -> _Checked:
     """Return what is wrong with the form of a file."""
     from ...io.detect import kind_of_file
-    from ...io.schema.files import file_errors
+    from ...io.validate import file_errors
 
     try:
         kind = kind_of_file(path) if kind is None or not path.exists() else kind
@@ -191,7 +191,7 @@ def _read(one: _Checked, args: Namespace) -> None:
 
 
 def _document(one: _Checked) -> Mapping[str, Any] | None:
-    from ...io.json.documents import read_document
+    from ...io.documents import read_document
 
     if one.kind != "eval_json":
         return None
@@ -292,7 +292,7 @@ def _project_manifest(config: str | None) -> str:
 
 def _say_build(one: _Checked, limit: int | None) -> None:
     """Print what the build lost, and the commands that show a few records of each split."""
-    from ...io.builds.manifest import drops_in_words, read_manifest
+    from ...io.builds import drops_in_words, read_manifest
 
     if one.drops:
         echo.say(f"{echo.one_line(one.name, 200)}: {_counted(len(one.drops), 'drop')}")

@@ -23,8 +23,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from ...cli import echo
 from ...core.settings import SETTINGS, column_names
-from .. import echo
 from ..common import add_flag, add_json, open_samples
 
 

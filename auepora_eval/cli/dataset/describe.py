@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...cli import echo
 from ...core.types import Document, EvaluationSample, gold_documents
 from ...errors import DataError
-from .. import echo
 from ..common import open_samples, say_stored
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _say_document(kind: str, doc: Document) -> None:
 
 def sample_with_support(sample: EvaluationSample) -> dict[str, object]:
     """Return a sample for JSON, and how far its documents support its reference."""
-    from ...io.json.records import sample_record
+    from ...read.records import sample_record
 
     support = _support(sample)
     judged = None if support is None else {"share": support.share, "missing": list(support.missing)}
@@ -176,10 +176,9 @@ def sample_with_support(sample: EvaluationSample) -> dict[str, object]:
 
 def write_card(args: Namespace, name: str) -> None:
     """Write the card of a dataset, or of the splits of a build, to --card."""
-    from ...io.builds.manifest import Manifest, read_manifest
-    from ...io.builds.splits import load_split
+    from ...io.builds import Manifest, load_split, read_manifest
     from ...io.detect import kind_of_file
-    from ...io.files.atomic import write_bytes
+    from ...io.files import write_bytes
     from ...quality.card import Split, dataset_card
     from ...quality.description import describe
 

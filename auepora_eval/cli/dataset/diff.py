@@ -14,7 +14,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from .. import echo
+from ...cli import echo
 from ..common import add_flag, add_json, open_samples
 
 if TYPE_CHECKING:

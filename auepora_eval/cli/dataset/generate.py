@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...calls.policy import CallPolicy, Limits
+from ...cli import echo
 from ...errors import CallError, DataError, PlanError, StorageError
-from .. import echo
 from ..common import add_flag, add_json, progress_bar
 from ..flags import add_seed, at_least, covered, seconds
 from ..interrupts import StopNow, finishing_first
@@ -180,7 +180,7 @@ def _save(
 
     `no_task` is the error without records: where, what, fix.
     """
-    from ...io.files.atomic import written
+    from ...io.files import written
     from ...io.jsonl import encode
 
     with written(out, force=force) as task_file, written(corpus_out, force=force) as passage_file:

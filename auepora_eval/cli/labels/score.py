@@ -23,9 +23,9 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 
+from ...cli import echo
 from ...core.types import EvaluationSample, SystemOutputs
 from ...errors import DataError
-from .. import echo
 from ..common import add_flag, coverage_code, progress, say_failures
 from ..flags import at_least
 from .shared import add_shared, decisions, labelled_samples, note_no_detector, scores_of, thresholds_of
@@ -113,8 +113,8 @@ def _outputs(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOut
 
 
 def _predictions(path: str, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:
-    from ...io.datasets.label_sets import read_predicted_labels
-    from ...io.datasets.predictions import matched_outputs
+    from ...io.label_set import read_predicted_labels
+    from ...io.outputs import matched_outputs
 
     sample_ids = {sample.sample_id for sample in samples}
     return matched_outputs(samples, read_predicted_labels(path, sample_ids), path)

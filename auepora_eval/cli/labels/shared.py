@@ -6,14 +6,14 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ...cli import echo
 from ...core.settings import SETTINGS
 from ...core.types import EvaluationSample, SystemOutputs
-from .. import echo
 from ..common import add_flag, add_format, add_json, check_has_samples, open_samples
 from ..flags import add_settings
 
 if TYPE_CHECKING:
-    from ...io.datasets.label_sets import ScoredSample
+    from ...io.label_set import ScoredSample
     from ...labels.detector import LabelDecision
 
 
@@ -41,7 +41,7 @@ def labelled_samples(args: Namespace) -> list[EvaluationSample]:
 
 def scores_of(path: str, samples: Sequence[EvaluationSample]) -> list[ScoredSample]:
     """Return the score of each sample in a file, None if it has none."""
-    from ...io.datasets.label_sets import ScoredSample, read_scores
+    from ...io.label_set import ScoredSample, read_scores
 
     scores = read_scores(path, {sample.sample_id for sample in samples})
     return [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]

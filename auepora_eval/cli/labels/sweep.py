@@ -17,8 +17,8 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from ...cli import echo
 from ...core.types import TRUE_LABEL, EvaluationSample
-from .. import echo
 from ..common import add_flag, coverage_code
 from ..flags import add_seed, at_least
 from .shared import add_shared, decisions, labelled_samples, note_no_detector, scores_of, thresholds_of
@@ -63,7 +63,7 @@ def run(args: Namespace) -> int:
 
 def _scored(args: Namespace, samples: list[EvaluationSample]) -> ScoredLabels:
     from ...core.scores import cluster_names
-    from ...io.datasets.label_sets import ScoredSample
+    from ...io.label_set import ScoredSample
     from ...labels.sweep import ScoredLabels
     from ...labels.thresholds import scenario_of
     from ...text.label_terms import CONTRADICTION

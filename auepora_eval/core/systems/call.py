@@ -30,11 +30,11 @@ from ...calls.keys import without_secrets
 from ...calls.policy import CallPolicy, Limits, is_refused_key, kind_of
 from ...calls.tracebacks import user_traceback
 from ...errors import DataError, RunStoppedError
+from ...read.outputs import as_outputs, with_listed_documents
 from ..dataset import plain
 from ..rag_interface import RAGSystemProtocol, takes_documents, with_given
 from ..registry import Registry
 from ..scores import given_documents
-from ..shapes import as_outputs, with_listed_documents
 from ..types import (
     DOCUMENTS_GIVEN,
     END_TO_END,

@@ -26,7 +26,8 @@ from ...calls.chat import ChatModel
 from ...calls.executors import ThreadExecutor
 from ...calls.policy import CallPolicy, Limits
 from ...errors import CallError, DataError, RunStoppedError, StorageError
-from ...io.jsonl import MAX_LINE_BYTES, encode, parse_line
+from ...io.jsonl import MAX_LINE_BYTES, encode
+from ...read.text import parse_line
 from ...text.content_words import content_words
 from ..generator import TaskBuilder
 from ..passages import CutDocument, Hit

@@ -18,8 +18,8 @@ from typing import Any
 
 from ...core.settings import PLAN_KEYS, is_endpoint
 from ...errors import DataError
-from ..files.atomic import file_name
-from ..schema.validate import config_form_errors
+from ..files import file_name
+from ..schema import config_form_errors
 from .plan import BLOCKS, check_config, check_setting, config_document
 
 # How a system is called. Any other name under config_overrides is the system's own business, even if a plan

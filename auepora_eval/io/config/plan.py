@@ -8,11 +8,9 @@ from typing import Any
 
 from ...core.settings import PLAN_KEYS
 from ...errors import DataError, did_you_mean
-from ..json.documents import read_content
-from ..json.text import parse_settings
-from ..json.yaml import parse_yaml
-from ..schema.validate import check_no_errors, config_form_errors
-from ..schema.words import shown
+from ...read.text import parse_settings
+from ..documents import parse_yaml, read_content
+from ..schema import check_no_errors, config_form_errors, shown
 
 _MAX_BYTES = 1_000_000
 _IN_WORDS: dict[str, tuple[tuple[type, ...], str]] = {

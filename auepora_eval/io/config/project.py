@@ -11,8 +11,8 @@ from typing import Annotated
 
 import msgspec
 
-from ..json.documents import read_document
-from ..json.records import converted
+from ...read.records import converted
+from ..documents import read_document
 
 # A config is written by hand; a larger file is another one.
 _MAX_BYTES = 1_000_000

@@ -35,8 +35,8 @@ from ...core.types import (
 )
 from ...core.verdict import Stopping
 from ...errors import DataError
+from ...read.records import wrong_record
 from ...stats.intervals import quantiles
-from ..json.records import wrong_record
 
 # The second number grows with new fields, the first when old readers would go wrong.
 SCHEMA_VERSION = "1.1"

@@ -26,8 +26,8 @@ from ...core.types import (
     retrieved_ids,
 )
 from ...errors import DataError
-from ..files.atomic import file_sha256
-from ..json.text import parse_json
+from ...read.text import parse_json
+from ..files import file_sha256
 from ..jsonl import encode, opened
 from ..parquet import import_pyarrow, not_parquet
 from .document import EDITED, Row, citations, latency_ms, tally_of

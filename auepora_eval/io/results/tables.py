@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
-from ..datasets.eval_csv import DroppedWarning, in_the_table, joined_ids, read_rows, split_ids, write_rows
-from ..json.documents import read_document, write_document
-from ..json.text import parse_json
+from ...read.text import parse_json
+from ..csv import DroppedWarning, in_the_table, joined_ids, read_rows, split_ids, write_rows
+from ..documents import read_document, write_document
 from ..jsonl import encode
-from ..schema.validate import DataFormatValidator, are_rows, check_no_errors, results_errors, rows_checker
+from ..schema import DataFormatValidator, are_rows, check_no_errors, results_errors, rows_checker
 from .document import Results, Row, check_version
 
 _TEXTS = ("query_id", "query_text", "generated_answer", "cluster")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
-from ...io.datasets.ground_truth import Annotation, save_ground_truth
+from ...io.ground_truth import Annotation, save_ground_truth
 from ...io.jsonl import save_records
 from .choosing import metric_names
 from .saved import SETTLED, PersonLabels, labels_of_all, read_labels

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from ...errors import DataError, StorageError
-from ...io.files.atomic import file_name
+from ...io.files import file_name
 from ...runs.journal.journal import KeptLines, Lines
 from ...runs.journal.lock import RunLock, writer_of
 from .task import FOLDER, Task

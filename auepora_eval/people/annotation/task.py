@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from ...errors import DataError, StorageError
-from ...io.files.atomic import file_name, written_together
+from ...io.files import file_name, written_together
 from ...io.jsonl import encoded_lines, read_records
 
 Kind = Literal["answers", "claims", "documents", "pairs"]

@@ -36,7 +36,7 @@ from ...core.types import (
     SystemOutputs,
 )
 from ...errors import DataError, StorageError
-from ...io.files.atomic import file_sha256, remove_leftovers
+from ...io.files import file_sha256, remove_leftovers
 from ...io.results.document import EDITED, SECTIONS
 from ...io.results.rows_parquet import QUERIES_SUFFIX
 from ..journal.journal import JOURNAL, opened_journal, run_key, text_of

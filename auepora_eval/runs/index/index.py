@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from ...core.scores import Note
 from ...core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore, SystemOutputs
 from ...errors import DataError, StorageError, UnknownNameError
-from ...io.datasets.predictions import missing_output
-from ...io.files.atomic import file_sha256
-from ...io.json.records import read_prediction, read_sample
-from ...io.json.text import parse_json
+from ...io.files import file_sha256
+from ...io.outputs import missing_output
 from ...io.results.document import results_to_run
+from ...read.records import read_prediction, read_sample
+from ...read.text import parse_json
 from ..journal.journal import JOURNAL, record_of, run_key
 from ..store.state import read_results_head
 from .build import SCHEMA, build_index, index_paths, source_files, stamp

@@ -26,10 +26,10 @@ from ...core.dataset import canonical_json
 from ...core.systems.call import attempts_of, failed_attempts, is_from_cache, usage_places
 from ...core.types import EvaluationSample, SystemOutputs
 from ...errors import DataError, StorageError
-from ...io.datasets.predictions import missing_output
-from ...io.files.atomic import sync_folder, write_bytes
-from ...io.json.records import prediction_record, read_prediction
-from ...io.json.text import parse_json
+from ...io.files import sync_folder, write_bytes
+from ...io.outputs import missing_output
+from ...read.records import prediction_record, read_prediction
+from ...read.text import parse_json
 from .identity import check_same_identity, program_was_changed
 from .lock import LostLockError, RunLock
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from ...core.dataset import EvaluationDataset
 from ...core.types import EvaluationSample, SystemOutputs
 from ...errors import DataError
-from ...io.files.atomic import written
-from ...io.json.records import prediction_record, sample_record
+from ...io.files import written
 from ...io.jsonl import encode
-from ...io.traces.spans import SpanDump
-from ...io.traces.traces import Trace, TraceReader
+from ...io.spans import SpanDump
+from ...io.traces import Trace, TraceReader
+from ...read.records import prediction_record, sample_record
 
 _FIX = "Does it hold spans with input.value, output.value, or gen_ai.* messages? Is their content recorded?"
 

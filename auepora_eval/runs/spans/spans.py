@@ -32,10 +32,10 @@ from ...core.types import (
     SystemOutputs,
     known_score,
 )
-from ...io.files.atomic import written
-from ...io.json.records import read_prediction
+from ...io.files import written
 from ...io.jsonl import encode
-from ...io.traces.spans import CLIENT, Span, SpanEvent, otlp_document
+from ...io.spans import CLIENT, Span, SpanEvent, otlp_document
+from ...read.records import read_prediction
 from ..store.storage import EvaluationResultsStorage, stored_predictions, stored_samples
 
 if TYPE_CHECKING:

@@ -23,13 +23,13 @@ from ...core.scoring import Tally
 from ...core.settings import DEFAULT_OUT
 from ...core.types import EvaluationRun, SampleScore
 from ...errors import AueporaError, DataError, NotFoundError, StorageError, did_you_mean, install_command
-from ...io.files.atomic import file_name, remove_leftovers, written
-from ...io.json.documents import read_content
-from ...io.json.records import prediction_record
-from ...io.json.text import kind_of, parse_document
+from ...io.documents import read_content
+from ...io.files import file_name, remove_leftovers, written
 from ...io.jsonl import encode, encoded_lines
 from ...io.results.document import check_version, query_results, results_head
 from ...io.results.rows_parquet import QUERIES_SUFFIX, QueriesWriter
+from ...read.records import prediction_record
+from ...read.text import kind_of, parse_document
 from ..journal.journal import HEADER, JOURNAL, read_header, stored_places
 from ..journal.lock import writer_of
 

@@ -25,11 +25,10 @@ from ...core.scoring import Tally, new_evaluation_id, now
 from ...core.settings import DEFAULT_OUT
 from ...core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ...errors import DataError, NotFoundError, StorageError
-from ...io.datasets.predictions import load_predictions, matched_outputs, missing_output
-from ...io.files.atomic import write_bytes
-from ...io.json.documents import check_storable
-from ...io.json.records import read_prediction, read_sample
-from ...io.jsonl import parse_line, placed_lines, read_records, read_samples
+from ...io.documents import check_storable
+from ...io.files import write_bytes
+from ...io.jsonl import placed_lines, read_records, read_samples
+from ...io.outputs import load_predictions, matched_outputs, missing_output
 from ...io.results.document import (
     EDITED,
     JsonRows,
@@ -38,6 +37,8 @@ from ...io.results.document import (
     results_to_run,
 )
 from ...io.results.rows_parquet import QUERIES_SUFFIX, ParquetRows
+from ...read.records import read_prediction, read_sample
+from ...read.text import parse_line
 from ..evaluation import StoredRecord
 from ..journal.journal import JournalPlaces, stored_places
 from .state import (

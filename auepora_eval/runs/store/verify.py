@@ -18,7 +18,6 @@ from ...core.scores import Scores
 from ...core.scoring import Tally
 from ...core.types import COUNTS, EvaluationSample, MetricResult
 from ...errors import AueporaError, DataError, MissingDependencyError, StorageError, UnknownNameError
-from ...io.json.records import read_prediction
 from ...io.jsonl import encode
 from ...io.results.document import (
     QueryRows,
@@ -35,6 +34,7 @@ from ...io.results.document import (
 )
 from ...io.results.rows_parquet import QUERIES_SUFFIX
 from ...metrics.parse import parse_metric
+from ...read.records import read_prediction
 from ..stopping import sequence_result
 from .state import SUFFIX, read_results
 from .storage import EvaluationResultsStorage, query_rows, stored_predictions, stored_samples

@@ -10,10 +10,10 @@ import pytest
 
 import auepora_eval as ae
 from auepora_eval.cli.main import main
-from auepora_eval.core.fields import ReadingNote
 from auepora_eval.errors import DataError
+from auepora_eval.read.fields import ReadingNote
 
-pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.fields.ReadingNote")
+pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.ReadingNote")
 
 OWN = {"sample_id": "1", "query": "How many?", "reference_answer": "22", "relevant_docs": [{"doc_id": "d"}]}
 

@@ -14,7 +14,7 @@ import auepora_eval as ae
 from auepora_eval.cli.main import main
 from auepora_eval.errors import ArgumentError, DataError
 
-pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.fields.ReadingNote")
+pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.ReadingNote")
 
 NOON = dt.datetime.fromisoformat("2024-01-01 12:00")
 ROWS = [
@@ -183,6 +183,6 @@ def test_excel_file_of_another_kind(tmp_path: Path, name: str) -> None:
 
 def test_excel_file_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = a_book(tmp_path / "q.xlsx", ["id", "question"], [1, "How many?"])
-    monkeypatch.setattr("auepora_eval.io.foreign.inspect.MOST_BYTES", 1000)
+    monkeypatch.setattr("auepora_eval.io.tables.MOST_BYTES", 1000)
     with pytest.raises(DataError, match="unpacks to more than"):
         ae.load_dataset(path)

@@ -19,15 +19,14 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.types import Response, SystemOutputs
 from auepora_eval.errors import AueporaError
-from auepora_eval.io.datasets.predictions import load_predictions
 from auepora_eval.io.detect import kind_of_file
-from auepora_eval.io.foreign.label_studio import annotators_in
-from auepora_eval.io.foreign.outputs import predictions_of
-from auepora_eval.io.foreign.trec import by_query, load_qrels, read_run, save_qrels, save_run
-from auepora_eval.io.json.documents import read_document
-from auepora_eval.io.json.records import prediction_record
+from auepora_eval.io.documents import read_document
+from auepora_eval.io.ground_truth import annotators_in
 from auepora_eval.io.jsonl import encode
 from auepora_eval.io.loader import load_dataset
+from auepora_eval.io.outputs import load_predictions, predictions_of
+from auepora_eval.io.trec import by_query, load_qrels, read_run, save_qrels, save_run
+from auepora_eval.read.records import prediction_record
 from auepora_eval.runs.spans.imported import import_traces
 from auepora_eval.runs.spans.sampled import sample_traces
 from tests.io.documents import spoilt

@@ -13,16 +13,14 @@ import pytest
 import auepora_eval as ae
 from auepora_eval.cli.main import main
 from auepora_eval.core.dataset import EvaluationDataset
-from auepora_eval.core.fields import ReadingNote
 from auepora_eval.errors import AueporaError, DataError, MissingDependencyError
-from auepora_eval.io.datasets.ground_truth import load_ground_truth
 from auepora_eval.io.detect import kind_of_file
-from auepora_eval.io.foreign.label_studio import annotators_in
-from auepora_eval.io.foreign.outputs import predictions_of
-from auepora_eval.io.foreign.writers import save_with_answers
+from auepora_eval.io.ground_truth import annotators_in, load_ground_truth
+from auepora_eval.io.outputs import predictions_of, save_with_answers
+from auepora_eval.read.fields import ReadingNote
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "interop"
-pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.fields.ReadingNote")
+pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.ReadingNote")
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the sample files of other tools are not here")

@@ -10,11 +10,11 @@ import pytest
 
 import auepora_eval as ae
 from auepora_eval.cli.main import main
-from auepora_eval.core.fields import ReadingNote
 from auepora_eval.errors import DataError
-from auepora_eval.io.datasets.predictions import load_predictions
 from auepora_eval.io.detect import kind_of_file
-from auepora_eval.io.foreign.trec import load_qrels, read_run, save_qrels, save_run
+from auepora_eval.io.outputs import load_predictions
+from auepora_eval.io.trec import load_qrels, read_run, save_qrels, save_run
+from auepora_eval.read.fields import ReadingNote
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "interop" / "trec"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.datasets.ground_truth import load_ground_truth
+from auepora_eval.io.ground_truth import load_ground_truth
 from auepora_eval.io.jsonl import read_records
 from auepora_eval.judges.trust.labels import Columns, labelled_claims
 from auepora_eval.people.agreement import annotator_agreement

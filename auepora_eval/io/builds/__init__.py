@@ -1,1 +1,0 @@
-"""The files of a build: raw tasks, splits, manifest."""

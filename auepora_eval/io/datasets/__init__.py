@@ -1,1 +1,0 @@
-"""Formats of datasets, ground truth, predictions and label sets."""

@@ -1,1 +1,0 @@
-"""Writing files safely: all of a file or nothing, one file or several."""

@@ -1,1 +1,0 @@
-"""Reading and writing JSON and YAML: text, records, documents."""

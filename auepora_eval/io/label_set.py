@@ -1,0 +1,272 @@
+"""Label sets: questions, stored answers, and what people said they are (accurate, hallucination, ...).
+
+A file is one document with `samples`, a bare list of them, or a sample a line. Lists within the list are
+flattened. What the label describes, the stored answer, becomes `metadata["stored_output"]`: it is not an
+output of the system that is evaluated. `notes`, `rubric` and `your_annotation` are carried along for people.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..core.dataset import InMemoryDataset, checked_samples
+from ..core.types import PAIR, STORED_OUTPUT, TRUE_LABEL, EvaluationSample, Failure, Response, SystemOutputs
+from ..errors import DataError
+from ..read.text import parse_document
+from ..text.label_terms import CONTRADICTION, LABELS, PREDICTED_LABEL, label_of
+from .documents import read_content, read_document
+from .files import stem
+from .jsonl import placed_lines, read_records
+from .schema import check_no_errors, checker
+
+Record = dict[str, Any]
+
+# What becomes a label, and the field of fhri_spec that it comes from.
+_SPEC_LABELS = {
+    "scenario": "scenario_override",
+    "risk_tier": "risk_tier",
+    "category": "category",
+    "compliance_tag": "compliance_tag",
+    PAIR: PAIR,
+}
+# What becomes metadata: of fhri_spec, of its hallucination_check, and of the record itself.
+_SPEC_METADATA = ("expected_behavior", "rubric", "expected_scenario")
+_CHECK = ("requires_verifiable_facts", "ground_truth_hint")
+_FOR_PEOPLE = ("your_annotation", "notes")
+_STORED = ("llm_answer", "retrieved_passages")
+
+
+def load_label_set(path: str | Path) -> InMemoryDataset:
+    """The samples of a label set; DataError that names the first wrong record and counts the others."""
+    path = Path(path)
+    document = read_label_document(path)
+    check_no_errors(label_set_errors(document), path.name)
+    return dataset_from_label_set(document, stem(path))
+
+
+def label_set_errors(document: Any) -> list[str]:
+    """Everything that is wrong with a label set: "samples[12] (fhri_013): fhri_spec.risk_tier: ..."."""
+    flat = flattened(document)
+    records = flat.get("samples", ()) if isinstance(flat, dict) else ()
+    errors = [_named(str(error), records) for error in checker("label_set").errors(flat)]
+    if not isinstance(records, list):
+        return errors
+    seen: dict[str, int] = {}
+    for place, record in enumerate(records):
+        if isinstance(record, dict) and isinstance(record.get("id"), str):
+            first = seen.setdefault(record["id"], place)
+            if first != place:
+                errors.append(
+                    f"{_place(place, record)}: the id was used already, by samples[{first}]. Change it."
+                )
+            if "question" not in record and "question_sequence" not in record:
+                errors.append(f"{_place(place, record)}: the field 'question' is missing. Add it.")
+    return errors
+
+
+def flattened(document: Any) -> Any:
+    """The document with all its samples in one list; a bare list, or a sample alone, becomes a document."""
+    if isinstance(document, list):
+        document = {"samples": document}
+    if isinstance(document, dict) and TRUE_LABEL in document and "samples" not in document:
+        document = {"samples": [document]}  # one sample, as the annotation guide prints it
+    if not isinstance(document, dict) or not isinstance(document.get("samples"), list):
+        return document
+    return {**document, "samples": list(_flat(document["samples"]))}
+
+
+def dataset_from_label_set(document: Any, name: str) -> InMemoryDataset:
+    """A label set as a dataset; the document must be free of errors."""
+    document = flattened(document)
+    header = document.get("metadata") or {}
+    info = {key: header[key] for key in ("version", "description") if key in header}
+    info["name"] = str(header.get("dataset_name") or name)
+    info["metadata"] = {
+        "label_set": {key: value for key, value in document.items() if key != "samples"},
+    }
+    samples = checked_samples(name, map(_sample, document["samples"]))
+    return InMemoryDataset(name, samples, info=info)
+
+
+def read_label_document(path: Path) -> Any:
+    """The document of a label set as it is in its file, right or wrong."""
+    if path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+        return {"samples": [record for _, record in read_records(path)]}
+    return read_document(path)
+
+
+def _flat(samples: list[Any]) -> Iterator[Any]:
+    for each in samples:
+        if isinstance(each, list):
+            yield from _flat(each)  # no deeper than a document may be nested
+        else:
+            yield each
+
+
+def _sample(record: Record) -> EvaluationSample:
+    spec = dict(record.get("fhri_spec") or {})
+    check = dict(spec.pop("hallucination_check", None) or {})
+    labels = {TRUE_LABEL: record[TRUE_LABEL]}
+    for label, field in _SPEC_LABELS.items():
+        value = spec.pop(field, None)
+        if value is not None:
+            labels[label] = value
+    metadata: Record = {name: record[name] for name in _FOR_PEOPLE if name in record}
+    metadata |= {name: spec.pop(name) for name in _SPEC_METADATA if name in spec}
+    metadata |= {name: check.pop(name) for name in _CHECK if name in check}
+    question, stored = _stored(record)
+    metadata[STORED_OUTPUT] = stored
+    if PAIR in labels:
+        # The answers of a pair are judged against each other: they are not independent.
+        metadata["cluster"] = labels[PAIR]
+    # Other fields are kept, so that nothing of a curated file is lost.
+    known = {"id", "question", TRUE_LABEL, "fhri_spec", "question_sequence", *_FOR_PEOPLE, *_STORED}
+    other = {name: value for name, value in record.items() if name not in known}
+    unread = {"record": other, "fhri_spec": spec, "hallucination_check": check}
+    if any(unread.values()):
+        metadata["other_fields"] = {name: fields for name, fields in unread.items() if fields}
+    return EvaluationSample(record["id"], question, labels=labels, metadata=metadata)
+
+
+def _stored(record: Record) -> tuple[str, Record]:
+    """The question, and the answer that the label describes; of a conversation, those of its last turn."""
+    turns = record.get("question_sequence")
+    if not turns:
+        stored = {"answer": record.get("llm_answer", ""), "passages": record.get("retrieved_passages", [])}
+        return record["question"], stored
+    stored = {"answer": turns[-1]["answer"], "passages": record.get("retrieved_passages", []), "turns": turns}
+    return turns[-1]["question"], stored
+
+
+_SAMPLE = re.compile(r"\$\.samples\[(\d+)\]\.?(.*?): ", re.DOTALL)
+
+
+def _named(error: str, records: Any) -> str:
+    """An error of the schema with the id of its record in it."""
+    match = _SAMPLE.match(error)
+    if match is None or not isinstance(records, list):
+        return error
+    place = int(match[1])
+    inner = f"{match[2]}: " if match[2] else ""
+    return f"{_place(place, records[place])}: {inner}{error[match.end() :]}"
+
+
+def _place(place: int, record: Any) -> str:
+    identity = record.get("id") if isinstance(record, dict) else None
+    return f"samples[{place}] ({identity:.80})" if isinstance(identity, str) else f"samples[{place}]"
+
+
+# Predicted labels and scores in files: `{"id", "predicted_label"}` or `{"id", "score"}` a line.
+#
+# A report with `detailed_results` (`sample_id`, `predicted_label`, `fhri`, `scenario_detected`) is read too,
+# and so is a list of such records. `sample_id` may stand for `id` everywhere.
+
+Records = dict[str, dict[str, Any]]
+
+
+def read_label_records(path: str | Path, known: Container[str] | None = None) -> Records:
+    """The records of a file by the id of their sample; a record of an unknown sample is an error."""
+    path = Path(path)
+    records: Records = {}
+    for where, record in _records(path):
+        sample_id = record.get("id", record.get("sample_id"))
+        if not isinstance(sample_id, str) or not sample_id:
+            raise DataError(where, "the field 'id' is missing, or is not a text.", fix="Add it.")
+        if sample_id in records:
+            raise DataError(where, f"{sample_id!r:.80} was used already.", fix="Keep one record per sample.")
+        if known is not None and sample_id not in known:
+            what = f"the data have no sample {sample_id!r:.80}."
+            raise DataError(where, what, fix="Is this the right dataset?")
+        records[sample_id] = {**record, "where": where}
+    return records
+
+
+def read_predicted_labels(path: str | Path, known: Container[str] | None = None) -> dict[str, SystemOutputs]:
+    """What a detector predicted, as outputs: the label in `extra`. A label of null is a failure."""
+    return {sample_id: _prediction(record) for sample_id, record in read_label_records(path, known).items()}
+
+
+class ScoredSample(NamedTuple):
+    """A reliability score, None if there is none, and whether the detector saw a contradiction."""
+
+    score: float | None
+    contradiction: bool
+
+
+def read_scores(path: str | Path, known: Container[str] | None = None) -> dict[str, ScoredSample]:
+    """Reliability scores by the id of the sample: `score`, or `fhri`; the `predicted_label` may be there."""
+    scores: dict[str, ScoredSample] = {}
+    for sample_id, record in read_label_records(path, known).items():
+        if "score" not in record and "fhri" not in record:
+            raise DataError(
+                record["where"], "the field 'score' is missing.", fix="Add it; null if there is none."
+            )
+        score = record.get("score", record.get("fhri"))
+        if score is not None and (type(score) not in (int, float) or not 0 <= score <= 1):
+            what = f"{score!r:.60} is not a score from 0 to 1."
+            raise DataError(record["where"], what, fix="Write one, or null.")
+        predicted = record.get(PREDICTED_LABEL)
+        label = None if predicted is None else _label(predicted, record["where"])
+        scores[sample_id] = ScoredSample(None if score is None else float(score), label == CONTRADICTION)
+    return scores
+
+
+def _prediction(record: dict[str, Any]) -> SystemOutputs:
+    label = record.get(PREDICTED_LABEL)
+    if PREDICTED_LABEL not in record:
+        raise DataError(record["where"], f"the field {PREDICTED_LABEL!r} is missing.", fix="Add it.")
+    if label is None:
+        failure = Failure("NoPrediction", str(record.get("error") or "the predicted label is null")[:500])
+        return SystemOutputs([], Response(""), error=failure)
+    extra = {PREDICTED_LABEL: _label(label, record["where"])}
+    if isinstance(record.get("scenario_detected"), str):
+        extra["scenario_detected"] = record["scenario_detected"]
+    return SystemOutputs([], Response(""), extra=extra)
+
+
+def _label(value: Any, where: str) -> str:
+    label = label_of(value)
+    if label is None:
+        raise DataError(
+            where,
+            f"the predicted label {value!r:.60} is not one of {', '.join(LABELS)}.",
+            fix="Change it; null if there is none.",
+        )
+    return label
+
+
+def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, record) of a file of lines or of one document."""
+    if _is_lines(path):
+        yield from read_records(path)
+        return
+    document = parse_document(read_content(path), path.name)
+    listed = document.get("detailed_results") if isinstance(document, dict) else document
+    if not isinstance(listed, list):
+        raise DataError(
+            path.name,
+            "there are no predictions in it.",
+            fix='Write {"id": ..., "predicted_label": ...} a line, or a report with detailed_results.',
+        )
+    for place, record in enumerate(listed):
+        where = f"{path.name}: {'detailed_results' if isinstance(document, dict) else ''}[{place}]"
+        if not isinstance(record, dict):
+            raise DataError(where, "an object was expected.")
+        yield where, record
+
+
+def _is_lines(path: Path) -> bool:
+    """Return whether a file has one object per line: by its name or its first line."""
+    if path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+        return True
+    _, first = next(placed_lines(path), ("", b""))
+    try:
+        record = msgspec.json.decode(first)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return isinstance(record, dict) and bool({"id", "sample_id"} & record.keys())

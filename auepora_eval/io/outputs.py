@@ -1,0 +1,462 @@
+"""Answers of a system from any file or object, and datasets with answers written for other tools.
+
+Our own predictions.jsonl has one sample per line. TREC runs, tables and files of other tools are read too.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from ..core.dataset import EvaluationDataset, records_of
+from ..core.types import (
+    EvaluationSample,
+    Failure,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+    gold_documents,
+    retrieved_ids,
+)
+from ..errors import DataError, warn_user, wrong_type
+from ..read.fields import (
+    are_predictions,
+    as_id,
+    columns_of_answers,
+    is_query_id,
+    prediction_part,
+    read_foreign,
+)
+from ..read.outputs import as_outputs
+from ..read.records import RawPrediction, check_has_fields, decoded, read_prediction
+from ..read.text import parse_line
+from ..read.tools import TOOLS
+from .beir import save_beir
+from .detect import kind_of_file
+from .documents import read_document, write_document
+from .jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened, read_lines, read_records, save_records
+from .tables import Columns, load_tool, outputs_in
+from .trec import ranked_output, read_run, save_qrels, save_run
+
+_READ_AHEAD = 1 << 17  # bytes
+_LARGEST_FILE = 1 << 44  # bytes
+MISSING_PREDICTION = "MissingPrediction"  # the kind of failure of a sample that a file has no line for
+
+
+def load_predictions(path: str | Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> dict[str, SystemOutputs]:
+    """Outputs by sample id."""
+    outputs: dict[str, SystemOutputs] = {}
+    for where, record in read_records(path, max_line_bytes=max_line_bytes):
+        sample_id, output = read_prediction(record, where)
+        if sample_id in outputs:
+            raise _used_already(where, sample_id)
+        outputs[sample_id] = output
+    return outputs
+
+
+class PredictionFile:
+    """Predictions that are looked up in their file: only the place of each is kept in memory.
+
+    A compressed file cannot be read from the middle, so its predictions are kept in memory.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._name = self.path.name
+        # With a list, the canonical JSON of each output that is yielded is added to it, empty where there is
+        # none: a caller that stores outputs need not write them again.
+        self.lines: list[bytes] | None = None
+        self.longest = 0  # documents retrieved for a sample, at the most
+        # The line of each prediction and its first byte, in one number: a pair takes 90 bytes more.
+        self._places: dict[str, int] = {}
+        self._loaded: dict[str, SystemOutputs] | None = None
+        with opened(self.path) as file:
+            is_packed = isinstance(file, gzip.GzipFile)
+        if is_packed:
+            self._loaded = load_predictions(self.path)
+            self.longest = max((len(output.retrieved) for output in self._loaded.values()), default=0)
+        else:
+            self._survey()
+
+    def __contains__(self, sample_id: str) -> bool:
+        return sample_id in (self._places if self._loaded is None else self._loaded)
+
+    def __len__(self) -> int:
+        return len(self._places if self._loaded is None else self._loaded)
+
+    def check_known_samples(self, known: Container[str]) -> None:
+        """DataError if there are predictions for samples that the data do not have."""
+        check_known_samples(self._places if self._loaded is None else self._loaded, known, self.path.name)
+
+    def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]:
+        """An output for each sample, in order; a sample without a prediction has failed."""
+        if self._loaded is not None:
+            yield from (self._loaded.get(sample_id) or missing_output() for sample_id in sample_ids)
+            return
+        with opened(self.path) as file:
+            ahead = _ReadAhead(file)
+            for sample_id in sample_ids:
+                number, start = divmod(self._places.get(sample_id, 0), _LARGEST_FILE)
+                line, struct, canonical = ahead.line_at(start) if number else (b"", None, b"")
+                if self.lines is not None:
+                    self.lines.append(canonical)
+                yield self._output(struct or line, sample_id, number) if number else missing_output()
+
+    def _output(self, record: RawPrediction | bytes, sample_id: str, number: int) -> SystemOutputs:
+        where = f"{self._name}:{number}"
+        if isinstance(record, bytes):
+            stored_id, output = read_prediction(
+                parse_line(record.removeprefix(BYTE_ORDER_MARK), where), where
+            )
+        else:
+            stored_id, output = read_prediction(record, where)
+        if stored_id != sample_id:
+            raise DataError(where, "the file changed while it was read.", fix="Score it again.")
+        return output
+
+    def _survey(self) -> None:
+        """Note the place of each prediction, and how many documents were retrieved at the most."""
+        start = 0
+        decode = msgspec.json.Decoder(_Head).decode
+        for number, line in enumerate(read_lines(self.path), start=1):
+            place, start = start, start + len(line)
+            line = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+            if not line.strip():
+                continue
+            try:
+                head = decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                if line.strip() == b"{":
+                    _check_is_not_one_document(self.path)
+                where = f"{self._name}:{number}"
+                read_prediction(parse_line(line, where), where)  # its error says what is wrong
+                raise
+            if head.sample_id in self._places:
+                raise _used_already(f"{self._name}:{number}", head.sample_id)
+            self._places[head.sample_id] = number * _LARGEST_FILE + place
+            hits = head.retrieved.doc_id if isinstance(head.retrieved, _Ranked) else head.retrieved
+            if hits and len(hits) > self.longest:
+                self.longest = len(hits)
+
+
+def _check_is_not_one_document(path: Path) -> None:
+    """Raise DataError if a file is one JSON object over several lines."""
+    try:
+        document = read_document(path)
+    except DataError:
+        return
+    if isinstance(document, dict):
+        check_has_fields(document, RawPrediction.__struct_fields__, path.name, "a prediction")
+
+
+def check_known_samples(sample_ids: Iterable[str], known: Container[str], where: str) -> None:
+    """DataError if there are predictions for samples that the data do not have."""
+    strangers = [sample_id for sample_id in sample_ids if sample_id not in known]
+    if strangers:
+        raise _strangers(where, strangers)
+
+
+_Line = tuple[bytes, RawPrediction | None, bytes]  # as it is, as a struct, as canonical JSON
+
+
+class _ReadAhead:
+    """The lines of a file by their first byte: several are read at once while they are wanted in order."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._lines: deque[_Line] = deque()  # from _start on
+        self._start = self._size = 0
+
+    def line_at(self, start: int) -> _Line:
+        """Return the line that starts at this byte. That no line is too long is known by now."""
+        while self._lines and self._start < start:  # not wanted, or blank
+            self._start += len(self._lines.popleft()[0])
+        if not self._lines or self._start != start:
+            self._size = min(4 * self._size, _READ_AHEAD) if self._start == start else 0
+            self._file.seek(start)
+            lines = self._file.readlines(self._size + 1)
+            self._lines = deque(zip(lines, *decoded(lines, RawPrediction), strict=True))
+            self._start, self._size = start, sum(map(len, lines))
+        line = self._lines.popleft()
+        self._start += len(line[0])
+        return line
+
+
+class _Ranked(msgspec.Struct):
+    doc_id: list[msgspec.Raw]
+
+
+class _Head(msgspec.Struct):
+    sample_id: str
+    retrieved: list[msgspec.Raw] | _Ranked | None = None
+
+
+def matched_outputs(
+    samples: Sequence[EvaluationSample], outputs: Mapping[str, SystemOutputs], where: str
+) -> list[SystemOutputs]:
+    """An output for each sample, in order; a sample without a prediction counts as failed, not as absent."""
+    check_known_samples(outputs, {sample.sample_id for sample in samples}, where)
+    return [outputs.get(sample.sample_id) or missing_output() for sample in samples]
+
+
+def missing_output() -> SystemOutputs:
+    """What stands for a prediction that is not there."""
+    failure = Failure(MISSING_PREDICTION, "the predictions have no line for this sample")
+    return SystemOutputs([], Response(""), error=failure)
+
+
+def _strangers(where: str, strangers: Sequence[str]) -> DataError:
+    what = f"{len(strangers)} predictions are for samples that the data lack, first {strangers[0]!r:.60}."
+    fix = "Is this the right dataset?"
+    if is_query_id(strangers[0]):
+        fix = "The file has no ids: add a column sample_id with the ids of the dataset."
+    return DataError(where, what, fix=fix)
+
+
+def _used_already(where: str, sample_id: str) -> DataError:
+    what = f"{sample_id!r:.80} was used already."
+    return DataError(f"{where}: $.sample_id", what, fix="Keep one prediction per sample.")
+
+
+# Answers of a system from any file or object: our predictions, TREC runs, tables, files of other tools.
+
+OUTPUT_FORMS = "a path, a list of dicts, a DataFrame, or a dict of outputs by sample id"
+# Kinds of files with answers that are read as a whole; others have a prediction per line.
+FOREIGN_KINDS = frozenset({"records", "csv", "parquet", "trec", "trec-run", "answers", *TOOLS})
+
+
+class ForeignPredictions:
+    """Outputs by sample id, in memory (a `runs.evaluation.Predictions`).
+
+    A run of TREC may lack queries and have others: those that it lacks have no documents, as in trec_eval.
+    """
+
+    def __init__(self, name: str, outputs: Mapping[str, SystemOutputs], *, is_run: bool = False) -> None:
+        self._name, self._outputs, self._is_run = name, outputs, is_run
+        self.longest = max((len(output.retrieved) for output in outputs.values()), default=0)
+
+    def __len__(self) -> int:
+        return len(self._outputs)
+
+    def check_known_samples(self, known: Container[str]) -> None:
+        """DataError if there are outputs for samples that the data do not have."""
+        if not self._is_run:
+            check_known_samples(self._outputs, known, self._name)
+
+    def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]:
+        """Yield an output for each sample; a sample without one has failed."""
+        missing = partial(ranked_output, []) if self._is_run else missing_output
+        return (self._outputs.get(sample_id) or missing() for sample_id in sample_ids)
+
+
+class WithoutOwnIds:
+    """Predictions without the document whose id is that of the query (a `runs.evaluation.Predictions`).
+
+    In ArguAna and Quora the queries are documents of the corpus. BEIR removes such hits before it scores.
+    """
+
+    def __init__(self, predictions: Any) -> None:
+        self._predictions, self.longest = predictions, predictions.longest
+        self.check_known_samples = predictions.check_known_samples
+
+    def __len__(self) -> int:
+        return len(self._predictions)
+
+    def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]:
+        """Yield an output for each sample."""
+        waiting: list[str] = []
+
+        def noted() -> Iterator[str]:
+            for sample_id in sample_ids:
+                waiting.append(sample_id)
+                yield sample_id
+
+        for output in self._predictions.outputs(noted()):
+            yield _without_id(output, waiting.pop())
+
+
+def _without_id(output: SystemOutputs, doc_id: str) -> SystemOutputs:
+    if doc_id not in retrieved_ids(output.retrieved):
+        return output
+    ranked = sorted(output.retrieved, key=lambda hit: hit.rank)
+    kept = [hit for hit in ranked if hit.doc.doc_id != doc_id]
+    hits = [RetrievedDocument(hit.doc, hit.score, rank) for rank, hit in enumerate(kept, start=1)]
+    return replace(output, retrieved=hits)
+
+
+def predictions_of(source: Any, columns: Columns = None) -> ForeignPredictions:
+    """Return the outputs of a file, a list of dicts, a frame, or a dict by sample id."""
+    if isinstance(source, str | Path):
+        return _predictions_in(Path(source), columns)
+    if isinstance(source, Mapping):
+        return ForeignPredictions("outputs", {str(name): as_outputs(raw) for name, raw in source.items()})
+    rows = records_of(source)
+    if rows is None or not all(isinstance(row, Mapping) for row in rows):
+        raise wrong_type("outputs", OUTPUT_FORMS, source)
+    columns = columns_of_answers(columns, rows)
+    if columns is None and are_predictions(rows):
+        named = ({**prediction_part(row), "sample_id": as_id(row["sample_id"])} for row in rows)
+        pairs = (read_prediction(row, f"outputs[{n}]") for n, row in enumerate(named))
+        return ForeignPredictions("outputs", _unique(pairs, "outputs"))
+    readings = read_foreign(rows, "outputs", columns, for_outputs=True)
+    answered = ((sample.sample_id, output) for sample, output in readings if output is not None)
+    return ForeignPredictions("outputs", _unique(answered, "outputs"))
+
+
+def _predictions_in(path: Path, columns: Columns) -> ForeignPredictions:
+    kind = kind_of_file(path)
+    if kind not in FOREIGN_KINDS and not columns:
+        return ForeignPredictions(path.name, load_predictions(path))
+    if kind in ("trec", "trec-run"):  # whole numbers in JSON may be scores too
+        return ForeignPredictions(path.name, read_run(path), is_run=True)
+    if kind == "answers" and not columns:
+        answers = {name: as_outputs(text) for name, text in read_document(path).items()}
+        return ForeignPredictions(path.name, answers)
+    if kind in TOOLS:
+        outputs = dict(load_tool(kind)(path, columns).outputs)
+    else:
+        outputs = _unique(outputs_in(path, columns), path.name)
+    if not outputs:
+        raise DataError(path.name, "there are no answers in it.", fix="Is it the file of the questions?")
+    return ForeignPredictions(path.name, outputs)
+
+
+def _unique(pairs: Iterable[tuple[str, SystemOutputs]], where: str) -> dict[str, SystemOutputs]:
+    outputs: dict[str, SystemOutputs] = {}
+    for sample_id, output in pairs:
+        if sample_id in outputs:
+            raise DataError(where, f"{sample_id!r:.80} has two answers.", fix="Keep one answer per sample.")
+        outputs[sample_id] = output
+    return outputs
+
+
+# Datasets and answers written for other tools: TREC, BEIR, ragas, DeepEval, Label Studio.
+
+Pair = tuple[EvaluationSample, SystemOutputs | None]
+Record = dict[str, Any]
+
+
+def save_with_answers(
+    form: str, dataset: EvaluationDataset, target: Path, outputs: Path | None, *, force: bool = False
+) -> None:
+    """Write a dataset for another tool, with the answers of a file or of the dataset itself."""
+    answers: Mapping[str, SystemOutputs] = dataset.outputs
+    if outputs is not None:
+        ids = [sample.sample_id for sample in dataset]
+        predictions = predictions_of(outputs)
+        predictions.check_known_samples(set(ids))
+        answers = dict(zip(ids, predictions.outputs(ids), strict=True))
+    WRITERS[form](dataset, answers, target, force)
+    failed = sum(output.error is not None for output in answers.values())
+    if failed and form != "beir":
+        missing = "is missing: its call" if failed == 1 else "are missing: their calls"
+        warn_user(f"{target.name}: {failed} of {len(answers)} answers {missing} failed.")
+
+
+def _trec(
+    dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs], target: Path, force: bool
+) -> None:
+    """Write the answers as a run, or the judgements if there are none."""
+    if not answers:
+        save_qrels(dataset, target, force=force)
+    else:
+        save_run(answers.items(), target, force=force)
+
+
+def _beir(
+    dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs], target: Path, force: bool
+) -> None:
+    save_beir(dataset, target, force=force)
+
+
+def _ragas(
+    dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs], target: Path, force: bool
+) -> None:
+    save_records(map(_ragas_record, _pairs(dataset, answers)), target, force=force)
+
+
+def _ragas_record(pair: Pair) -> Record:
+    sample, output = pair
+    gold, hits = gold_documents(sample), None if output is None else output.retrieved
+    record: Record = {
+        "user_input": sample.query,
+        "reference": None if sample.reference_answer is None else sample.reference_answer.text,
+        "reference_contexts": [doc.text for doc in gold] if gold and all(doc.text for doc in gold) else None,
+        "reference_context_ids": [doc.doc_id for doc in gold] or None,
+        "response": None if output is None else output.response.text,
+    }
+    if hits is not None:
+        if all(hit.doc.text for hit in hits):
+            record["retrieved_contexts"] = [hit.doc.text for hit in hits]
+        record["retrieved_context_ids"] = [hit.doc.doc_id for hit in hits]
+    # An empty answer is written, as it is an answer; ragas leaves out what is not there.
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def _deepeval(
+    dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs], target: Path, force: bool
+) -> None:
+    write_document([_deepeval_record(pair) for pair in _pairs(dataset, answers)], target, force=force)
+
+
+def _deepeval_record(pair: Pair) -> Record:
+    sample, output = pair
+    return {
+        "input": sample.query,
+        "actual_output": None if output is None else output.response.text,
+        "expected_output": None if sample.reference_answer is None else sample.reference_answer.text,
+        "context": [_sourced(doc.doc_id, doc.text) for doc in gold_documents(sample)] or None,
+        "retrieval_context": None
+        if output is None
+        else [_sourced(hit.doc.doc_id, hit.doc.text) for hit in output.retrieved],
+        "name": sample.sample_id,
+    }
+
+
+def _sourced(doc_id: str, text: str) -> str:
+    # The form in which DeepEval keeps the source of a context.
+    return f"deepeval_source={doc_id},deepeval_context={text}"
+
+
+def _label_studio(
+    dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs], target: Path, force: bool
+) -> None:
+    if not answers:
+        what = "annotators judge answers, and there are none."
+        raise DataError(dataset.name, what, fix="Name their file: --outputs FILE.")
+    pairs = _pairs(dataset, answers)
+    tasks = [{"data": _task(sample, output)} for sample, output in pairs if output is not None]
+    write_document(tasks, target, force=force)
+
+
+def _task(sample: EvaluationSample, output: SystemOutputs) -> Record:
+    """Return the data of a task, for the template "Evaluate RAG with Human Feedback"."""
+    return {
+        "sample_id": sample.sample_id,
+        "question": sample.query,
+        "answer": output.response.text,
+        "similar_docs": [{"id": hit.doc.doc_id, "body": hit.doc.text} for hit in output.retrieved],
+    }
+
+
+def _pairs(dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs]) -> Iterator[Pair]:
+    for sample in dataset:
+        output = answers.get(sample.sample_id)
+        yield sample, None if output is None or output.error is not None else output
+
+
+Writer = Callable[[EvaluationDataset, Mapping[str, SystemOutputs], Path, bool], None]
+WRITERS: Mapping[str, Writer] = {
+    "trec": _trec,
+    "beir": _beir,
+    "ragas": _ragas,
+    "deepeval": _deepeval,
+    "label-studio": _label_studio,
+}

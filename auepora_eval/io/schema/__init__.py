@@ -1,1 +1,0 @@
-"""JSON Schemas, and checking documents against them."""

@@ -1,0 +1,348 @@
+"""Tables and lists of records with any field names: CSV, TSV, Excel, Parquet, JSON and JSON Lines."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.dataset import InMemoryDataset, rows_of_columns
+from ..core.types import SystemOutputs
+from ..errors import DataError, MissingDependencyError, install_command, warn_user
+from ..read.fields import (
+    Reading,
+    ReadingNote,
+    are_answered_samples,
+    are_predictions,
+    are_samples,
+    columns_of_answers,
+    has_only,
+    has_query,
+    prediction_part,
+    read_foreign,
+    sample_part,
+)
+from ..read.records import read_prediction, read_sample
+from ..read.text import parse_json
+from ..read.tools import TOOLS, Row, promptfoo_table
+from .csv import COLUMNS as OUR_COLUMNS
+from .csv import check_columns, load_eval_csv, read_rows
+from .documents import is_yaml, read_document
+from .files import stem
+from .jsonl import BYTE_ORDER_MARK, opened, read_records
+from .parquet import import_pyarrow, load_parquet_dataset, parquet_rows
+
+Columns = Mapping[str, str] | None
+_DELIMITERS = (",", ";", "\t")
+_START = 65_536  # bytes that are looked at
+
+
+def load_records(path: Path, columns: Columns = None) -> InMemoryDataset:
+    """Load a dataset from a table or a list of records, and the answers that are in it."""
+    readings = readings_in(path, columns)
+    _report_without_place(path.name, readings)
+    return InMemoryDataset.of_readings(stem(path), readings)
+
+
+def load_family(name: str) -> Callable[[Path, Columns], InMemoryDataset]:
+    """Return the function that loads any file of a tool: its documents, and tables with its names."""
+
+    def load(path: Path, columns: Columns = None) -> InMemoryDataset:
+        start, kinds = start_of(path), [kind for kind in TOOLS if kind.partition("-")[0] == name]
+        if path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
+            return load_csv(path, columns)
+        kind = next((kind for kind in kinds if TOOLS[kind].looks_like(start, is_yaml=is_yaml(path))), None)
+        return load_records(path, columns) if kind is None else load_tool(kind)(path, columns)
+
+    return load
+
+
+def load_tool(name: str) -> Callable[[Path, Columns], InMemoryDataset]:
+    """Return the function that loads the files of a tool."""
+
+    def load(path: Path, columns: Columns = None) -> InMemoryDataset:
+        rows = list(TOOLS[name].rows(_document(path), path.name))
+        readings = read_foreign(rows, path.name, columns, is_table=False)
+        if not readings:
+            fix = "Is it another kind of file? Traces go to auepora import-traces."
+            raise DataError(path.name, f"there is no question in it, read as {name}.", fix=fix)
+        _report_without_place(path.name, readings)
+        return InMemoryDataset.of_readings(stem(path), readings)
+
+    return load
+
+
+def _report_without_place(where: str, readings: Sequence[Reading]) -> None:
+    """Count the asserts of promptfoo that say nothing about the right answer, by their type."""
+    asserts = (one for sample, _ in readings for one in sample.metadata.get("promptfoo", ()))
+    types = Counter(str(one.get("type")) for one in asserts if isinstance(one, Mapping))
+    if types:
+        listed = ", ".join(f"{count} {name[:40]}" for name, count in types.most_common(8))
+        what = f"{types.total()} asserts have no place here ({listed}), and are kept in metadata.promptfoo"
+        warn_user(f"{where}: {what}.", ReadingNote)
+
+
+def load_csv(path: Path, columns: Columns = None) -> InMemoryDataset:
+    """Load a CSV file: one with our own columns as it is, any other by the names of its columns."""
+    names = csv_heading(path)
+    if {"scenario", "turns"} <= set(names):
+        return load_tool("deepeval-conversations")(path, columns)
+    if columns is None and _is_eval_csv(names) and delimiter_of(path) == ",":
+        return load_eval_csv(path)
+    return load_records(path, columns)
+
+
+def _is_eval_csv(names: list[str]) -> bool:
+    """Return whether a table is one of ours: with all of our columns, or with no known name besides them."""
+    is_written_by_us = set(names) >= {*OUR_COLUMNS}
+    return {"query_id", "query_text"} <= set(names) and (is_written_by_us or has_only({*OUR_COLUMNS}, names))
+
+
+def load_parquet(path: Path, columns: Columns = None) -> InMemoryDataset:
+    """Load a Parquet file: one with our own columns as it is, any other by the names of its columns."""
+    if columns is None and _is_native(parquet_names(path)):
+        return load_parquet_dataset(path)
+    return load_records(path, columns)
+
+
+def _is_native(names: list[str]) -> bool:
+    return {"sample_id", "query"} <= set(names) or not has_query(names)
+
+
+def readings_in(path: Path, columns: Columns = None) -> list[Reading]:
+    """Return the samples and outputs of a table or a list of records."""
+    placed = _placed_rows(path)
+    rows = [row for _, row in placed]
+    if columns is None and are_samples(rows) and _have_text_ids(rows):
+        return [(read_sample(row, where), None) for where, row in placed]
+    if columns is None and are_answered_samples(rows) and _have_text_ids(rows) and not _is_table(path):
+        return [_own_reading(row, where) for where, row in placed]
+    return read_foreign(rows, path.name, columns, place=lambda number: placed[number][0])
+
+
+def outputs_in(path: Path, columns: Columns = None) -> Iterator[tuple[str, SystemOutputs]]:
+    """Yield the sample id and the output of each record of a table of answers."""
+    placed = _placed_rows(path)
+    rows = [row for _, row in placed]
+    columns = columns_of_answers(columns, rows)
+    if columns is None and are_predictions(rows) and _have_text_ids(rows) and not _is_table(path):
+        return (read_prediction(prediction_part(row), where) for where, row in placed)
+    readings = read_foreign(
+        rows, path.name, columns, place=lambda number: placed[number][0], for_outputs=True
+    )
+    return ((sample.sample_id, output) for sample, output in readings if output is not None)
+
+
+def _own_reading(row: Row, where: str) -> Reading:
+    """Return a sample of ours and its output, with all that a prediction may have."""
+    output = prediction_part(row)
+    is_answered = any(value is not None for name, value in output.items() if name != "sample_id")
+    return read_sample(sample_part(row), where), read_prediction(output, where)[1] if is_answered else None
+
+
+def _have_text_ids(rows: Sequence[Row]) -> bool:
+    return all(isinstance(row.get("sample_id"), str) for row in rows)
+
+
+def _placed_rows(path: Path) -> list[tuple[str, Row]]:
+    """Return the rows with their places; one object of columns, as pandas writes JSON, is rows too."""
+    placed = list(_rows(path))
+    is_one_object = len(placed) == 1 and not _is_table(path) and has_query(placed[0][1])
+    columns = rows_of_columns(placed[0][1]) if is_one_object else None
+    return placed if columns is None else [(f"{path.name}: row {n}", row) for n, row in enumerate(columns, 1)]
+
+
+def _is_table(path: Path) -> bool:
+    """Return whether a file has cells, in which a list is a text."""
+    return path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".xlsx", ".xls"))
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Row]]:
+    name = path.name.lower().removesuffix(".gz")
+    start = start_of(path)
+    if start[:4] == b"PAR1":
+        for number, row in enumerate(parquet_rows(path)[0], start=1):
+            yield f"{path.name}: row {number}", row
+    elif name.endswith((".xlsx", ".xls")):
+        yield from _excel_rows(path)
+    elif name.endswith((".csv", ".tsv")):
+        yield from _table_rows(path)
+    elif start.lstrip()[:1] == b"[" or is_yaml(path):
+        yield from _listed_rows(path)
+    else:
+        yield from read_records(path)
+
+
+def _table_rows(path: Path) -> Iterator[tuple[str, Row]]:
+    table = [
+        (f"{path.name}: row {number}", row)
+        for number, row in read_rows(path, delimiter_of(path), is_ours=False)
+    ]
+    rows: Iterator[Row] = (row for _, row in table)
+    if table and any(name.startswith("__expected") for name in table[0][1]):
+        rows = promptfoo_table(rows)
+    for (place, _), row in zip(table, rows, strict=True):
+        # A column without a heading is the trailing comma of a spreadsheet. An empty cell has no value.
+        yield place, {name: value for name, value in row.items() if name and value != ""}
+
+
+def _listed_rows(path: Path) -> Iterator[tuple[str, Row]]:
+    document = read_document(path)
+    if not isinstance(document, list):
+        raise DataError(path.name, "a list of records was expected.", fix="Write [{...}, {...}].")
+    for number, row in enumerate(document):
+        if not isinstance(row, dict):
+            raise DataError(f"{path.name}: $[{number}]", "an object was expected.", fix="Write {...}.")
+        yield f"{path.name}: $[{number}]", row
+
+
+def _excel_rows(path: Path) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of the first sheet."""
+    try:
+        openpyxl: Any = import_module("openpyxl")
+    except ImportError as error:
+        raise MissingDependencyError(f"Excel files need openpyxl: {install_command('excel')}") from error
+    names: list[str] = []
+    for number, cells in enumerate(_excel_cells(path, openpyxl), start=1):
+        if all(cell is None for cell in cells):
+            continue
+        if not names:
+            names = ["" if cell is None else str(cell).strip() for cell in cells]
+            check_columns([name for name in names if name], f"{path.name}: row {number}")
+        else:
+            cells_by_name = zip(names, cells, strict=False)
+            yield (
+                f"{path.name}: row {number}",
+                {name: cell for name, cell in cells_by_name if name and cell is not None},
+            )
+
+
+def _excel_cells(path: Path, openpyxl: Any) -> Iterator[Sequence[Any]]:
+    from zipfile import ZipFile
+
+    try:
+        # openpyxl leaves a damaged file open, so it gets one that is closed here.
+        with path.open("rb") as file:
+            check_unpacked_size(ZipFile(file).infolist(), path.name)
+            # data_only: the value of a formula, as Excel last computed it, instead of its text.
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            yield from book.worksheets[0].iter_rows(values_only=True)
+    except DataError:
+        raise
+    # A damaged file raises whatever the parser of XML, the archive or openpyxl stumbles over.
+    except Exception as error:
+        what = f"cannot be read as Excel: {error!s:.100}."
+        raise DataError(path.name, what, fix="Save it again as .xlsx, or as .csv.") from error
+
+
+def _document(path: Path) -> Any:
+    """Return the document of a tool's file, out of its archive if it is in one."""
+    if start_of(path)[:2] == b"PK":
+        return read_eval_log(path)
+    if path.name.lower().removesuffix(".gz").endswith(".csv"):
+        return [row for _, row in read_rows(path, delimiter_of(path), is_ours=False)]
+    return read_document(path)
+
+
+def start_of(path: Path) -> bytes:
+    """Return the first bytes of a file, unpacked if it is gzip."""
+    with opened(path) as file:
+        return file.read(_START).removeprefix(BYTE_ORDER_MARK)
+
+
+def csv_heading(path: Path) -> list[str]:
+    """Return the names of the columns of a table."""
+    first = next(islice(read_rows(path, delimiter_of(path), is_ours=False), 1), None)
+    return [] if first is None else list(first[1])
+
+
+def delimiter_of(path: Path) -> str:
+    """Return what separates the cells of a table: the one of , ; and tab that its heading has most of."""
+    heading = start_of(path).split(b"\n")[0].decode("utf-8", "replace")
+    # A quoted name may contain commas that separate nothing.
+    unquoted = "".join(heading.split('"')[::2])
+    # A table of one column has none of them: the first, the comma, is then as good as any.
+    return max(_DELIMITERS, key=unquoted.count)
+
+
+def parquet_names(path: Path) -> list[str]:
+    """Return the names of the columns of a Parquet file."""
+    pyarrow, parquet = import_pyarrow()
+    try:
+        return list(parquet.read_schema(path).names)
+    except (pyarrow.ArrowException, OSError, ValueError):
+        return []  # the reader says what is wrong with it
+
+
+# Logs of Inspect in an archive: `.eval` files are ZIP, with entries packed by DEFLATE or, lately, ZSTD.
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile, ZipInfo
+
+_ZSTD = 93  # the method of an entry in the directory of a ZIP file
+_SAMPLE = re.compile(r"samples/.+_epoch_[0-9]+\.json")
+MOST_BYTES = 500_000_000  # of all entries, unpacked
+
+
+def read_eval_log(path: Path) -> dict[str, Any]:
+    """Return the samples of a log, in the order of their ids, as the JSON form of a log has them."""
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        with ZipFile(path) as archive:
+            entries = [entry for entry in archive.infolist() if _SAMPLE.fullmatch(entry.filename)]
+            check_unpacked_size(entries, path.name)
+            samples = [
+                parse_json(_content(archive, entry, path.name), f"{path.name}: {entry.filename}")
+                for entry in sorted(entries, key=lambda entry: _order(entry.filename))
+            ]
+    except (BadZipFile, zlib.error, OSError, EOFError, NotImplementedError) as error:
+        raise DataError(path.name, f"not a log of Inspect: {error!s:.100}.", fix="Get it again.") from error
+    if not samples:
+        raise DataError(path.name, "there are no samples in it.", fix="Is it a log of Inspect?")
+    return {"samples": samples}
+
+
+def check_unpacked_size(entries: Iterable[ZipInfo], where: str) -> None:
+    """Raise DataError for an archive that is small as a file and fills the memory when it is read."""
+    if sum(entry.file_size for entry in entries) > MOST_BYTES:
+        raise DataError(where, f"it unpacks to more than {MOST_BYTES / 1e6:g} MB.")
+
+
+def _order(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts 2 before 10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]
+
+
+def _content(archive: ZipFile, entry: ZipInfo, where: str) -> bytes:
+    if entry.compress_type != _ZSTD:
+        return archive.read(entry)
+    # The standard library reads ZSTD entries from Python 3.14 on: here the packed bytes are cut out.
+    file: Any = archive.fp
+    file.seek(entry.header_offset + 26)
+    sizes = file.read(4)
+    name_size, extra_size = (int.from_bytes(sizes[start : start + 2], "little") for start in (0, 2))
+    file.seek(entry.header_offset + 30 + name_size + extra_size)
+    return _unpacked(file.read(entry.compress_size), entry.file_size, where)
+
+
+def _unpacked(packed: bytes, size: int, where: str) -> bytes:
+    try:
+        zstandard: Any = import_module("zstandard")
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{where} is packed by ZSTD, which needs zstandard: {install_command('inspect')}. Or "
+            "convert it: inspect log convert --to json"
+        ) from error
+    try:
+        unpacked = zstandard.ZstdDecompressor().decompress(packed, max_output_size=size)
+    except zstandard.ZstdError as error:
+        raise DataError(where, f"an entry is damaged: {error}.", fix="Get it again.") from error
+    if len(unpacked) != size:
+        raise DataError(where, "an entry has another size than the archive says.", fix="Get it again.")
+    return bytes(unpacked)

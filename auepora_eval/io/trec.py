@@ -1,0 +1,337 @@
+"""TREC: judgements (qrels) as a dataset, a run as predictions, and both written.
+
+Qrels have four columns: query, iteration, document, relevance. A run has six: query, Q0, document, rank,
+score, tag. As in trec_eval, the second column and the rank are not read: documents are ordered by score, and
+by document id in descending order where scores are equal. A query that the run lacks counts as one without
+documents, as with `trec_eval -c`; without -c, trec_eval leaves it out. Queries that only the run has are left
+out.
+
+Both may also be JSON, {query: {document: number}}, as pytrec_eval, BEIR and ranx have them.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..core.dataset import EvaluationDataset, InMemoryDataset, ready_frame, records_of
+from ..core.matching import grade_of
+from ..core.types import (
+    ANSWER_MISSING,
+    Document,
+    EvaluationSample,
+    RankedIds,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+    falls,
+)
+from ..errors import DataError, warn_user, wrong_type
+from ..read.fields import ReadingNote
+from ..read.text import check_same_text
+from .documents import read_content, read_document
+from .files import stem, write_bytes
+from .jsonl import placed_lines
+
+# A line of JSON starts with { or [, and must not be taken for four words.
+_QRELS = re.compile(rb"[^\s{\[]\S*[ \t]+\S+[ \t]+\S+[ \t]+-?[0-9]+\s*")
+_RUN = re.compile(
+    rb"[^\s{\[]\S*[ \t]+\S+[ \t]+\S+[ \t]+[0-9]+[ \t]+-?[0-9.]+(?:[eE][-+]?[0-9]+)?[ \t]+\S+\s*"
+)
+
+
+def trec_kind(start: bytes) -> str | None:
+    """Return whether a file is qrels ("trec") or a run ("trec-run"), by its first line."""
+    line = start.lstrip().split(b"\n")[0]
+    if _QRELS.fullmatch(line):
+        return "trec"
+    return "trec-run" if _RUN.fullmatch(line) else None
+
+
+def json_rankings_kind(document: Mapping[str, Any]) -> str | None:
+    """Return whether {query: {document: number}} are qrels, with whole numbers, or a run; None if neither."""
+    lists = list(document.values())
+    if not all(isinstance(each, dict) for each in lists):
+        return None
+    kinds = {type(number) for each in lists for number in each.values()}
+    return ("trec" if kinds == {int} else "trec-run") if kinds and kinds <= {int, float} else None
+
+
+def load_qrels(path: str | Path) -> InMemoryDataset:
+    """Load judgements; the text of a query is its id, as qrels hold no texts."""
+    path = Path(path)
+    samples = [
+        EvaluationSample(
+            query,
+            query,
+            relevant_docs=[
+                Document(doc, "", {"relevance": grade, "text_missing": True}) for doc, grade in judged.items()
+            ],
+        )
+        for query, judged in by_query(path, "relevance").items()
+    ]
+    return InMemoryDataset(stem(path), samples)
+
+
+def with_topics(dataset: EvaluationDataset, path: Path) -> InMemoryDataset:
+    """Return the dataset with the texts of its queries, from lines with an id, a tab and a text."""
+    texts: dict[str, str] = {}
+    for where, line in placed_lines(path):
+        name, tab, text = line.decode("utf-8", "replace").strip("\r\n").partition("\t")
+        if not tab or not text.strip():
+            raise DataError(where, "this is not a topic.", fix="Write the id of a query, a tab and its text.")
+        texts[name.strip()] = text.strip()
+    samples = list(dataset)
+    lacking = [sample.sample_id for sample in samples if sample.sample_id not in texts]
+    if lacking:
+        what = f"{len(lacking)} of {len(samples)} queries have no topic, first {lacking[0]!r:.60}."
+        raise DataError(path.name, what, fix="Is it the file of another dataset?")
+    named = [replace(sample, query=texts[sample.sample_id]) for sample in samples]
+    return InMemoryDataset(dataset.name, named, info=dict(dataset.info), documents=dataset.documents)
+
+
+def read_run(path: str | Path) -> dict[str, SystemOutputs]:
+    """Return the documents of each query, ordered by score."""
+    path = Path(path)
+    if _is_json(path):
+        listed = {query: (list(docs), list(docs.values())) for query, docs in _json_numbers_in(path).items()}
+        return {query: ranked_output(RankedIds.by_score(*each)) for query, each in listed.items()}
+    with _no_collections():
+        queries, docs, texts = _columns(path, (0, 2, 4), of=6)
+        rankings = _rankings(path, queries, docs, _numbers(path, texts, float, of=6))
+        return {query: ranked_output(ranked) for query, ranked in rankings.items()}
+
+
+def ranked_output(ranked: Sequence[RetrievedDocument]) -> SystemOutputs:
+    """Return the output of a system that only retrieves."""
+    return SystemOutputs(ranked, Response(""), extra={ANSWER_MISSING: True})
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Collect no garbage: each collection walks through lists of millions, none of which is garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _rankings(path: Path, queries: list[str], docs: list[str], scores: list[float]) -> dict[str, RankedIds]:
+    """Return the list of each query. The lines of a query follow each other, as a rule, and are in order."""
+    rankings: dict[str, RankedIds] = {}
+    start = 0
+    for query, group in groupby(queries):
+        end = start + len(list(group))
+        # Rare: the lines of a query are apart, or a document comes twice. Then all lines are grouped again.
+        if query in rankings or len(set(docs[start:end])) < end - start:
+            scored = _by_query(path.name, queries, docs, scores)
+            return {
+                name: RankedIds.by_score(list(each), list(each.values())) for name, each in scored.items()
+            }
+        rankings[query] = RankedIds.by_score(docs[start:end], scores[start:end])
+        start = end
+    return rankings
+
+
+def by_query(source: Any, number: str) -> Mapping[str, Mapping[str, float]]:
+    """Return the grade or the score of each document by query; `number` is "relevance" or "score".
+
+    The source is such a dict, a file of TREC, or a table with the columns query_id, doc_id and the number, as
+    ir_measures has them.
+    """
+    if isinstance(source, str | Path):
+        # Columns counted from 0: the grade is column 3 of 4 in qrels, the score column 4 of 6 in a run.
+        path, is_run = Path(source), number == "score"
+        if _is_json(path):
+            return _json_numbers_in(path)
+        with _no_collections():
+            queries, docs, texts = _columns(path, (0, 2, 4 if is_run else 3), of=6 if is_run else 4)
+            numbers = _numbers(path, texts, float if is_run else int, of=6 if is_run else 4)
+            return _by_query(path.name, queries, docs, numbers)
+    names = ("query_id", "doc_id", number)
+    table = _table(source, names)
+    if table is not None:
+        with _no_collections():
+            queries, docs, numbers = (_listed(table[name]) for name in names)
+            return _by_query("the table", queries, _texts(docs), numbers)
+    if isinstance(source, Mapping) and all(isinstance(each, Mapping) for each in source.values()):
+        return source
+    forms = f"a dict of {{query: {{document: {number}}}}}, a TREC file, or a table of {', '.join(names)}"
+    raise wrong_type("qrels" if number == "relevance" else "run", forms, source)
+
+
+def _is_json(path: Path) -> bool:
+    return path.name.lower().removesuffix(".gz").endswith(".json")
+
+
+def _json_numbers_in(path: Path) -> dict[str, dict[str, float]]:
+    document = read_document(path)
+    if not isinstance(document, dict) or not all(isinstance(each, dict) for each in document.values()):
+        raise DataError(path.name, "{query: {document: number}} was expected.")
+    for query, docs in document.items():
+        for doc, number in docs.items():
+            if isinstance(number, bool) or not isinstance(number, int | float):
+                raise DataError(
+                    f"{path.name}: {query!r:.60}: {doc!r:.60}", f"{number!r:.40} is not a number."
+                )
+    return document
+
+
+def _table(source: Any, names: Sequence[str]) -> Any:
+    """Return something that gives each named column; None if the source is not such a table."""
+    source = ready_frame(source)
+    if isinstance(source, Mapping) or hasattr(source, "columns"):
+        return source if all(name in source for name in names) else None
+    rows = records_of(source)  # a list of dicts, or a Hugging Face dataset
+    if not rows or not all(isinstance(row, Mapping) and row.keys() >= set(names) for row in rows):
+        return None
+    return {name: [row[name] for row in rows] for name in names}
+
+
+def _listed(column: Any) -> list[Any]:
+    """Return a column of a table as a list: their own method is many times faster than a loop."""
+    methods = (getattr(column, name, None) for name in ("tolist", "to_list", "to_pylist"))
+    return list(next((method() for method in methods if callable(method)), column))
+
+
+def _texts(names: list[Any]) -> list[str]:
+    return names if set(map(type, names)) == {str} else list(map(str, names))
+
+
+_END = "\0"  # of a line
+
+
+def _columns(path: Path, places: Sequence[int], *, of: int) -> list[list[str]]:
+    """Return columns of a file whose lines all have `of` columns, separated by any white space."""
+    content = read_content(path)
+    check_same_text(content, path.name)
+    lines = content.count(b"\n") + (not content.endswith(b"\n"))
+    # One split of all is fast. The end of each line is a word too: it must come after every `of` others.
+    # A file that does not fit is read again, as this cannot name a line.
+    ended = content.decode("ascii").replace("\n", f" {_END}\n") if content.isascii() else ""
+    words = (ended if ended.endswith("\n") else f"{ended} {_END}").split()
+    if words[of :: of + 1] == [_END] * lines and len(words) == (of + 1) * lines:
+        return [words[place :: of + 1] for place in places]
+    words = [word.decode("utf-8") for word in _checked_words(path, of)]
+    return [words[place::of] for place in places]
+
+
+def _checked_words(path: Path, count: int) -> Iterator[bytes]:
+    for where, line in placed_lines(path):
+        words = line.split()
+        if len(words) != count:
+            what = f"there are {len(words)} columns, not {count}."
+            raise DataError(where, what, fix="Is it the right kind of file?")
+        yield from words
+
+
+N = TypeVar("N", int, float)
+
+
+def _numbers(path: Path, texts: list[str], kind: type[N], *, of: int) -> list[N]:
+    try:
+        numbers = _json_numbers(texts, kind)
+        return list(map(kind, texts)) if numbers is None else numbers
+    except ValueError:
+        deque(_checked_words(path, of), maxlen=0)  # a line with too few columns is the cause to name
+        what = "a whole number" if kind is int else "a number"
+        number = next(n for n, text in enumerate(texts) if not _is_number(text, kind))
+        where = next(islice(placed_lines(path), number, None))[0]
+        raise DataError(where, f"{texts[number]!r:.40} is not {what}.", fix="Correct the line.") from None
+
+
+def _json_numbers(texts: list[str], kind: type[N]) -> list[N] | None:
+    """Return numbers that are all written as in JSON, to the last bit as `kind` reads them; else None.
+
+    The decoder of JSON takes a fifth of the time of `float`.
+    """
+    written = f"[{','.join(texts)}]"
+    try:
+        numbers: list[N] = msgspec.json.decode(written.encode(), type=list[kind])  # type: ignore[valid-type]
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+    # A word with a comma in it is two numbers there, and -0 has no sign.
+    return numbers if len(numbers) == len(texts) and "-0," not in written and "-0]" not in written else None
+
+
+def _is_number(text: str, kind: type[float]) -> bool:
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _by_query(where: str, queries: list[Any], docs: list[str], numbers: list[N]) -> dict[str, dict[str, N]]:
+    """Return the number of each document by query; of a repeated one the last."""
+    found: dict[str, dict[str, N]] = {}
+    start = 0
+    for query, group in groupby(queries):  # the lines of a query follow each other, as a rule
+        end = start + len(list(group))
+        found.setdefault(str(query), {}).update(zip(docs[start:end], numbers[start:end], strict=True))
+        start = end
+    repeated = len(queries) - sum(map(len, found.values()))
+    if repeated:
+        what = f"{repeated} lines name a document of a query again; the last one counts"
+        warn_user(f"{where}: {what}.", ReadingNote)
+    return found
+
+
+def save_qrels(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
+    """Write the judgements of a dataset; documents without a grade have the relevance 1."""
+    _write(path, _qrels_lines(dataset), force=force)
+
+
+def _qrels_lines(dataset: EvaluationDataset) -> Iterator[str]:
+    for sample in dataset:
+        for doc in sample.relevant_docs or ():
+            grade = grade_of(doc)
+            if not grade.is_integer():
+                what = f"the relevance {grade} of {doc.doc_id!r:.60} is not a whole number, as qrels need it."
+                raise DataError(f"sample {sample.sample_id!r:.60}", what)
+            yield f"{_word(sample.sample_id)} 0 {_word(doc.doc_id)} {int(grade)}"
+
+
+def save_run(
+    outputs: Iterable[tuple[str, SystemOutputs]],
+    path: str | Path,
+    *,
+    tag: str = "auepora",
+    force: bool = False,
+) -> None:
+    """Write outputs as a run. The scores fall with the rank, so that other tools keep the order."""
+    _write(path, _run_lines(outputs, _word(tag)), force=force)
+
+
+def _run_lines(outputs: Iterable[tuple[str, SystemOutputs]], tag: str) -> Iterator[str]:
+    for sample_id, output in outputs:
+        hits = sorted(output.retrieved, key=lambda hit: hit.rank)
+        scores = [hit.score for hit in hits]
+        # Equal or rising scores would be put in another order by the tool that reads them.
+        if not falls(scores):
+            scores = [float(len(hits) - place) for place in range(len(hits))]
+        for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), start=1):
+            yield f"{_word(sample_id)} Q0 {_word(hit.doc.doc_id)} {rank} {score!r} {tag}"
+
+
+def _word(text: str) -> str:
+    if not text or re.search(r"\s", text):
+        raise DataError(f"the id {text!r:.60}", "has white space, which TREC files use as separator.")
+    return text
+
+
+def _write(path: str | Path, lines: Iterable[str], *, force: bool) -> None:
+    content = "".join(f"{line}\n" for line in lines)
+    write_bytes(Path(path), content.encode("utf-8", "surrogatepass"), force=force)

@@ -1,0 +1,132 @@
+"""Everything that is wrong with a file, of any kind that we know."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError
+from ..read.records import UnknownFieldWarning, read_prediction, read_sample
+from .builds import SplitReader, manifest_errors, manifest_of
+from .config.experiment import configuration_errors
+from .detect import kind_of_file
+from .documents import read_document
+from .eval_json import check_is_dataset
+from .files import file_sha256, stem
+from .jsonl import Head, record_errors
+from .label_set import label_set_errors, read_label_document
+from .loader import FORMATS
+from .results.document import EDITED, check_version
+from .results.rows_parquet import QUERIES_SUFFIX
+from .schema import DataFormatValidator, ErrorsError
+
+# Kinds of files that are one document with a schema.
+_DOCUMENTS: dict[str, Callable[[DataFormatValidator, Any], list[str]]] = {
+    "eval_json": DataFormatValidator.validate_evaluation_dataset,
+    "ground_truth": DataFormatValidator.validate_ground_truth,
+    "results": DataFormatValidator.validate_evaluation_results,
+    "benchmark": DataFormatValidator.validate_benchmark,
+    "config": lambda checks, document: configuration_errors(document),
+}
+
+
+def file_errors(path: Path, kind: str | None = None, *, lenient: bool = False) -> list[str]:
+    """The errors of a file, each with its place."""
+    kind = kind or kind_of_file(path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UnknownFieldWarning)
+        errors = list(_errors(path, kind, lenient))
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return errors
+
+
+def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
+    try:
+        is_table = path.name.lower().removesuffix(".gz").endswith((".csv", ".parquet", ".h5", ".hdf5"))
+        if kind in _DOCUMENTS and not is_table:
+            document = read_document(path)
+            if kind == "eval_json":
+                check_is_dataset(document, path.name)
+            if kind == "results" and isinstance(document, dict):
+                check_version(document, path.name)
+            errors = _DOCUMENTS[kind](DataFormatValidator(lenient=lenient), document)
+            yield from (f"{path.name}: {error}" for error in errors)
+            if kind == "results" and not errors:
+                yield from _rows_errors(document.get("queries_file"), path)
+        elif kind == "labels":
+            yield from (f"{path.name}: {error}" for error in label_set_errors(read_label_document(path)))
+        elif kind in ("jsonl", "predictions", "splits"):
+            yield from _line_errors(path, kind)
+        elif kind == "manifest":
+            yield from manifest_errors(path)
+        else:
+            _load(path, kind)
+    except ErrorsError as error:
+        yield from (f"{error.where}: {each}" for each in error.errors)
+    except DataError as error:
+        yield str(error)
+
+
+def _rows_errors(queries_file: Any, path: Path) -> Iterator[str]:
+    """Whether the rows of a large run are in the file beside its results, and are still the same."""
+    digest = queries_file.get("sha256") if isinstance(queries_file, dict) else None
+    if not isinstance(digest, str):
+        return
+    beside = path.with_name(f"{stem(path)}{QUERIES_SUFFIX}")
+    where = f"{path.name}: $.queries_file"
+    if not beside.is_file():
+        yield f"{where}: there is no {beside.name} beside it. Put the rows of the run there."
+    elif file_sha256(beside) != digest:
+        yield f"{where}: {beside.name} has another sha256: its rows are not those of the run. {EDITED}"
+
+
+def _load(path: Path, kind: str) -> Any:
+    """Reading is checking, where a format's reader names the first thing that is wrong."""
+    if kind == "benchmark":
+        from .benchmark import load_benchmark
+
+        return load_benchmark(path)
+    if kind == "results":
+        from .results.tables import load_results_csv
+
+        return load_results_csv(path)
+    return FORMATS.get(kind).load(path)
+
+
+def _line_errors(path: Path, kind: str) -> Iterator[str]:
+    """Yield the errors of each record by itself."""
+    places: dict[str, str] = {}
+    read_id = _id_reader(kind)
+
+    def read(record: dict[str, Any], where: str) -> None:
+        sample_id = read_id(record, where)
+        if sample_id in places:
+            what = f"{sample_id!r:.80} was used already, at {places[sample_id]}."
+            raise DataError(f"{where}: $.sample_id", what, fix="Give each its own.")
+        if sample_id is not None:
+            places[sample_id] = where
+
+    errors = [error for error in record_errors(path, read) if error is not None]
+    yield from map(str, errors)
+    if not places and not errors and manifest_of(path) is None:  # a build may have an empty split
+        yield f"{path.name}: there are no samples in it. Write one JSON object per line."
+
+
+def _id_reader(kind: str) -> Callable[[dict[str, Any], str], str | None]:
+    """Return a function that reads a record and returns the id of its sample; None for the head."""
+    if kind == "predictions":
+        return lambda record, where: read_prediction(record, where)[0]
+    if kind == "splits":
+        splits = SplitReader(complete=True)
+        return lambda record, where: splits.read(record, where).task_id
+    head = Head()
+
+    def read(record: dict[str, Any], where: str) -> str | None:
+        if head.take(record, where):
+            return None
+        return read_sample(record, where, head.documents).sample_id
+
+    return read

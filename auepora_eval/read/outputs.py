@@ -1,0 +1,338 @@
+"""Answers and documents of other tools, read by their shape. No other package is imported.
+
+A system may return text, a message, a pair, a dict or an object. The tables below list the names that tools
+use for the answer, for the retrieved documents and for the parts of a document. Whatever was read under
+another name than ours is listed in `extra["read_as"]`, and a run reports it once.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import islice
+from numbers import Integral, Real
+from typing import Any
+
+from ..core.types import (
+    ANSWER_MISSING,
+    DOCUMENTS_MISSING,
+    Document,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+    as_document,
+    as_response,
+    unscored,
+)
+from ..errors import ArgumentError, wrong_type
+
+READ_AS = "read_as"  # in `extra`: what was read under another name, such as "'result' as the answer"
+QUERY_NAMES = ("query", "question", "input", "user_input", "prompt", "text")
+# In order of preference: the first with a text is the answer, and the others are kept in `extra`.
+_ANSWER_NAMES = ("answer", "response", "result", "output", "output_text", "content", "text", "data")
+_MESSAGE_NAMES = ("choices", "message", "messages")  # of chat protocols; not an answer by themselves
+_DOCUMENT_NAMES = (
+    "retrieved",
+    "source_documents",
+    "source_nodes",
+    "documents",
+    "retrieved_contexts",
+    "retrieval_context",
+    "contexts",
+    "context",
+    "passages",
+)
+# Other tools put texts into these. One word in one of them may still be an id.
+_PASSAGE_NAMES = ("retrieved_contexts", "retrieval_context", "contexts", "context", "passages")
+_OWN_NAMES = ("answer", "response", "retrieved", "timings", "extra")
+_TEXT_NAMES = ("page_content", "content", "text", "body")
+_ID_NAMES = ("doc_id", "id", "_id", "node_id", "id_")
+_INPUT_TOKENS, _OUTPUT_TOKENS = ("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")
+_ANSWER_FORMS = "a string, a Response, a dict or an object with one of " + ", ".join(_ANSWER_NAMES)
+_HIT_FORMS = (
+    "an id, an (id, text) or (id, score) pair, a dict with 'doc_id' or 'text', a Document, or a document of "
+    "LangChain, LlamaIndex or Haystack"
+)
+# A text may be nested: a reply has choices, a choice has a message, a message has parts, a part has a text.
+_MAX_DEPTH = 5
+# An id of this length with a space in it may be a title; longer, or with the end of a sentence, it is a text.
+_LONGEST_TITLE, _SHORTEST_SENTENCE = 120, 40
+_MOST_YIELDED = 100_000  # documents of a generator, which may have no end
+
+
+def as_outputs(raw: Any) -> SystemOutputs:
+    """Return SystemOutputs from the forms that a system may return (see `as_system`)."""
+    if isinstance(raw, SystemOutputs):
+        if isinstance(raw.retrieved, Sequence):
+            return raw
+        return replace(raw, retrieved=as_hits(raw.retrieved))
+    readings: list[str] = []
+    output = _read(raw, readings)
+    if readings:
+        output.extra[READ_AS] = list(dict.fromkeys(readings))
+    return output
+
+
+async def with_listed_documents(raw: Any) -> Any:
+    """Return what a system returned, with the documents of an asynchronous generator in a list."""
+    if type(raw) is tuple:
+        return tuple([await _listed(part) for part in raw])
+    if type(raw) is dict:
+        return {name: await _listed(part) for name, part in raw.items()}
+    return raw
+
+
+async def _listed(part: Any) -> Any:
+    if not isinstance(part, AsyncIterator):
+        return part
+    items: list[Any] = []
+    async for item in part:
+        items.append(item)
+        if len(items) > _MOST_YIELDED:
+            break
+    return _all_yielded(items)
+
+
+def _all_yielded(documents: Iterable[Any]) -> list[Any]:
+    """Return the documents of a generator; ArgumentError beyond a number that means it has no end."""
+    items = list(islice(documents, _MOST_YIELDED + 1))
+    if len(items) > _MOST_YIELDED:
+        raise ArgumentError(
+            f"retrieved has more than {_MOST_YIELDED:,} documents. Does its generator end? Stop at top_k."
+        )
+    return items
+
+
+def _read(raw: Any, readings: list[str]) -> SystemOutputs:
+    if isinstance(raw, str | Response):
+        # An answer alone says nothing about retrieval, which is not the same as an empty list.
+        return SystemOutputs([], as_response(raw), extra={DOCUMENTS_MISSING: True})
+    if isinstance(raw, tuple) and len(raw) == 2:
+        documents, answer = raw
+        if isinstance(documents, str | Response) and isinstance(answer, list | tuple):
+            documents, answer = answer, documents
+            readings.append("a pair as (answer, documents)")
+        return SystemOutputs(as_hits(documents, readings), as_answer(answer))
+    if isinstance(raw, list):
+        readings.append("a list as the retrieved documents")
+        return SystemOutputs(as_hits(raw, readings), Response(""), extra={ANSWER_MISSING: True})
+    if callable(getattr(raw, "keys", None)) and hasattr(raw, "__getitem__"):  # a dict, a Prediction of DSPy
+        return _from_fields(raw, {name: raw[name] for name in raw.keys()}, readings, is_dict=True)  # noqa: SIM118
+    names = (*_ANSWER_NAMES, *_MESSAGE_NAMES, *_DOCUMENT_NAMES)
+    fields = {name: value for name in names if (value := getattr(raw, name, None)) is not None}
+    return _from_fields(raw, fields, readings, is_dict=False)
+
+
+def _from_fields(raw: Any, fields: Mapping[str, Any], readings: list[str], *, is_dict: bool) -> SystemOutputs:
+    """Return an output from its named parts: the keys of a dict, or the known attributes of an object."""
+    answer_name, answer = _answer_in(fields)
+    documents_name = next((name for name in _DOCUMENT_NAMES if fields.get(name) is not None), None)
+    if answer is None:
+        _check_is_retrieval_only(raw, fields, documents_name, is_dict=is_dict)
+    for name, what in ((answer_name, "the answer"), (documents_name, "retrieved")):
+        if name is not None and name not in _OWN_NAMES:
+            readings.append(f"{name!r} as {what}" if is_dict else f"{type(raw).__name__}.{name} as {what}")
+    extra: dict[str, Any] = {**_token_counts(raw), **dict(fields.get("extra") or {})}
+    if is_dict:
+        used = {*_OWN_NAMES, answer_name, documents_name}
+        extra |= {str(name): value for name, value in fields.items() if name not in used}
+    if documents_name is None:
+        extra[DOCUMENTS_MISSING] = True
+    if answer is None:
+        extra[ANSWER_MISSING] = True
+    hits = [] if documents_name is None else _hits_of_field(documents_name, fields[documents_name], readings)
+    return SystemOutputs(hits, answer or Response(""), dict(fields.get("timings") or {}), extra)
+
+
+def _answer_in(fields: Mapping[str, Any]) -> tuple[str | None, Response | None]:
+    """Return the name and the text of the answer, or None and None."""
+    answer, response = fields.get("answer"), fields.get("response")
+    if answer is not None and response is not None and as_answer(answer).text != as_answer(response).text:
+        raise ArgumentError("'answer' and 'response' of a dict differ: return one of them")
+    for name in ("response", *_ANSWER_NAMES, *_MESSAGE_NAMES):
+        answer = _response_of(_last_message(name, fields.get(name)))
+        if answer is not None:
+            return name, answer
+    return None, None
+
+
+def _check_is_retrieval_only(
+    raw: Any, fields: Mapping[str, Any], documents_name: str | None, *, is_dict: bool
+) -> None:
+    """Raise ArgumentError unless an output without an answer has documents, and no name that may be one."""
+    if not is_dict:
+        if documents_name is None:
+            raise wrong_type("answer", _ANSWER_FORMS, raw)
+        return
+    known = {documents_name, "timings", "extra", *QUERY_NAMES} - {*_ANSWER_NAMES}
+    unknown = [str(name) for name in fields if name not in known]
+    if documents_name is None or unknown:
+        # If unknown keys were ignored, a misnamed answer would be scored as an empty one.
+        raise ArgumentError(
+            f"a dict must have 'answer' and 'retrieved', not {unknown[:5]}. The answer may also be called "
+            f"{', '.join(_ANSWER_NAMES[1:])}, the documents {', '.join(_DOCUMENT_NAMES[1:])}"
+        )
+
+
+def as_answer(value: Any) -> Response:
+    """Return a Response from a string, a message or a reply of another tool."""
+    answer = _response_of(value)
+    return as_response(value) if answer is None else answer
+
+
+def _response_of(value: Any) -> Response | None:
+    if isinstance(value, Response | str) or (
+        isinstance(value, Mapping) and isinstance(value.get("text"), str)
+    ):
+        return as_response(value)
+    text = _text_in(value)
+    return None if text is None else Response(text)
+
+
+def _text_in(value: Any, depth: int = _MAX_DEPTH) -> str | None:
+    """Return the text of a message, a reply or a list of parts; None if there is none."""
+    if isinstance(value, str) or value is None or depth == 0:
+        return value if isinstance(value, str) else None
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        texts = [text for part in value if (text := _text_in(part, depth - 1)) is not None]
+        if value and all(str(_part(part, "type")).endswith("text") for part in value):
+            return "".join(texts)  # the parts of one message
+        return texts[0] if texts else None
+    for name in (*_ANSWER_NAMES, *_MESSAGE_NAMES):
+        part = _last_message(name, _part(value, name))
+        if (text := _text_in(part, depth - 1)) is not None:
+            return text
+    return None
+
+
+def _last_message(name: str, value: Any) -> Any:
+    # The last message of a conversation is the answer; of several choices the first is.
+    return value[-1:] if name == "messages" and isinstance(value, list) else value
+
+
+def _token_counts(raw: Any) -> dict[str, int]:
+    """Return the tokens that a reply of a model counts, under our names."""
+    usage = _part(raw, "usage", "usage_metadata")
+    counts = {names[0]: _part(usage, *names) for names in (_INPUT_TOKENS, _OUTPUT_TOKENS)}
+    return {name: count for name, count in counts.items() if type(count) is int and count >= 0}
+
+
+def _part(thing: Any, *names: str) -> Any:
+    """Return the first of these keys or attributes that has a value; None if there is none."""
+    for name in names:
+        value = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+        if value is not None:
+            return value
+    return None
+
+
+# Documents.
+
+
+def text_id(text: str) -> str:
+    """Return the id of a text that came without one; equal texts have equal ids.
+
+    >>> text_id("The light is white.")
+    'text-0621cbc8f2b5fcd1'
+    """
+    return f"text-{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
+def as_hits(
+    raw: Any, readings: list[str] | None = None, are_texts: Callable[[Sequence[str]], bool] | None = None
+) -> list[RetrievedDocument]:
+    """Return retrieved documents from a list of ids, texts, pairs, dicts or documents of other tools."""
+    if isinstance(raw, str | bytes | dict) or not hasattr(raw, "__iter__"):
+        raise wrong_type("retrieved", "a list of documents", raw)
+    if isinstance(raw, set | frozenset):
+        raise wrong_type("retrieved", "a list of documents, the best first, as a set has no order", raw)
+    items = list(raw) if hasattr(raw, "__len__") else _all_yielded(raw)
+    if items and all(isinstance(item, str) for item in items) and (are_texts or look_like_texts)(items):
+        if readings is not None:
+            readings.append("a list of strings as texts, with ids made from them")
+        return [unscored(Document(text_id(text), text), rank) for rank, text in enumerate(items, start=1)]
+    return [_as_hit(item, rank) for rank, item in enumerate(items, start=1)]
+
+
+def _hits_of_field(name: str, value: Any, readings: list[str]) -> list[RetrievedDocument]:
+    if isinstance(value, str):  # many chains join their documents into one text before the prompt is filled
+        return [unscored(Document(text_id(value), value), 1)]
+    return as_hits(value, readings, _has_words if name in _PASSAGE_NAMES else None)
+
+
+def _has_words(strings: Sequence[str]) -> bool:
+    """Return whether a string is more than the one word of an id."""
+    return any(map(_may_be_text, strings))
+
+
+def _may_be_text(text: str) -> bool:
+    """Return whether a string has several words, or is in a script that may be written without spaces."""
+    return len(text.split(maxsplit=1)) > 1 or any(unicodedata.category(letter) == "Lo" for letter in text)
+
+
+def look_like_texts(strings: Sequence[str]) -> bool:
+    """Return whether strings are texts rather than ids.
+
+    >>> look_like_texts(["billing.md#0"]), look_like_texts(["Invoices are sent on the first day of a month."])
+    (False, True)
+    """
+    return all(map(_may_be_text, strings)) and any(map(_is_long_text, strings))
+
+
+def _is_long_text(text: str) -> bool:
+    is_sentence = len(text) > _SHORTEST_SENTENCE and text.rstrip().endswith((".", "!", "?"))
+    return (
+        is_sentence
+        or text.rstrip().endswith(("。", "！", "？"))
+        or "\n" in text.strip()
+        or len(text) > _LONGEST_TITLE
+    )
+
+
+def _as_hit(raw: Any, rank: int) -> RetrievedDocument:
+    if isinstance(raw, RetrievedDocument):
+        return raw
+    if isinstance(raw, tuple) and len(raw) == 2 and isinstance(raw[1], str):
+        # Without a score of the system, 1/rank keeps the order of the list.
+        return RetrievedDocument(Document(str(raw[0]), raw[1]), 1 / rank, rank)
+    if isinstance(raw, tuple) and len(raw) == 2 and isinstance(raw[1], Real):
+        has_text = _part(raw[0], *_TEXT_NAMES) is not None
+        doc = _foreign_document(raw[0]) if has_text else Document(str(raw[0]), "")
+        return RetrievedDocument(doc, float(raw[1]), rank)
+    if isinstance(raw, dict) and "doc_id" in raw:
+        score = raw.get("score")
+        own_rank = rank if raw.get("rank") is None else int(raw["rank"])
+        text = raw["text"] if "text" in raw else _part(raw, *_TEXT_NAMES)
+        doc = as_document({**raw, "text": text})
+        # Some tools count ranks from 0.
+        return RetrievedDocument(doc, 1 / max(own_rank, 1) if score is None else float(score), own_rank)
+    if isinstance(raw, Integral) and not isinstance(raw, bool):
+        raw = str(raw)  # the number of a row in an index
+    if isinstance(raw, Document | str):
+        return RetrievedDocument(as_document(raw), 1 / rank, rank)
+    doc, score = _foreign_document(raw), _part(raw, "score")
+    return RetrievedDocument(doc, float(score), rank) if isinstance(score, Real) else unscored(doc, rank)
+
+
+def _foreign_document(raw: Any) -> Document:
+    """Return a document of another tool, with its metadata and its place in the source."""
+    if isinstance(raw, Document):
+        return raw
+    node = _part(raw, "node", "document") or raw  # LlamaIndex puts the score around the document
+    text = _part(node, *_TEXT_NAMES)
+    metadata = _part(node, "metadata", "meta")
+    metadata = {str(name): value for name, value in metadata.items()} if isinstance(metadata, Mapping) else {}
+    # Ids of indexes are often new at each indexing: one that the user has put into the metadata is not.
+    doc_id = metadata.get("doc_id") or _part(node, *_ID_NAMES)
+    if not isinstance(text, str) and not isinstance(doc_id, str | int):
+        raise wrong_type("a retrieved document", _HIT_FORMS, raw)
+    text = text if isinstance(text, str) else ""
+    places = {
+        "source": _part(node, "ref_doc_id") or metadata.get("source_id"),
+        "start": _part(node, "start_char_idx"),
+        "end": _part(node, "end_char_idx"),
+    }
+    metadata = {name: value for name, value in places.items() if value is not None} | metadata
+    return Document(text_id(text) if doc_id is None else str(doc_id), text, metadata)

@@ -1,0 +1,567 @@
+"""Samples, documents and outputs from plain records and back: the one place with their field names."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
+from operator import itemgetter
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ..core.types import (
+    ANSWER_MISSING,
+    DOCUMENTS_MISSING,
+    LONGEST_TIME,
+    Document,
+    EvaluationSample,
+    Failure,
+    RankedIds,
+    Response,
+    RetrievedDocument,
+    SystemOutputs,
+    is_time,
+    known_scores,
+    split_timings,
+)
+from ..errors import DataError, did_you_mean
+from .text import MAX_DEPTH, may_be_deep
+
+Record = dict[str, Any]
+
+
+class UnknownFieldWarning(UserWarning):
+    """A record has a field that is not read; it may be misspelt."""
+
+
+_Kind = TypeVar("_Kind", bound=msgspec.Struct)
+
+
+class _Strict(msgspec.Struct, forbid_unknown_fields=True):
+    """A record without other fields. Unknown fields are taken out, with a warning, before it is converted.
+
+    The fields of predictions are in the order of the alphabet: what a struct is written as is canonical JSON.
+    """
+
+
+# A field that is not there is UNSET, one that is null is None: both mean the same.
+
+
+class RawDocument(_Strict):
+    doc_id: str
+    text: str | UnsetType | None = UNSET
+    metadata: Record | UnsetType | None = UNSET
+
+
+class RawResponse(_Strict):
+    metadata: Record | UnsetType | None = UNSET
+    structured: Record | UnsetType | None = UNSET
+    text: str | UnsetType | None = UNSET
+
+
+class RawSample(_Strict):
+    sample_id: str
+    query: str
+    relevant_docs: list[RawDocument | str] | UnsetType | None = UNSET
+    candidate_docs: list[RawDocument | str] | UnsetType | None = UNSET
+    reference_answer: RawResponse | str | UnsetType | None = UNSET
+    labels: Record | UnsetType | None = UNSET
+    metadata: Record | UnsetType | None = UNSET
+
+
+class RawHit(_Strict):
+    doc_id: str
+    metadata: Record | UnsetType | None = UNSET
+    rank: int | UnsetType | None = UNSET
+    score: float | UnsetType | None = UNSET
+    text: str | UnsetType | None = UNSET
+
+
+class RawRanking(_Strict):
+    """Retrieved documents that are only ids with scores, in the order of their ranks, as two columns."""
+
+    doc_id: list[str]
+    score: list[float | None]
+
+
+class RawFailure(_Strict, kw_only=True):
+    message: str | UnsetType = UNSET
+    seconds: float | UnsetType | None = UNSET
+    traceback: str | UnsetType = UNSET
+    type: str
+
+
+class RawPrediction(_Strict, kw_only=True):
+    answer: str | UnsetType | None = UNSET
+    error: RawFailure | str | UnsetType | None = UNSET
+    extra: Record | UnsetType | None = UNSET
+    response: RawResponse | str | UnsetType | None = UNSET
+    retrieved: list[RawHit | str] | RawRanking | UnsetType | None = UNSET
+    sample_id: str
+    timings: dict[str, float] | UnsetType | None = UNSET
+
+
+# Tuples, not unions: a union is made again whenever it is used.
+_LISTED = (list, RawRanking)
+_ANSWERED = (str, RawResponse)
+_DECODERS: dict[type[msgspec.Struct], msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in (RawSample, RawPrediction)
+}
+_canonical_lines = msgspec.json.Encoder(order="deterministic").encode_lines
+
+
+def decoded(lines: Sequence[bytes], kind: type[_Kind]) -> tuple[Sequence[_Kind | None], Sequence[bytes]]:
+    """Return lines as structs, and these as lines of canonical JSON.
+
+    A struct is None, and its line empty, if the line cannot be read so: `parse_json` says what is wrong.
+    """
+    structs = _structs(lines, kind)
+    if structs is not None:
+        return structs, _canonical_lines(structs).splitlines(keepends=True)
+    if len(lines) == 1:
+        return [None], [b""]
+    one_by_one = [decoded([line], kind) for line in lines]
+    return [structs[0] for structs, _ in one_by_one], [written[0] for _, written in one_by_one]
+
+
+def _structs(lines: Sequence[bytes], kind: type[_Kind]) -> list[_Kind] | None:
+    """Return lines as structs; None if one is not such a record, or nested too deeply."""
+    try:
+        structs: list[_Kind] = list(map(_DECODERS[kind].decode, lines))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    for line, struct in zip(lines, structs, strict=True):
+        if line.count(b"{") + line.count(b"[") > MAX_DEPTH and may_be_deep(line, _siblings(struct)):
+            return None
+    return structs
+
+
+def _siblings(struct: msgspec.Struct) -> int:
+    """Return the number of records in lists, which are not nested in each other."""
+    lists = (getattr(struct, name, None) or () for name in ("relevant_docs", "candidate_docs", "retrieved"))
+    return sum(type(part) is not str for each in lists if type(each) is list for part in each)
+
+
+def read_sample(
+    record: Record | RawSample, where: str, corpus: Mapping[str, Document] | None = None
+) -> EvaluationSample:
+    """Return the sample of a record; null and missing are the same, so are a text and {"text": it}.
+
+    A document that is only named by its id is looked up in the corpus.
+    """
+    raw = record if isinstance(record, RawSample) else _converted(record, RawSample, where)
+    documents = corpus or {}
+    _check_not_empty(raw.sample_id, where)
+    reference = raw.reference_answer
+    if isinstance(reference, RawResponse):
+        if not isinstance(reference.text, str):
+            raise DataError(
+                f"{where}: $.reference_answer", "the field 'text' is missing.", fix="Add it, or write null."
+            )
+        _check_alternatives((reference.metadata or {}).get("alternatives"), where)
+    return EvaluationSample(
+        raw.sample_id,
+        raw.query,
+        _documents(raw.relevant_docs or None, documents),
+        _documents(raw.candidate_docs or None, documents),
+        _response(reference) if isinstance(reference, _ANSWERED) else None,
+        raw.labels or {},
+        raw.metadata or {},
+    )
+
+
+def sample_record(sample: EvaluationSample, corpus: Mapping[str, Document] | None = None) -> Record:
+    """A sample as a record, without the fields that it does not have; documents of the corpus by id."""
+    documents = corpus or {}
+    record: Record = {"sample_id": sample.sample_id, "query": sample.query}
+    if sample.relevant_docs:
+        record["relevant_docs"] = [_named_or_whole(doc, documents) for doc in sample.relevant_docs]
+    if sample.candidate_docs:
+        record["candidate_docs"] = [_named_or_whole(doc, documents) for doc in sample.candidate_docs]
+    if sample.reference_answer is not None:
+        record["reference_answer"] = _response_record(sample.reference_answer)
+    if sample.labels:
+        record["labels"] = sample.labels
+    if sample.metadata:
+        record["metadata"] = sample.metadata
+    return record
+
+
+def read_document_record(record: Any, where: str) -> Document:
+    """Return the document of a record; unknown fields are ignored."""
+    if isinstance(record, dict):
+        record = {name: record[name] for name in RawDocument.__struct_fields__ if name in record}
+    try:
+        raw = msgspec.convert(record, RawDocument)
+    except msgspec.ValidationError as error:
+        path, what, fix = wrong_record(error)
+        raise DataError(f"{where}{path.removeprefix('$')}", what, fix=fix) from error
+    return Document(raw.doc_id, raw.text or "", raw.metadata or {})
+
+
+def _named_or_whole(doc: Document, corpus: Mapping[str, Document]) -> Record | str:
+    in_corpus = corpus.get(doc.doc_id)
+    is_same = in_corpus is doc or in_corpus == doc  # the first is quicker, and usual
+    return doc.doc_id if is_same else document_record(doc)
+
+
+def document_record(doc: Document) -> Record:
+    """A document as a record."""
+    return {"doc_id": doc.doc_id, "text": doc.text, "metadata": doc.metadata}
+
+
+def _response_record(response: Response) -> Record:
+    return {"text": response.text, "structured": response.structured, "metadata": response.metadata}
+
+
+def read_prediction(record: Record | RawPrediction, where: str) -> tuple[str, SystemOutputs]:
+    """Return (sample_id, output) of a prediction; "answer": "..." and a list of ids are short forms."""
+    raw = record if isinstance(record, RawPrediction) else _converted(record, RawPrediction, where)
+    _check_not_empty(raw.sample_id, where)
+    answer = _answer(raw, where)
+    error = RawFailure(type="error", message=raw.error) if isinstance(raw.error, str) else raw.error or None
+    names_documents = isinstance(raw.retrieved, _LISTED)
+    if answer is None and not names_documents and error is None:
+        raise DataError(
+            where,
+            "there is neither 'answer' (or 'response') nor 'retrieved'.",
+            fix="Add what the system gave.",
+        )
+    timings: dict[str, float] = {}
+    extra = raw.extra or {}
+    if not names_documents and error is None:
+        extra[DOCUMENTS_MISSING] = True
+    if answer is None and error is None:
+        extra[ANSWER_MISSING] = True
+    if raw.timings:
+        timings = raw.timings
+        # The sum: one that is not a number makes it none.
+        if not (min(timings.values()) >= 0 and sum(timings.values()) <= LONGEST_TIME):
+            timings, implausible = _timings(timings, where)
+            extra |= implausible
+    output = SystemOutputs(
+        _hits(raw.retrieved or [], where),
+        _response(answer or ""),
+        timings,
+        extra,
+        None if error is None else _failure(error),
+    )
+    return raw.sample_id, output
+
+
+def _failure(raw: RawFailure) -> Failure:
+    return Failure(raw.type, raw.message or "", _time(raw.seconds), raw.traceback or "")
+
+
+def _timings(reported: dict[str, float], where: str) -> tuple[dict[str, float], dict[str, dict[str, str]]]:
+    """Return the timings that can be durations, and a note of the others; DataError if one is negative."""
+    for key, seconds in reported.items():
+        if not (math.isfinite(seconds) and seconds >= 0):
+            raise DataError(
+                f"{where}: $.timings.{key}", f"{seconds} is not a time in seconds.", fix="Leave it out."
+            )
+    return split_timings(reported)
+
+
+def _answer(raw: RawPrediction, where: str) -> RawResponse | str | None:
+    """Return the answer of a prediction; DataError if it has two that differ."""
+    answer = raw.answer if isinstance(raw.answer, str) else None
+    if not isinstance(raw.response, _ANSWERED):
+        return answer
+    if answer is not None and _response(raw.response).text != answer:
+        what = "'answer' and 'response' differ, and only one of them would be scored."
+        raise DataError(f"{where}: $.answer", what, fix="Keep one of them.")
+    return raw.response
+
+
+def _time(seconds: float | UnsetType | None) -> float | None:
+    return seconds if isinstance(seconds, float) and is_time(seconds) else None
+
+
+class _Hit(msgspec.Struct):
+    """A retrieved document as it is written; its fields are sorted, as canonical JSON has them."""
+
+    doc_id: str
+    metadata: Record | UnsetType
+    rank: int
+    score: float | None
+    text: str
+
+
+def prediction_record(sample_id: str, output: SystemOutputs) -> Record:
+    """An output as a line of predictions.jsonl."""
+    record: Record = {
+        "sample_id": sample_id,
+        "retrieved": _hit_records(output.retrieved),
+        "response": _response_record(output.response),
+    }
+    if output.timings:
+        record["timings"] = output.timings
+    if output.extra:
+        record["extra"] = output.extra
+    record["error"] = None if output.error is None else _failure_record(output.error)
+    return record
+
+
+def _failure_record(failure: Failure) -> Record:
+    record = asdict(failure)
+    if not failure.traceback:
+        del record["traceback"]
+    return record
+
+
+def _hit_records(hits: Sequence[RetrievedDocument]) -> Record | list[_Hit]:
+    if isinstance(hits, RankedIds):
+        return {"doc_id": hits.doc_ids, "score": hits.scores}
+    return [
+        _Hit(hit.doc.doc_id, hit.doc.metadata or UNSET, hit.rank, score, hit.doc.text)
+        for hit, score in zip(hits, known_scores(hits), strict=True)
+    ]
+
+
+# Fields that hold records of their own, one or a list.
+_PARTS: dict[str, type[msgspec.Struct]] = {
+    "relevant_docs": RawDocument,
+    "candidate_docs": RawDocument,
+    "reference_answer": RawResponse,
+    "retrieved": RawHit,
+    "response": RawResponse,
+    "error": RawFailure,
+}
+
+
+def _converted(record: Record, kind: type[_Kind], where: str) -> _Kind:
+    try:
+        return msgspec.convert(record, kind)
+    except msgspec.ValidationError:
+        pass  # a record with an unknown field has a warning, and is read
+    check_has_fields(
+        record, kind.__struct_fields__, where, "a prediction" if kind is RawPrediction else "a sample"
+    )
+    try:
+        return msgspec.convert(_without_unknown_fields(record, kind, where), kind)
+    except msgspec.ValidationError as error:
+        # Only the columns of a ranking are read as they are: unknown fields of other parts have a warning.
+        path, what, fix = wrong_record(error, RawRanking.__struct_fields__)
+        raise DataError(f"{where}: {path}", what, fix=fix) from error
+
+
+def check_has_fields(record: Record, fields: Sequence[str], where: str, noun: str) -> None:
+    """Raise DataError if an object has other fields than a record, and no field of it.
+
+    The records may be a list in it: the error names the key.
+    """
+    if not record or not record.keys().isdisjoint(fields):
+        return
+    keys = [repr(str(key)[:40]) for key in islice(record, 5)]
+    more = ["..."] if len(record) > len(keys) else []
+    has_keys = f"the key{'s' * (len(record) > 1)} {', '.join(keys + more)}"
+    what = f"the object has {has_keys} and no field of {noun} ({', '.join(fields)})."
+    lists = {
+        key: len(value)
+        for key, value in record.items()
+        if isinstance(value, list) and value and isinstance(value[0], dict)
+    }
+    if len(lists) != 1:
+        raise DataError(where, what, fix=f"Write {noun} on each line.")
+    [(key, count)] = lists.items()
+    records = "1 record" if count == 1 else f"{count} records"
+    raise DataError(
+        where, what, fix=f"{str(key)[:40]!r} is a list of {records}: write this list alone to a file."
+    )
+
+
+def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], where: str) -> Record:
+    """Return the fields that are read, at the top and in parts; a record has one warning, for the first."""
+    unknown: list[tuple[str, str, tuple[str, ...]]] = []
+
+    def kept(part: Any, part_kind: type[msgspec.Struct], place: str) -> Any:
+        if not isinstance(part, dict):
+            return part
+        fields = part_kind.__struct_fields__
+        unknown.extend((place, name, fields) for name in part if name not in fields)
+        return {name: value for name, value in part.items() if name in fields}
+
+    kept_fields: Record = {}
+    for name, value in kept(record, kind, where).items():
+        part = _PARTS.get(name)
+        place = f"{where}: $.{name}"
+        if part is not None and isinstance(value, list):
+            value = [kept(each, part, place) for each in value]
+        elif part is not None:
+            value = kept(value, part, place)
+        kept_fields[name] = value
+    if unknown:
+        place, name, fields = unknown[0]
+        hint = did_you_mean(name, fields, "Put what you want kept under 'metadata'.")
+        warnings.warn(
+            f"{place}: the field {name!r:.80} is not read. {hint}", UnknownFieldWarning, stacklevel=5
+        )
+    return kept_fields
+
+
+def _check_alternatives(alternatives: Any, where: str) -> None:
+    if alternatives and not (
+        isinstance(alternatives, list) and all(isinstance(text, str) for text in alternatives)
+    ):
+        raise DataError(
+            f"{where}: $.reference_answer.metadata.alternatives",
+            f"expected a list of texts but got {alternatives!r:.60}.",
+            fix="Change it, or leave it out.",
+        )
+
+
+def _check_not_empty(sample_id: str, where: str) -> None:
+    if not sample_id.strip():
+        raise DataError(f"{where}: $.sample_id", "the id is empty.", fix="Give each sample an id of its own.")
+
+
+def _documents(raw: list[RawDocument | str] | None, corpus: Mapping[str, Document]) -> list[Document] | None:
+    """Documents, or None for none; a bare id that the corpus lacks is a document without a text."""
+    if not raw:
+        return None
+    return [
+        corpus.get(doc) or Document(doc, "", {"text_missing": True})
+        if isinstance(doc, str)
+        else Document(doc.doc_id, doc.text or "", doc.metadata or {})
+        for doc in raw
+    ]
+
+
+def _response(raw: RawResponse | str) -> Response:
+    if isinstance(raw, str):
+        return Response(raw)
+    structured = raw.structured if isinstance(raw.structured, dict) else None
+    return Response(raw.text or "", structured, raw.metadata or {})
+
+
+def _hits(raw: list[RawHit | str] | RawRanking, where: str) -> Sequence[RetrievedDocument]:
+    if isinstance(raw, RawRanking):
+        return _ranking(raw, where)
+    ids_only = _ids_only(raw)
+    if ids_only is not None:
+        return ids_only
+    named = [RawHit(hit, {"text_missing": True}) if isinstance(hit, str) else hit for hit in raw]
+    ranks = [hit.rank if isinstance(hit.rank, int) else place for place, hit in enumerate(named, start=1)]
+    places = list(range(1, len(ranks) + 1))
+    if ranks != places:
+        if len(set(ranks)) < len(ranks):
+            what = f"two documents have the same rank: {ranks[:10]}."
+            raise DataError(f"{where}: $.retrieved", what, fix="Use 1..n.")
+        pairs = sorted(zip(ranks, named, strict=True), key=itemgetter(0))
+        ranks, named = [rank for rank, _ in pairs], [hit for _, hit in pairs]
+    has_scores = any(isinstance(hit.score, float) for hit in named)
+    hits = []
+    for place, rank, hit in zip(places, ranks, named, strict=True):
+        doc, score = Document(hit.doc_id, hit.text or "", hit.metadata or {}), hit.score
+        if not isinstance(score, float):
+            score = 1 / place
+            if has_scores:  # which may contradict this one
+                doc.metadata["score_missing"] = True
+        hits.append(RetrievedDocument(doc, score, rank))
+    return hits
+
+
+def _ids_only(raw: list[RawHit | str]) -> RankedIds | None:
+    """Return hits that are only ids with scores in the order of their ranks; None if one is not."""
+    for place, hit in enumerate(raw, start=1):
+        # A journal writes texts even if they are empty. Its outputs must be hashed as they are stored there.
+        if type(hit) is not RawHit or hit.text is not UNSET or hit.metadata or type(hit.score) is not float:
+            return None
+        if hit.rank != place and hit.rank not in (UNSET, None):
+            return None
+    hits = cast("list[Any]", raw)
+    return RankedIds([hit.doc_id for hit in hits], [hit.score for hit in hits]) if hits else None
+
+
+def _ranking(raw: RawRanking, where: str) -> Sequence[RetrievedDocument]:
+    ids, scores = raw.doc_id, raw.score
+    if len(ids) != len(scores):
+        what = f"there are {len(ids)} ids and {len(scores)} scores."
+        raise DataError(f"{where}: $.retrieved", what, fix="Write one score per id.")
+    known = [score for score in scores if score is not None]
+    if len(known) == len(ids):
+        return RankedIds(ids, known)
+    hits = zip(ids, scores, strict=True)
+    return _hits([RawHit(doc_id, score=score) for doc_id, score in hits], where)
+
+
+# The errors of msgspec in the words of our schemas.
+
+_A = {
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "an array",
+    "null": "null",
+}
+# A value is named more loosely than the type that was expected.
+_GOT = {**_A, "int": "a number", "bool": "a boolean"}
+# The messages of msgspec.
+_EXPECTED = re.compile(r"Expected `(?P<types>[^`]+)`, got `(?P<got>[^`]+)`")
+_CHOICE = re.compile(r"Invalid enum value (.+)")
+_LIMIT = re.compile(r"Expected `(?P<type>int|float)` (?P<sign>[<>]=?) (?P<number>\S+)")
+_COMPARED = {"<": "below", "<=": "of at most", ">": "above", ">=": "of at least"}
+_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
+
+
+def converted(
+    document: Any, kind: type[_Kind], where: str, *, hint: str = "Change it.", fields: Sequence[str] = ()
+) -> _Kind:
+    """Return a configuration as a typed struct; DataError names the place, what is wrong and what to do.
+
+    `hint` is what to do about a value that is not one of the few that are allowed. `fields` are suggested for
+    an unknown one, beside those of the struct.
+    """
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        path, what, fix = wrong_record(error, (*kind.__struct_fields__, *fields), hint)
+        place = path.removeprefix("$").removeprefix(".")
+        raise DataError(f"{where}: {place}" if place else where, what, fix=fix) from error
+
+
+def wrong_record(
+    error: msgspec.ValidationError, fields: Sequence[str] = (), hint: str = "Change it."
+) -> tuple[str, str, str]:
+    """Return (JSON path, what is wrong, what to do) for a record that could not be converted.
+
+    `fields` are suggested for an unknown one.
+
+    >>> try:
+    ...     msgspec.convert({"a": 5}, dict[str, str | None])
+    ... except msgspec.ValidationError as error:
+    ...     wrong_record(error)
+    ('$[...]', 'a string or null was expected, not a number.', 'Put it in quotes.')
+    """
+    message, _, path = str(error).partition(" - at `")
+    place = path.rstrip("`") or "$"
+    if missing := _MISSING.fullmatch(message):
+        return place, f"the field {missing['name']!r} is missing.", "Add it."
+    if unknown := _UNKNOWN.fullmatch(message):
+        fix = did_you_mean(unknown["name"], fields, f"The fields are {', '.join(fields)}.")
+        return place, f"there is no field {unknown['name']!r:.60}.", fix
+    if limit := _LIMIT.fullmatch(message):
+        what = f"{_A[limit['type']]} {_COMPARED[limit['sign']]} {float(limit['number']):g} was expected."
+        return place, what, "Change it."
+    if choice := _CHOICE.fullmatch(message):
+        return place, f"{choice[1]} is not known.", hint
+    wrong = _EXPECTED.fullmatch(message)
+    if wrong is None:
+        return place, f"{message[:1].lower()}{message[1:]}.".replace("`", "'"), "Change it."
+    types, got = sorted(wrong["types"].split(" | "), key=lambda name: name == "null"), wrong["got"]
+    names = [_A.get(name, name) for name in types]
+    expected = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    is_fraction = got == "float" and "int" in types and "float" not in types
+    what = f"{expected} was expected, not {'a fraction' if is_fraction else _GOT.get(got, got)}."
+    if "str" in types and got in ("int", "float"):
+        return place, what, "Put it in quotes."
+    return place, what, "Change it, or write null." if "null" in types else "Change it."

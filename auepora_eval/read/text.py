@@ -1,0 +1,172 @@
+"""JSON text to plain data: what is wrong with it, in words; and nothing that could do harm."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ..errors import DataError
+
+MAX_DEPTH = 100  # what is read must also be copied and written, by code that recurses
+TOO_DEEP = "the JSON is nested too deeply."
+FLATTEN = "Flatten the record."
+_ONE_OBJECT = "Write one JSON object per line."  # the fix of every line that is not an object
+_decode = msgspec.json.Decoder().decode
+
+
+def parse_document(content: bytes, where: str) -> Any:
+    """Return the value of a file that is one JSON document; DataError as `parse_json` raises it."""
+    return parse_json(content, where, hint="Write one JSON document.")
+
+
+def parse_settings(content: bytes, where: str) -> Any:
+    """Return the value of a configuration file; DataError also for a repeated key and a huge number."""
+
+    def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in pairs]
+        repeated = next((key for number, key in enumerate(keys) if key in keys[:number]), None)
+        if repeated is not None:
+            raise DataError(where, f"the key {repeated!r:.60} occurs twice.", fix="Keep one of them.")
+        return dict(pairs)
+
+    def whole_number(digits: str) -> int:
+        if len(digits) > 308:  # no float can hold it
+            raise DataError(where, "a number is too large.", fix="Write a smaller one.")
+        return int(digits)
+
+    value = parse_document(content, where)
+    json.loads(content, object_pairs_hook=checked, parse_int=whole_number)
+    return value
+
+
+def parse_json(content: bytes, where: str, *, hint: str = "") -> Any:
+    """Return the value of a JSON text; DataError if it is not JSON, or is nested too deeply."""
+    try:
+        value = _decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_json(where, content, error, hint) from error
+    if may_be_deep(content):
+        path = next(path for path, depth, _ in walk(value) if depth > MAX_DEPTH)
+        raise DataError(f"{where}: {path:.80}", TOO_DEEP, fix=FLATTEN)
+    return value
+
+
+def parse_line(line: bytes, where: str) -> dict[str, Any]:
+    """The record on a line; DataError if it is none, or one that could do harm."""
+    # Without its end: a line that is cut off within a text has the same error wherever it stands.
+    record = parse_json(line.rstrip(b"\r\n"), where, hint=_ONE_OBJECT)
+    if not isinstance(record, dict):
+        raise DataError(f"{where}: $", f"an object was expected, not {kind_of(record)}.", fix=_ONE_OBJECT)
+    return record
+
+
+def may_be_deep(content: bytes, siblings: int = 0) -> bool:
+    """Return whether JSON is nested too deeply.
+
+    `siblings` is the number of objects that are known not to be nested in each other.
+    """
+    many = content.count(b"{") + content.count(b"[") - siblings > MAX_DEPTH
+    return many and any(depth > MAX_DEPTH for _, depth, _ in walk(_decode(content)))
+
+
+def walk(document: Any) -> Iterator[tuple[str, int, Any]]:
+    """Yield (JSON path, depth, value) of everything in a document, without recursion."""
+    rest: list[tuple[str, int, Any]] = [("$", 0, document)]
+    while rest:
+        path, depth, value = rest.pop()
+        yield path, depth, value
+        if isinstance(value, dict):
+            rest.extend((f"{path}.{key}", depth + 1, part) for key, part in value.items())
+        elif isinstance(value, list | tuple):
+            rest.extend((f"{path}[{place}]", depth + 1, part) for place, part in enumerate(value))
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in the words of JSON."""
+    names = {
+        dict: "an object",
+        list: "an array",
+        str: "a string",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+    }
+    return "null" if value is None else names.get(type(value), type(value).__name__)
+
+
+def _not_json(where: str, content: bytes, error: Exception, hint: str) -> DataError:
+    """What is wrong with a text, in words, and what to do; the parser's words where we know no better."""
+    check_same_text(content, where)
+    text = content.rstrip().decode("utf-8")
+    if not text:
+        return DataError(where, "there is nothing in it.", fix=hint)
+    message = str(error)
+    if isinstance(error, RecursionError):
+        return DataError(where, TOO_DEEP, fix=FLATTEN)
+    if _HALF_PAIR.search(text) and ("surrogate" in message or "truncated" in message):
+        return DataError(where, "a text holds half of a surrogate pair (\\ud800).", fix="Clean the text.")
+    if "out of range" in message or "invalid character" in message:
+        path = _path_of_no_number(text)
+        if path:
+            what = "NaN, Infinity and numbers beyond 1e308 are not JSON."
+            return DataError(f"{where}: {path:.80}", what, fix="Write null.")
+    if "out of range" in message:
+        return DataError(where, "a number is too large.", fix="Write it as a string.")
+    if "truncated" in message:
+        return DataError(where, "the JSON ends in the middle.", fix="Was it cut off? Complete or remove it.")
+    return _syntax_error(where, content, message, hint)
+
+
+def check_same_text(content: bytes, where: str) -> None:
+    """DataError if what should be JSON, YAML or CSV is not UTF-8, or a page of the web."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as bad:
+        what = f"byte {bad.start + 1} is not UTF-8 ({bad.reason})."
+        raise DataError(where, what, fix="Save the file as UTF-8.") from None
+    start = content[:1000].lstrip()[:20].lower()
+    if b"\0" in start:
+        what = "there are NUL characters in it: the text is UTF-16, or no text at all."
+        raise DataError(where, what, fix="Save the file as UTF-8.")
+    if start.startswith((b"<!doctype", b"<html", b"<?xml")):
+        what = "this is an HTML or XML page, not data."
+        raise DataError(where, what, fix="Did a download fail? Get the file itself.")
+
+
+def _syntax_error(where: str, content: bytes, message: str, hint: str) -> DataError:
+    """Return the parser's error with the line, if there are several, and the character that it stopped at."""
+    message = message.removeprefix("JSON is malformed: ").replace(
+        "trailing characters", "more follows behind the document"
+    )
+    words, _, rest = message.partition(" (byte ")
+    if rest:
+        place = int(rest.rstrip(")"))
+        if b"\n" in content.rstrip():
+            line = content.count(b"\n", 0, place) + 1
+            where = f"{where}:{line}"
+        if content[place:].startswith((b"//", b"/*", b"#")):
+            return DataError(where, "JSON has no comments.", fix="Remove what starts with // or #.")
+        character = f" {content[place : place + 4].decode('utf-8', 'replace')[:1]!r}"
+        message = f"{words}{character if words.endswith('character') else ''} (byte {place + 1})"
+    return DataError(where, f"not JSON: {message}.", fix=hint)
+
+
+# \ud800 without \udc00 behind it, or the other way round: UTF-8 cannot hold it.
+_HALF_PAIR = re.compile(r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]")
+
+
+def _path_of_no_number(text: str) -> str:
+    """The JSON path of a NaN or an infinity, if the text would be JSON but for that."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    return next(
+        (path for path, _, value in walk(document) if isinstance(value, float) and not math.isfinite(value)),
+        "",
+    )

@@ -12,6 +12,7 @@ import contextlib
 import copy
 import io
 import json
+import re
 import struct
 import sys
 import zlib
@@ -97,22 +98,29 @@ def write_files(folder: Path) -> None:
         path.write_bytes(content)
 
 
-def outcome(path: Path) -> dict[str, Any]:
-    """What `auepora dataset check FILE` says of a file, or of a split its own reader: the first error."""
+def outcome(path: Path) -> tuple[dict[str, Any], str]:
+    """What `auepora dataset check FILE` says of a file, or of a split its own reader, and the first error."""
     if path.parent.name == "splits" or path.name in ("qa_pairs.jsonl", "offline_dataset.jsonl"):
         try:
             load_split(path)
         except DataError as error:
-            return {"exit": 2, "format": "splits", "message": str(error), "more": 0}
-        return {"exit": 0, "format": "splits", "message": "", "more": 0}
+            return {"exit": 2, "format": "splits", "place": _place(str(error))}, str(error)
+        return {"exit": 0, "format": "splits", "place": ""}, ""
     shown, noted = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(noted):
         code = auepora(["dataset", "check", str(path), "--json"])
     if not shown.getvalue():
-        return {"exit": code, "format": "", "message": noted.getvalue().strip(), "more": 0}
+        message = noted.getvalue().strip()
+        return {"exit": code, "format": "", "place": _place(message)}, message
     report = json.loads(shown.getvalue())["files"][0]["form"]
-    errors = report["errors"] or [""]
-    return {"exit": code, "format": report["format"], "message": errors[0], "more": len(errors) - 1}
+    message = (report["errors"] or [""])[0]
+    return {"exit": code, "format": report["format"], "place": _place(message)}, message
+
+
+def _place(message: str) -> str:
+    """Return the file, the line and the JSON path that a message starts with."""
+    found = re.match(r"\S+?(?::\d+)?(?=: )(?:: (?:row \d+|\$|samples\[)[^:]*(?=: ))?", message)
+    return found[0] if found else ""
 
 
 def _whole_documents() -> Iterator[tuple[str, bytes]]:
@@ -320,7 +328,7 @@ def main() -> None:
     """Write the corpus, and with --accept what is said of it."""
     write_files(FOLDER)
     if "--accept" in sys.argv[1:]:
-        expected = {name: outcome(FOLDER / name) for name in stored_files()}
+        expected = {name: outcome(FOLDER / name)[0] for name in stored_files()}
         EXPECTED.write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -181,8 +181,8 @@ def main() -> None:
     told = {}
     for name, path in places.items():
         start = time.process_time()
-        said = outcome(path)
-        message = said["message"].replace(f"{folder}/", "")
+        said, message = outcome(path)
+        message = message.replace(f"{folder}/", "")
         told[name] = {**said, "message": message, "seconds": time.process_time() - start}
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - at_first
     left = sorted(str(path) for path in set(folder.rglob("*")) - before)

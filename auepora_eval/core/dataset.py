@@ -158,7 +158,7 @@ def as_dataset(
 ) -> EvaluationDataset:
     """Return a dataset from one, from samples or dicts in any iterable, or from a DataFrame.
 
-    Dicts and rows may have the field names of other tools (`core.fields`), or those that `columns` gives:
+    Dicts and rows may have the field names of other tools (`read.fields`), or those that `columns` gives:
     {"query": "question"}.
 
     >>> len(as_dataset([{"sample_id": "1", "query": "How many?", "reference_answer": "22"}]))

@@ -102,7 +102,8 @@ def _leaves(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
 
 
 def _message(error: ValidationError) -> str:
-    return f"{error.message.replace(_VALUE, shown(error.instance)):.300}."
+    message = error.message.replace(_VALUE, shown(error.instance))
+    return f"{' '.join(message.split()):.300}."
 
 
 def json_path(steps: Iterable[Any]) -> str:

@@ -1,6 +1,6 @@
 """Check the content of a dataset: duplicates, references, citations, labels.
 
-`io.schema.validate` checks its format.
+`io.schema` checks its format.
 """
 
 from __future__ import annotations

@@ -491,30 +491,13 @@ def _ranking(raw: RawRanking, where: str) -> Sequence[RetrievedDocument]:
     return _hits([RawHit(doc_id, score=score) for doc_id, score in hits], where)
 
 
-# The errors of msgspec in the words of our schemas.
+# The errors of msgspec: its message, the JSON path, and what to do.
 
-_A = {
-    "str": "a string",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "object": "an object",
-    "array": "an array",
-    "null": "null",
-}
-# A value is named more loosely than the type that was expected.
-_GOT = {**_A, "int": "a number", "bool": "a boolean"}
-# The messages of msgspec.
-_EXPECTED = re.compile(r"Expected `(?P<types>[^`]+)`, got `(?P<got>[^`]+)`")
-_CHOICE = re.compile(r"Invalid enum value (.+)")
-_LIMIT = re.compile(r"Expected `(?P<type>int|float)` (?P<sign>[<>]=?) (?P<number>\S+)")
-_COMPARED = {"<": "below", "<=": "of at most", ">": "above", ">=": "of at least"}
-_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 
 
 def converted(
-    document: Any, kind: type[_Kind], where: str, *, hint: str = "Change it.", fields: Sequence[str] = ()
+    document: Any, kind: type[_Kind], where: str, *, hint: str = "Correct it.", fields: Sequence[str] = ()
 ) -> _Kind:
     """Return a configuration as a typed struct; DataError names the place, what is wrong and what to do.
 
@@ -530,7 +513,7 @@ def converted(
 
 
 def wrong_record(
-    error: msgspec.ValidationError, fields: Sequence[str] = (), hint: str = "Change it."
+    error: msgspec.ValidationError, fields: Sequence[str] = (), hint: str = "Correct it."
 ) -> tuple[str, str, str]:
     """Return (JSON path, what is wrong, what to do) for a record that could not be converted.
 
@@ -540,28 +523,12 @@ def wrong_record(
     ...     msgspec.convert({"a": 5}, dict[str, str | None])
     ... except msgspec.ValidationError as error:
     ...     wrong_record(error)
-    ('$[...]', 'a string or null was expected, not a number.', 'Put it in quotes.')
+    ('$[...]', "Expected 'str | null', got 'int'.", 'Correct it.')
     """
     message, _, path = str(error).partition(" - at `")
-    place = path.rstrip("`") or "$"
-    if missing := _MISSING.fullmatch(message):
-        return place, f"the field {missing['name']!r} is missing.", "Add it."
-    if unknown := _UNKNOWN.fullmatch(message):
-        fix = did_you_mean(unknown["name"], fields, f"The fields are {', '.join(fields)}.")
-        return place, f"there is no field {unknown['name']!r:.60}.", fix
-    if limit := _LIMIT.fullmatch(message):
-        what = f"{_A[limit['type']]} {_COMPARED[limit['sign']]} {float(limit['number']):g} was expected."
-        return place, what, "Change it."
-    if choice := _CHOICE.fullmatch(message):
-        return place, f"{choice[1]} is not known.", hint
-    wrong = _EXPECTED.fullmatch(message)
-    if wrong is None:
-        return place, f"{message[:1].lower()}{message[1:]}.".replace("`", "'"), "Change it."
-    types, got = sorted(wrong["types"].split(" | "), key=lambda name: name == "null"), wrong["got"]
-    names = [_A.get(name, name) for name in types]
-    expected = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    is_fraction = got == "float" and "int" in types and "float" not in types
-    what = f"{expected} was expected, not {'a fraction' if is_fraction else _GOT.get(got, got)}."
-    if "str" in types and got in ("int", "float"):
-        return place, what, "Put it in quotes."
-    return place, what, "Change it, or write null." if "null" in types else "Change it."
+    unknown = _UNKNOWN.fullmatch(message)
+    if unknown and fields:
+        hint = did_you_mean(unknown["name"], fields, f"The fields are {', '.join(fields)}.")
+    elif not message.startswith("Invalid enum value"):
+        hint = "Correct it."
+    return path.rstrip("`") or "$", f"{message.replace('`', chr(39)):.200}.", hint

@@ -1,7 +1,7 @@
-"""Documents of other evaluation tools as flat rows, which `core.fields` reads.
+"""Documents of other evaluation tools as flat rows, which `read.fields` reads.
 
 Each tool is one row of `TOOLS`: how its files start, and a function that yields flat rows. A row has our
-field names, or names of the table in `core.fields`; the rest of it becomes metadata.
+field names, or names of the table in `read.fields`; the rest of it becomes metadata.
 """
 
 from __future__ import annotations

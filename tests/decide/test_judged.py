@@ -93,7 +93,7 @@ def test_error_rates_widen_a_margin() -> None:
 
 
 def test_the_key_and_the_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(DataError, match="true or false was expected"):
+    with pytest.raises(DataError, match="Expected"):
         rules_of({"allow_uncalibrated": "yes"})
     EvaluationResultsStorage(tmp_path).save_run(judged_run("run", SEVENTY))
     command = ["gate", "run", "--min", f"{METRIC}=0.5", "--out", str(tmp_path)]

@@ -77,7 +77,7 @@ def test_a_table_written_by_hand(tmp_path: Path) -> None:
         (b"query_id,query_text\n1,q,x\n", "row 2: there are 3 cells in 2 columns"),
         (b"query_id,query_id\n1,q\n", "the column 'query_id' occurs twice"),
         (b"query_id,query_text,metadata\n1,q,{\n", "row 2: metadata: the JSON ends"),
-        (b"query_text\nq\n", "row 2: the field 'query_id' is missing"),
+        (b"query_text\nq\n", "row 2: .*query_id"),
         (b'query_id,query_text\n1,"q\n', "not CSV"),
         (b"query_id,query_text\n1,\xff\n", "byte 23 is not UTF-8"),
         (b"query_id,query_text,difficulty\n1,q,hrad\n", "row 2.difficulty"),

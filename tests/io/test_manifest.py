@@ -75,11 +75,11 @@ def test_a_file_elsewhere_is_taken_only_if_its_hash_is_known(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ([], r"manifest.json: an object was expected, not an array"),
-        ({"version": "v1"}, "the field 'generated_at_utc' is missing"),
+        ([], r"manifest.json: Expected"),
+        ({"version": "v1"}, "generated_at_utc"),
         (
             {**SEED, "splits": {"qa": {"count": "many"}}},
-            r"\$.splits\[...\].count: a whole number was expected",
+            r"\$.splits\[...\].count: Expected",
         ),
     ],
 )

@@ -50,15 +50,13 @@ def test_columns_of_other_tools(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        pytest.param({"sample_id": ["1"]}, "row 1: .*the field 'query' is missing", id="a missing column"),
+        pytest.param({"sample_id": ["1"]}, "row 1: .*'query'", id="a missing column"),
         pytest.param(
             {"sample_id": [1], "query": ["q"]},
-            r"row 1: \$\.sample_id: a string was expected",
+            r"row 1: \$\.sample_id: Expected",
             id="number ids",
         ),
-        pytest.param(
-            {"sample_id": ["1", None], "query": ["q", "q"]}, "row 2: .*'sample_id' is missing", id="null id"
-        ),
+        pytest.param({"sample_id": ["1", None], "query": ["q", "q"]}, "row 2: .*'sample_id'", id="null id"),
         pytest.param(
             {"sample_id": ["1", "1"], "query": ["q", "q"]}, "sample 2: .* occurs twice", id="same id"
         ),
@@ -69,12 +67,12 @@ def test_columns_of_other_tools(tmp_path: Path) -> None:
         ),
         pytest.param(
             {"sample_id": ["1"], "query": ["q"], "metadata": ["[1]"]},
-            r"\$\.metadata: an object or null was expected",
+            r"\$\.metadata: Expected",
             id="a list",
         ),
         pytest.param(
             {"sample_id": ["1"], "query": ["q"], "relevant_docs": [[1, 2]]},
-            r"\$\.relevant_docs\[0\]: a string or an object was expected",
+            r"\$\.relevant_docs\[0\]: Expected",
             id="numbers as documents",
         ),
     ],

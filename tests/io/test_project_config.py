@@ -50,13 +50,13 @@ def test_paths_and_metrics(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("evalution: {}", "there is no field 'evalution'. Did you mean evaluation?"),
-        ("evaluation:\n  qa_path: x", "evaluation: there is no field 'qa_path'"),
-        ("evaluation:\n  qa_dataset_path: 3", "evaluation.qa_dataset_path: a string was expected"),
-        ("evaluation:\n  metrics: bleu", "evaluation.metrics: an array was expected"),
-        ("evaluation: [1]", "evaluation: an object or null was expected"),
-        ("project_root: [1]", "project_root: a string or null was expected"),
-        ("- 1", "an object was expected"),
+        ("evalution: {}", "'evalution'. Did you mean evaluation?"),
+        ("evaluation:\n  qa_path: x", "'qa_path'"),
+        ("evaluation:\n  qa_dataset_path: 3", "evaluation.qa_dataset_path: Expected"),
+        ("evaluation:\n  metrics: bleu", "evaluation.metrics: Expected"),
+        ("evaluation: [1]", "evaluation: Expected"),
+        ("project_root: [1]", "project_root: Expected"),
+        ("- 1", "Expected"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, words: str) -> None:

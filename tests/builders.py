@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.dataset import EvaluationDataset, Fingerprint, InMemoryDataset
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
@@ -246,3 +247,12 @@ def scored_run(
     for sample, output in zip(samples, outputs, strict=True):
         record.keep(sample, output)
     return score_record(record, plan, system_name=system_name, top_k=5, seed=seed, configuration={})
+
+
+def one_output(
+    system: Any, sample: EvaluationSample | None = None, *, top_k: int = 5, policy: CallPolicy | None = None
+) -> SystemOutputs:
+    """What a run keeps of one call of a system: its output, or one with the error."""
+    evaluator = AueporaEvaluator(system, EvaluationPlan([]), top_k=top_k, policy=policy)
+    ((_, output),) = evaluator.outputs([sample or a_sample("s1")])
+    return output

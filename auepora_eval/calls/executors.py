@@ -11,7 +11,7 @@ import queue
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..errors import RunStoppedError
@@ -28,11 +28,11 @@ _CLEAN_UP_SECONDS = 0.5  # for a cancelled coroutine; after that it is left behi
 class Executor(Protocol):
     """Calls a function on each item.
 
-    Yields (place, result) as the results arrive, in any order. The result of a call that raised or timed
-    out is its exception. The function may return an awaitable. The items may be an endless iterator:
-    only a window of them is taken before the first results are yielded. A call that raises RunStoppedError
-    ends the map: no further item is taken, the calls under way are finished and yielded, then the error is
-    raised. Closing the generator stops at once.
+    Yields (place, result) as the results arrive, in any order. The result of a call that raised is its
+    exception. The function may return an awaitable. The items may be an endless iterator: only a window of
+    them is taken before the first results are yielded. A call that raises RunStoppedError ends the map: no
+    further item is taken, the calls under way are finished and yielded, then the error is raised. Closing the
+    generator stops at once.
     """
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]: ...
@@ -41,16 +41,94 @@ class Executor(Protocol):
 class SerialExecutor:
     """Calls one after the other, in this thread, whatever the concurrency."""
 
-    def __init__(self, *, concurrency: int = 1, timeout: float | None = None) -> None:
-        self.concurrency, self.timeout = 1, timeout
+    def __init__(self, *, concurrency: int = 1) -> None:
+        self.concurrency = 1
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         for place, item in enumerate(items):
-            result = outcome(call, item, self.timeout)
+            result = outcome(call, item)
             # Ctrl-C is raised in the middle of a call, since this is the main thread of a command.
             if isinstance(result, RunStoppedError | KeyboardInterrupt):
                 raise result
             yield place, result
+
+
+class ThreadExecutor:
+    """Several calls at a time, each in a thread: for systems that wait on a network or a GPU."""
+
+    def __init__(self, *, concurrency: int = 8) -> None:
+        self.concurrency = positive(concurrency)
+
+    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
+        todo: queue.SimpleQueue[tuple[int, Item] | None] = queue.SimpleQueue()
+        done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        stopped = threading.Event()
+        threads: list[threading.Thread] = []
+
+        def work() -> None:
+            # A map that is stopped leaves items in the queue, before the None: those must not be called.
+            while (task := todo.get()) is not None and not stopped.is_set():
+                done.put((task[0], outcome(call, task[1])))
+
+        def send(place: int, item: Item) -> None:
+            todo.put((place, item))
+            if len(threads) < self.concurrency:
+                # Daemon threads: the interpreter joins those of a ThreadPoolExecutor at exit, hung or not.
+                threads.append(threading.Thread(target=work, name=f"auepora-{len(threads)}", daemon=True))
+                threads[-1].start()
+
+        try:
+            yield from through_a_window(items, window(self.concurrency), send, done.get)
+        finally:
+            # Not joined: a thread in a hung call would block the end of the run.
+            stopped.set()
+            for _ in threads:
+                todo.put(None)
+
+
+class AsyncExecutor:
+    """Several calls at a time on one event loop: for systems whose `run` is a coroutine function."""
+
+    def __init__(self, *, concurrency: int = 8) -> None:
+        self.concurrency = positive(concurrency)
+
+    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
+        import asyncio
+
+        loop = background_loop()
+        done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        slots = asyncio.Semaphore(self.concurrency)
+        # The loop has only weak references to its tasks: without these, one that waits could be collected.
+        tasks: set[asyncio.Task[None]] = set()
+
+        async def work(place: int, item: Item) -> None:
+            async with slots:
+                result = await _outcome_async(call, item)
+            done.put((place, result))
+
+        def start(place: int, item: Item) -> None:
+            task = loop.create_task(work(place, item))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        def send(place: int, item: Item) -> None:
+            loop.call_soon_threadsafe(start, place, item)
+
+        def dismiss() -> None:
+            for task in tasks:
+                task.cancel()
+
+        try:
+            yield from through_a_window(items, window(self.concurrency), send, done.get)
+        finally:
+            loop.call_soon_threadsafe(dismiss)
+
+
+def positive(concurrency: int) -> int:
+    """Return the concurrency; raise ValueError if it is not positive."""
+    if concurrency < 1:
+        raise ValueError(f"concurrency must be at least 1, not {concurrency}")
+    return concurrency
 
 
 def window(concurrency: int) -> int:
@@ -95,17 +173,42 @@ def is_async(call: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(call) or getattr(call, "is_async", False) is True
 
 
-def outcome(call: Callable[[Item], Any], item: Item, timeout: float | None) -> Any:
+def outcome(call: Callable[[Item], Any], item: Item) -> Any:
     """Return the result of one call, awaited if need be, or the exception that it ended with."""
-
-    def run() -> Any:
+    try:
         result = call(item)
         return awaited(result) if inspect.isawaitable(result) else result
-
-    try:
-        return run() if timeout is None else within(timeout, run)
-    except BaseException as error:  # noqa: BLE001 - whatever a system raises is that sample's outcome
+    except BaseException as error:  # noqa: BLE001 - whatever a system raises is the outcome of its request
         return error
+
+
+async def _outcome_async(call: Callable[[Item], Any], item: Item) -> Any:
+    try:
+        # A synchronous call would block the loop: it is made in a thread that can be left behind.
+        return await (call(item) if is_async(call) else _in_thread(call, item))
+    except BaseException as error:
+        if is_ours(error) and not isinstance(error, KeyboardInterrupt):
+            raise
+        # Raised in a task, it would end the loop and with it all other calls.
+        return error
+
+
+async def _in_thread(call: Callable[[Item], Any], item: Item) -> Any:
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Any] = loop.create_future()
+
+    def settle(result: Any) -> None:
+        if not answer.done():  # cancelled when the map was closed
+            answer.set_result(result)
+
+    def work() -> None:
+        result = outcome(call, item)
+        loop.call_soon_threadsafe(settle, result)
+
+    threading.Thread(target=work, name="auepora-call", daemon=True).start()
+    return await answer
 
 
 def is_ours(error: BaseException) -> bool:
@@ -149,7 +252,8 @@ def _run_loop(loop: asyncio.AbstractEventLoop, kept: object) -> None:
     loop.run_forever()
 
 
-# Threads and tasks that still work on calls which have timed out; a loop alone does not keep its tasks.
+# Deadlines. Threads and tasks that still work on calls which have timed out are kept: a loop alone does not
+# keep its tasks.
 _left_behind: set[threading.Thread | asyncio.Task[Any]] = set()
 
 
@@ -186,7 +290,7 @@ def within(seconds: float, function: Callable[[], Any]) -> Any:
     thread.join(seconds)
     if not box:
         _left_behind.add(thread)
-        raise TimeoutError(f"no answer within {seconds:g} s")
+        raise late(seconds)
     succeeded, value = box[0]
     if succeeded:
         return value
@@ -213,7 +317,7 @@ async def within_async(seconds: float, start: Callable[[], Awaitable[Any]]) -> A
             task.cancel()
             _left_behind.add(task)
     if is_late:
-        raise TimeoutError(f"no answer within {seconds:g} s")
+        raise late(seconds)
     if task.cancelled():
         raise asyncio.CancelledError
     value, error = task.result()
@@ -234,6 +338,11 @@ async def _settled(start: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseExcept
         return None, error
 
 
+def late(seconds: float) -> TimeoutError:
+    """Return the error of a call that has taken too long."""
+    return TimeoutError(f"no answer within {seconds:g} s")
+
+
 @contextmanager
 def one_process() -> Iterator[None]:
     """End a process that is forked within the block and leaves it as well: its parent makes the run."""
@@ -243,113 +352,3 @@ def one_process() -> Iterator[None]:
     finally:
         if os.getpid() != process:
             os._exit(0)  # at once: cleaning up would close connections of the parent
-
-
-class ThreadExecutor:
-    """Several calls at a time, each in a thread: for systems that wait on a network or a GPU."""
-
-    def __init__(self, *, concurrency: int = 8, timeout: float | None = None) -> None:
-        self.concurrency, self.timeout = positive(concurrency), timeout
-
-    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
-        todo: queue.SimpleQueue[tuple[int, Item] | None] = queue.SimpleQueue()
-        done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
-        stopped = threading.Event()
-        threads: list[threading.Thread] = []
-
-        def work() -> None:
-            # A map that is stopped leaves items in the queue, before the None: those must not be called.
-            while (task := todo.get()) is not None and not stopped.is_set():
-                done.put((task[0], outcome(call, task[1], self.timeout)))
-
-        def send(place: int, item: Item) -> None:
-            todo.put((place, item))
-            if len(threads) < self.concurrency:
-                # Daemon threads: the interpreter joins those of a ThreadPoolExecutor at exit, hung or not.
-                threads.append(threading.Thread(target=work, name=f"auepora-{len(threads)}", daemon=True))
-                threads[-1].start()
-
-        try:
-            yield from through_a_window(items, window(self.concurrency), send, done.get)
-        finally:
-            # Not joined: a thread in a hung call would block the end of the run.
-            stopped.set()
-            for _ in threads:
-                todo.put(None)
-
-
-class AsyncExecutor:
-    """Several calls at a time on one event loop: for systems whose `run` is a coroutine function."""
-
-    def __init__(self, *, concurrency: int = 8, timeout: float | None = None) -> None:
-        self.concurrency, self.timeout = positive(concurrency), timeout
-
-    def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
-        import asyncio
-
-        loop = background_loop()
-        done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
-        slots = asyncio.Semaphore(self.concurrency)
-        # The loop has only weak references to its tasks: without these, one that waits could be collected.
-        tasks: set[asyncio.Task[None]] = set()
-
-        async def work(place: int, item: Item) -> None:
-            async with slots:
-                result = await self.outcome(call, item)
-            done.put((place, result))
-
-        def start(place: int, item: Item) -> None:
-            task = loop.create_task(work(place, item))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-
-        def send(place: int, item: Item) -> None:
-            loop.call_soon_threadsafe(start, place, item)
-
-        def dismiss() -> None:
-            for task in tasks:
-                task.cancel()
-
-        try:
-            yield from through_a_window(items, window(self.concurrency), send, done.get)
-        finally:
-            loop.call_soon_threadsafe(dismiss)
-
-    async def outcome(self, call: Callable[[Item], Any], item: Item) -> Any:
-        """Return the result of a call, or the exception that it ended with."""
-        # A synchronous call would block the loop: it is made in a thread that can be left behind.
-        start = call if is_async(call) else partial(_in_thread, call)
-        try:
-            if self.timeout is None:
-                return await start(item)
-            return await within_async(self.timeout, lambda: start(item))
-        except BaseException as error:
-            if is_ours(error) and not isinstance(error, KeyboardInterrupt):
-                raise
-            # Raised in a task, it would end the loop and with it the calls of all other samples.
-            return error
-
-
-async def _in_thread(call: Callable[[Item], Any], item: Item) -> Any:
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Any] = loop.create_future()
-
-    def settle(result: Any) -> None:
-        if not answer.done():  # cancelled when the time was up
-            answer.set_result(result)
-
-    def work() -> None:
-        result = outcome(call, item, None)
-        loop.call_soon_threadsafe(settle, result)
-
-    threading.Thread(target=work, name="auepora-call", daemon=True).start()
-    return await answer
-
-
-def positive(concurrency: int) -> int:
-    """Return the concurrency; raise ValueError if it is not positive."""
-    if concurrency < 1:
-        raise ValueError(f"concurrency must be at least 1, not {concurrency}")
-    return concurrency

@@ -7,20 +7,21 @@ AueporaEvaluator(system, plan, executor=ThreadExecutor(concurrency=16), policy=p
 from __future__ import annotations
 
 import errno
-import queue
+import math
 import random
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, TypeVar
 
 from ..errors import AccessRefusedError, CallError, DataError, RunStoppedError
-from .resources import COUNTS, Places, reported_count
 
 T = TypeVar("T")
+Usage = Mapping[str, Any]  # what an answer reports: input_tokens, output_tokens, total_tokens, requests
+_LOOK_SECONDS = 0.1  # between two checks whether a wait is to end
 HOPELESS_AFTER = 20  # equal failures without an answer
 # The kinds of failure that another attempt may fix.
 PASSING = ("rate_limited", "timeout", "connection", "http_5xx", "bad_output")
@@ -241,89 +242,97 @@ def _text(error: BaseException) -> str:
         return ""
 
 
-# The state of a policy during a run: pace, budget and breaker.
+# The state of a policy during a session of calls: pace, budgets and breaker.
 
 
 class Limits:
-    """The state of a policy during a run. Safe to use from several threads."""
+    """The state of a policy during a session of calls. Safe to use from several threads.
 
-    def __init__(self, policy: CallPolicy) -> None:
+    `usages` are those of the calls of earlier sessions: budgets hold across interruptions.
+    """
+
+    def __init__(self, policy: CallPolicy, usages: Iterable[Usage] = ()) -> None:
         self.policy = policy
         self.spent = Spent()
-        self.before: Mapping[str, float] = {}  # spent by earlier sessions: max_calls, max_tokens, max_cost
-        self.on_halt: list[Callable[[], None]] = []  # may run in a signal handler
+        for usage in usages:
+            self.spent.add_stored(usage, policy)
         self.stopped = ""  # why no further call may be made
         self.has_answers = False  # of this session, or of an earlier one
         self.is_hopeless = False  # `stopped` because no call was answered
-        self.halted = False  # a stop was requested: samples without an outcome are left for another session
+        self.halted = False  # a stop was requested: requests without an outcome are left for another session
+        self.is_out_of_budget = False  # `stopped` because a budget is spent, which is not a failure
         self._lock = threading.Lock()
         self._requests, self._tokens = Pace(policy.requests_per_minute), Pace(policy.tokens_per_minute)
-        self._paced = bool(policy.requests_per_minute or policy.tokens_per_minute)
         self._failures_in_a_row = 0
         self._failed_with: set[str] = set()  # the classes of exceptions before the first answer
         self._refused_key = ""  # the same as `stopped`, if an endpoint refuses the key
-        self._budget = ""  # the same as `stopped`, if a budget is spent
-        self._alarm = Alarm()
+        self._is_waited_for = True  # False once waits are to end
 
     def halt(self) -> None:
         """Allow no further call, on request. For signal handlers: it takes no lock."""
         self.halted = True
         self.stopped = self.stopped or "somebody asked for it"
-        self._alarm.ring()
-        for react in self.on_halt:
-            react()
+        self._is_waited_for = False
 
     def pause(self, seconds: float) -> None:
         """Wait before a call; raise RunStoppedError as soon as the call is not to be made any more."""
-        clock = self.policy.clock
-        if clock.on_wait is not None:
-            clock.on_wait(seconds)
-        (clock.sleep or self._alarm.wait)(seconds)
-        self._check_alarm()
+        sleep, end = self._wait(seconds)
+        while self._is_waited_for and (rest := end - time.monotonic()) > 0:
+            sleep(min(rest, _LOOK_SECONDS))
+        self._check_waited_for()
 
     async def pause_async(self, seconds: float) -> None:
         """Do the same in a task."""
+        import asyncio
+
+        _, end = self._wait(seconds)
+        while self._is_waited_for and (rest := end - time.monotonic()) > 0:
+            await asyncio.sleep(min(rest, _LOOK_SECONDS))
+        self._check_waited_for()
+
+    def _wait(self, seconds: float) -> tuple[Callable[[float], None], float]:
+        """Report a wait. Return how to sleep and when it ends; a clock with its own sleep has done that."""
         clock = self.policy.clock
         if clock.on_wait is not None:
             clock.on_wait(seconds)
-        if clock.sleep is None:
-            await self._alarm.wait_async(seconds)
-        else:
+        if clock.sleep is not None:
             clock.sleep(seconds)
-        self._check_alarm()
+            return time.sleep, float("-inf")
+        return time.sleep, time.monotonic() + seconds
+
+    def _check_waited_for(self) -> None:
+        # A budget that is spent during the wait does not matter: this call is counted already.
+        if not self._is_waited_for:
+            raise self.refusal()
 
     def reserve(self) -> float:
         """Count a call and return the seconds until it may be made; RunStoppedError if it may not."""
         with self._lock:
             self._check_budget()
             self.spent.calls += 1
-            if not self._paced:
-                return 0.0
             now = self.policy.clock.now()
-            return max(self._requests.reserve(now, 1), self._tokens.reserve(now, self._usual_tokens()))
+            return max(self._requests.reserve(now, 1), self._tokens.reserve(now, self.spent.usual_tokens()))
 
     def check(self, under_way: int = 0) -> None:
         """Raise RunStoppedError if no call may be made beside those under way, which are not counted yet."""
         most = self.policy.max_calls
         with self._lock:
             self._check_budget()
-            if most is not None and under_way and self._calls_made() + under_way >= most:
+            if most is not None and under_way and self.spent.calls + under_way >= most:
                 raise _refusal(self._calls_are_spent(most))
 
-    def answered(self, places: Places, *, calls: int = 0) -> None:
-        """Count a sample that was answered, and the calls for it that were not counted before."""
+    def answered(self, usage: Usage, *, calls: int = 0) -> None:
+        """Count a request that was answered, and the calls for it that were not counted before."""
         with self._lock:
             self.spent.calls += calls
             self._requests.correct(calls)
             self._failures_in_a_row = 0
             self.has_answers = True
-            usual = self._usual_tokens() if self._paced else 0.0
-            tokens = self.spent.add(places, self.policy)
-            if self._paced:
-                self._tokens.correct(tokens - usual)
+            usual = self.spent.usual_tokens()
+            self._tokens.correct(self.spent.add(usage, self.policy) - usual)
 
     def failed(self, message: str, kind: str = "", *, calls: int = 0) -> None:
-        """Count a sample that failed for good; `kind` is the class of the exception."""
+        """Count a request that failed for good; `kind` is the class of the exception."""
         with self._lock:
             self.spent.calls += calls
             self._failures_in_a_row += 1
@@ -333,78 +342,54 @@ class Limits:
                 last = message.rstrip(". ")
                 self.stopped = f"{self._failures_in_a_row} samples failed in a row, the last one with {last}"
                 self.is_hopeless = self.policy.breaker_after is None
-                self._alarm.ring()
+                self._is_waited_for = False
 
     def _most_failures(self) -> int | None:
-        """Return after how many failures in a row the run ends; None for never."""
+        """Return after how many failures in a row the session ends; None for never."""
         policy = self.policy
         if policy.breaker_after is not None or policy.keep_going:
             return policy.breaker_after
         is_always_the_same = len(self._failed_with) == 1 and not self.has_answers
         return HOPELESS_AFTER if is_always_the_same else None
 
-    @property
-    def is_out_of_budget(self) -> bool:
-        """Whether a budget is spent, which is not a failure."""
-        return bool(self._budget)
-
     def refuse_key(self, reason: str) -> RunStoppedError:
         """Allow no further call, since an endpoint refuses the key; return the error."""
         with self._lock:
             self._refused_key = self.stopped = reason
-            self._alarm.ring()
+            self._is_waited_for = False
         return self.refusal()
 
     def refusal(self) -> RunStoppedError:
         """Return the error of a call that may not be made."""
+        if self.is_out_of_budget:  # calls that were under way have added to it since
+            return _refusal(self._spent_budget())
         return AccessRefusedError(self._refused_key) if self._refused_key else _refusal(self.stopped)
 
     def _check_budget(self) -> None:
         if not self.stopped:
-            self.stopped = self._budget = self._spent_budget()
+            self.stopped = self._spent_budget()
+            self.is_out_of_budget = bool(self.stopped)
         if self.stopped:
             raise self.refusal()
 
     def _spent_budget(self) -> str:
         """Return which budget is spent; empty if none is."""
-        policy, before = self.policy, self.before.get
-        if policy.max_calls is not None and self._calls_made() >= policy.max_calls:
+        policy, spent = self.policy, self.spent
+        if policy.max_calls is not None and spent.calls >= policy.max_calls:
             return self._calls_are_spent(policy.max_calls)
-        used = self.spent.tokens + before("max_tokens", 0)
-        if policy.max_tokens is not None and used >= policy.max_tokens:
-            return f"{used:,.10g} tokens were used, of a budget of {policy.max_tokens:,}"
-        cost = self.spent.cost(policy) + before("max_cost", 0.0)
-        if policy.max_cost is not None and cost >= policy.max_cost:
-            return f"{cost:.4f} US dollars were spent, of a budget of {policy.max_cost:g}"
+        if policy.max_tokens is not None and spent.tokens >= policy.max_tokens:
+            return f"{spent.tokens:,.10g} tokens were used, of a budget of {policy.max_tokens:,}"
+        if policy.max_cost is not None and spent.cost(policy) >= policy.max_cost:
+            return f"{spent.cost(policy):.4f} US dollars were spent, of a budget of {policy.max_cost:g}"
         return ""
 
-    def _check_alarm(self) -> None:
-        # A budget that is spent during the wait does not matter: this call is counted already.
-        if self._alarm.rang:
-            raise self.refusal()
-
-    def used(self) -> dict[str, float]:
-        """Return what all sessions have used of each budget so far."""
-        used = {"max_calls": self.spent.calls, "max_tokens": self.spent.tokens}
-        used["max_cost"] = self.spent.cost(self.policy)
-        return {name: amount + self.before.get(name, 0) for name, amount in used.items()}
-
-    def _calls_made(self) -> int:
-        return int(self.spent.calls + self.before.get("max_calls", 0))
-
     def _calls_are_spent(self, most: int) -> str:
-        made = self._calls_made()
-        more = f" ({made:,} were made)" if made > most else ""
+        more = f" ({self.spent.calls:,} were made)" if self.spent.calls > most else ""
         return f"the budget of {most:,} calls is used up{more}"
-
-    def _usual_tokens(self) -> float:
-        """Return the mean tokens of a call so far: those of the next one are not known before it is made."""
-        return self.spent.tokens / self.spent.reporting if self.spent.reporting else 0.0
 
     def warn_of_gaps(self, results: Iterator[T]) -> Iterator[T]:
         """Yield the results. Warn, at once and at the end, of answers that a limit cannot count."""
         is_warned = False
-        stop: RunStoppedError | None = None
         try:
             for result in results:
                 if self.spent.uncounted and not is_warned:
@@ -415,18 +400,12 @@ class Limits:
                         "in any case, set --budget-calls (max_calls)."
                     )
                 yield result
-        except RunStoppedError as error:
-            stop = error
-        if self.spent.uncounted > 1:
-            counts = f"{self.spent.uncounted:,} of {self.spent.answers:,} answers"
-            self._warn(f"{counts} could not be counted in full for {_limits(self.policy)}.")
-        if stop is None:
-            return
-        with self._lock:
-            if self._budget:  # calls that were under way have added to it since
-                self.stopped = self._budget = self._spent_budget()
-                stop = self.refusal()
-        raise stop
+        except RunStoppedError as stop:
+            raise (self.refusal() if self.is_out_of_budget else stop) from None
+        finally:
+            if self.spent.uncounted > 1:
+                counts = f"{self.spent.uncounted:,} of {self.spent.answers:,} answers"
+                self._warn(f"{counts} could not be counted in full for {_limits(self.policy)}.")
 
     def _warn(self, message: str) -> None:
         warnings.warn(message, UncountedUsageWarning, stacklevel=4)
@@ -456,18 +435,28 @@ class Pace:
         self._free_at += difference * self._seconds_each
 
 
-# The cost of calls, by the counts in their outputs: the sums that budgets are checked against.
+# The cost of calls, by the counts that answers report: the sums that budgets are checked against.
+
+COUNTS = ("input_tokens", "output_tokens", "total_tokens", "requests")
+CALLS = "calls"  # in the usage of a stored call: the attempts that it took
 
 
 class UncountedUsageWarning(UserWarning):
     """A limit on tokens or money is set, and calls do not report what they used."""
 
 
-def _reported_tokens(places: Places) -> tuple[float | None, float | None, float | None]:
+def reported_count(usage: Usage, name: str) -> int | float | None:
+    """Return a count that an answer reports, as a number of Python or NumPy; None if it does not."""
+    count: Any = usage.get(name)
+    is_number = isinstance(count, Real) and not isinstance(count, bool)
+    if not is_number or not 0 <= count < math.inf:
+        return None
+    return int(count) if count == int(count) else float(count)
+
+
+def _reported_tokens(usage: Usage) -> tuple[float | None, float | None, float | None]:
     """Return the input, output and total tokens of an answer; None where it does not report them."""
-    if not any(places):
-        return None, None, None
-    sent, written, total = (reported_count(places, name) for name in COUNTS[:3])
+    sent, written, total = (reported_count(usage, name) for name in COUNTS[:3])
     parts = (sent or 0) + (written or 0)
     if total is not None and (sent is None) != (written is None):  # the missing count is the rest
         rest = max(0, total - parts)
@@ -479,7 +468,7 @@ def _reported_tokens(places: Places) -> tuple[float | None, float | None, float 
 
 @dataclass
 class Spent:
-    """Calls and tokens, as far as outputs report them, and what those cost."""
+    """Calls and tokens, as far as answers report them, and what those cost."""
 
     calls: int = 0
     tokens: float = 0
@@ -489,9 +478,9 @@ class Spent:
     reporting: int = 0  # answers that report any tokens
     uncounted: int = 0  # answers that a limit of the policy could not count in full
 
-    def add(self, places: Places, policy: CallPolicy) -> float:
-        """Count an answer that reports its tokens in these places; return the tokens that it reports."""
-        sent, written, total = _reported_tokens(places)
+    def add(self, usage: Usage, policy: CallPolicy) -> float:
+        """Count an answer by the usage that it reports; return its tokens."""
+        sent, written, total = _reported_tokens(usage) if usage else (None, None, None)
         tokens = (sent or 0) + (written or 0) if total is None else total
         self.reporting += not (sent is written is total is None)
         if sent is written is None and policy.price_input == policy.price_output:
@@ -506,10 +495,25 @@ class Spent:
         self.uncounted += is_short
         return tokens
 
+    def add_stored(self, usage: Usage, policy: CallPolicy) -> None:
+        """Count a call of an earlier session."""
+        before = self.answers, self.reporting, self.uncounted
+        self.calls += int(usage.get(CALLS, 1))
+        self.add(usage, policy)
+        self.answers, self.reporting, self.uncounted = before  # those are of this session
+
+    def usual_tokens(self) -> float:
+        """Return the mean tokens of a call so far: those of the next one are not known before it is made."""
+        return self.tokens / self.reporting if self.reporting else 0.0
+
     def cost(self, policy: CallPolicy) -> float:
         """Return the cost in US dollars. Prices are per 1,000 tokens."""
         sent = self.input_tokens * (policy.price_input or 0.0)
         return (sent + self.output_tokens * (policy.price_output or 0.0)) / 1000
+
+    def used(self, policy: CallPolicy) -> dict[str, float]:
+        """Return what was used of each budget, by its name in a policy."""
+        return {"max_calls": self.calls, "max_tokens": self.tokens, "max_cost": self.cost(policy)}
 
 
 def _has_cost(tokens: float | None, price: float | None) -> bool:
@@ -524,51 +528,3 @@ def _limits(policy: CallPolicy) -> str:
         "--tpm (tokens_per_minute)": policy.tokens_per_minute,
     }
     return " and ".join(name for name, value in caps.items() if value is not None)
-
-
-class Alarm:
-    """Ends waits early, once and for all, when the run is to stop.
-
-    Ringing takes no lock, so that a signal handler may do it, even during a wait of its own thread.
-    """
-
-    def __init__(self) -> None:
-        self.rang = False
-        self._wakes: set[Callable[[], None]] = set()
-
-    def ring(self) -> None:
-        """End all waits, also those that are yet to start."""
-        self.rang = True
-        for wake in list(self._wakes):
-            wake()
-
-    def wait(self, seconds: float) -> None:
-        """Wait in this thread."""
-        woken: queue.SimpleQueue[None] = queue.SimpleQueue()  # its `put` may interrupt its own `get`
-        with self._waking(lambda: woken.put(None)), suppress(queue.Empty):
-            if not self.rang:
-                woken.get(timeout=seconds)
-
-    async def wait_async(self, seconds: float) -> None:
-        """Wait in this task."""
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        woken = asyncio.Event()
-
-        def wake() -> None:
-            with suppress(RuntimeError):  # the loop is closed: no task waits there
-                loop.call_soon_threadsafe(woken.set)
-
-        with self._waking(wake), suppress(TimeoutError):
-            if not self.rang:
-                await asyncio.wait_for(woken.wait(), seconds)
-
-    @contextmanager
-    def _waking(self, wake: Callable[[], None]) -> Iterator[None]:
-        # Before `rang` is read: a ring in between would be missed.
-        self._wakes.add(wake)
-        try:
-            yield
-        finally:
-            self._wakes.discard(wake)

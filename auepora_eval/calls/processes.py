@@ -1,8 +1,9 @@
 """An executor of worker processes: for systems that compute, hang for good or crash the interpreter.
 
 Each worker makes one call at a time. It gets the system by its name and imports it, or gets a copy if the
-system can be copied. A worker that dies is replaced. The sample that it worked on is tried in another one,
-three times in all, then it has failed. A call that takes too long ends with its process.
+system can be copied. A worker that dies is replaced. The request that it worked on is tried in another one,
+three times in all, then it has failed. If the policy has a timeout and no retries, a call that takes too long
+ends with its process.
 """
 
 from __future__ import annotations
@@ -21,13 +22,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar, cast
 
 from ..errors import PlanError, RunStoppedError, WorkerLostError
-from .executors import outcome, positive, through_a_window
+from .asking import Caller
+from .executors import late, outcome, positive, through_a_window
 from .streams import Lasting
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 Item = TypeVar("Item")
+MOST_TRIES = 3
+_ITEMS_EACH = 2  # one that a worker has, and one that waits here until it finishes
+_START_SECONDS = 120.0  # a start imports the system, which may load a model
+_LOOK_SECONDS = 0.1  # between two checks of deadlines, and whether the run is to stop
 
 
 class RemoteCalls(ABC, Generic[Item]):
@@ -38,10 +44,9 @@ class RemoteCalls(ABC, Generic[Item]):
     """
 
     def __init__(self, call: Callable[[Item], Any], workers: int) -> None:
-        self._limits = getattr(call, "limits", None)
-        self._count = getattr(call, "made_elsewhere", None)
-        share = getattr(call, "shared_by", None)
-        self._sent = share(workers) if share else call  # what a worker gets
+        self._caller = call if isinstance(call, Caller) else None
+        self._limits = self._caller.limits if self._caller else None
+        self._sent: Any = self._caller.shared_by(workers) if self._caller else call  # what a worker gets
         self._todo: deque[tuple[int, Item]] = deque()
         self._done: deque[tuple[int, Any]] = deque()
         self._under_way = 0  # accepted, and not counted yet
@@ -63,7 +68,7 @@ class RemoteCalls(ABC, Generic[Item]):
 
     @property
     def _is_halted(self) -> bool:
-        return self._limits is not None and bool(self._limits.halted)
+        return self._limits is not None and self._limits.halted
 
     def send(self, place: int, item: Item) -> None:
         """Accept an item, unless the run is to stop."""
@@ -85,8 +90,8 @@ class RemoteCalls(ABC, Generic[Item]):
         # A call that was not made spends nothing of a budget.
         if not isinstance(result, RunStoppedError):
             self._under_way -= 1
-            if self._count is not None:
-                self._count(result)
+            if self._caller is not None:
+                self._caller.count(result)
         return place, result
 
     @abstractmethod
@@ -102,23 +107,16 @@ class RemoteCalls(ABC, Generic[Item]):
         """End everything that is under way."""
 
 
-MOST_TRIES = 3
-_ITEMS_EACH = 2  # one that a worker has, and one that waits here until it finishes
-# A start imports the system, which may load a model.
-_START_SECONDS = 120.0
-_LOOK_SECONDS = 0.1  # between two checks of deadlines, and whether the run is to stop
-
-
 class ProcessExecutor:
     """Several calls at a time, each in a process of its own."""
 
-    def __init__(self, *, concurrency: int = 2, timeout: float | None = None) -> None:
-        self.concurrency, self.timeout = positive(concurrency), timeout
+    def __init__(self, *, concurrency: int = 2) -> None:
+        self.concurrency = positive(concurrency)
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
-        pool = _Pool(call, self.concurrency, self.timeout)
+        pool = _Pool(call, self.concurrency)
         try:
-            yield from through_a_window(items, pool.window, pool.send, pool.receive)
+            yield from through_a_window(items, self.concurrency * _ITEMS_EACH, pool.send, pool.receive)
         finally:
             pool.dismiss()
 
@@ -129,43 +127,44 @@ class _Worker(Generic[Item]):
 
     process: Any
     wire: Connection
-    ready: bool = False
+    is_ready: bool = False
     since: float = field(default_factory=time.monotonic)
     item: tuple[int, Item] | None = None
+
+    def end(self) -> None:
+        # Killed, not asked to end: a system may catch SIGTERM.
+        self.process.kill()
+        self.process.join()
+        self.wire.close()
 
 
 class _Pool(RemoteCalls[Item]):
     """The workers of one map."""
 
-    def __init__(self, call: Callable[[Item], Any], size: int, timeout: float | None) -> None:
+    def __init__(self, call: Callable[[Item], Any], size: int) -> None:
         import multiprocessing
 
         super().__init__(call, size)
+        # A process that is ended cannot retry. Of two clocks, chance would decide which one ends the call.
+        self._timeout = self._caller.timeout if self._caller and not self._caller.policy.retries else None
+        if self._timeout is not None:
+            self._sent = self._sent.without_timeout()
         # Never fork: a lock that another thread holds would stay locked in the child for ever. No fork server
         # either: its environment is that of its start, and a key that was set since would be missing.
         self._context: Any = multiprocessing.get_context("spawn")
-        self._size, self._timeout = size, timeout
-        self.window = size * _ITEMS_EACH
+        self._size = size
         self._workers: list[_Worker[Item]] = []
         self._tries: dict[int, int] = {}
         self._failed_starts = 0
         # Workers read this byte before each call. A message would arrive after the item that they have.
         self._halted: Any = self._context.RawValue("b", 0)
-        if self._limits is not None:
-            self._limits.on_halt.append(lambda: setattr(self._halted, "value", 1))
 
     def dismiss(self) -> None:
         """End all workers, busy or not."""
-        # Killed, not asked to end: a system may catch SIGTERM. All are killed before the first wait.
         for worker in self._workers:
-            worker.process.kill()
+            worker.process.kill()  # all are killed before the first wait
         for worker in self._workers:
-            worker.process.join()
-            worker.wire.close()
-
-    def _settle(self, place: int, result: Any) -> None:
-        self._tries.pop(place, None)
-        self._done.append((place, result))
+            worker.end()
 
     def _started(self) -> _Worker[Item]:
         ours, theirs = self._context.Pipe()
@@ -174,7 +173,7 @@ class _Pool(RemoteCalls[Item]):
         try:
             with _signals_blocked():
                 process.start()
-        except (TypeError, AttributeError, ValueError, _pickling_error()) as error:
+        except _unpicklable() as error:
             ours.close()
             raise PlanError(
                 f"the system cannot be sent to another process: {error}. Name it as module:attribute "
@@ -201,42 +200,42 @@ class _Pool(RemoteCalls[Item]):
             worker.wire.send(task)
         except OSError:
             pass  # it has died: `_listen` notices, and gives the task to another
-        except (TypeError, AttributeError, ValueError, _pickling_error()) as error:
+        except _unpicklable() as error:
             worker.item = None
-            self._settle(task[0], error)
+            self._done.append((task[0], error))
 
     def _listen(self) -> None:
         from multiprocessing.connection import wait
 
+        self._halt_workers()
         self._drop_waiting()
-        self._drop_starting()
         if self._done:
             return
         ready = wait([worker.wire for worker in self._workers], _LOOK_SECONDS)
         for worker in list(self._workers):
-            deadline = self._deadline(worker)
             # A result that arrived in time counts, even if it is read after the deadline.
             if worker.wire in ready:
                 self._read(worker)
             elif worker.process.exitcode is not None:
                 # A child that the system forked keeps the pipe open, so that it has no end of file.
                 self._replace(worker)
-            elif worker.item and deadline is not None and time.monotonic() >= deadline:
+            elif worker.item and self._is_late(worker):
                 self._replace(worker, is_late=True)
         self._distribute()
 
-    def _drop_starting(self) -> None:
-        """End workers that have made no call yet if the run is to stop: their start is not waited for."""
-        starting = [worker for worker in self._workers if worker.item and not worker.ready]
-        for worker in starting if self._is_halted else []:
-            self._end(worker)
+    def _halt_workers(self) -> None:
+        """Have the workers make no further call if the run is to stop; a start is not waited for."""
+        if not self._is_halted:
+            return
+        self._halted.value = 1
+        for worker in [worker for worker in self._workers if worker.item and not worker.is_ready]:
+            self._workers.remove(worker)
+            worker.end()
             self._drop([worker.item] if worker.item else [])
 
-    def _deadline(self, worker: _Worker[Item]) -> float | None:
-        """Return when a worker will have taken too long; None if there is no limit."""
-        if not worker.ready:
-            return worker.since + _START_SECONDS
-        return None if self._timeout is None else worker.since + self._timeout
+    def _is_late(self, worker: _Worker[Item]) -> bool:
+        seconds = self._timeout if worker.is_ready else _START_SECONDS
+        return seconds is not None and time.monotonic() >= worker.since + seconds
 
     def _read(self, worker: _Worker[Item]) -> None:
         try:
@@ -247,50 +246,42 @@ class _Pool(RemoteCalls[Item]):
         # Only starts that fail in a row end the run: a worker that answers shows that they can work.
         self._failed_starts = 0
         if message is None:
-            worker.ready, worker.since = True, time.monotonic()
+            worker.is_ready, worker.since = True, time.monotonic()
             return
         worker.item = None
-        self._settle(*message)
+        self._done.append(message)
 
     def _replace(self, worker: _Worker[Item], *, is_late: bool = False) -> None:
         """End a worker that is dead or late. Its item is tried again, or fails."""
-        self._end(worker)
-        if not worker.ready:
-            self._check_startable(worker)
+        self._workers.remove(worker)
+        worker.end()
+        code = worker.process.exitcode
+        if not worker.is_ready:
+            self._failed_starts += 1
+        if self._failed_starts >= MOST_TRIES:
+            raise PlanError(
+                f"the worker processes end while they start (exit code {code}); what they say is above. "
+                "A script that evaluates must do so under `if __name__ == '__main__':`."
+            )
         if worker.item is None:
             return
         place = worker.item[0]
-        if worker.ready and is_late:
-            self._settle(place, TimeoutError(f"no answer within {self._timeout:g} s"))
-            return
-        self._tries[place] = self._tries.get(place, 0) + worker.ready
-        if self._tries[place] < MOST_TRIES:
+        tries = self._tries[place] = self._tries.get(place, 0) + worker.is_ready
+        if worker.is_ready and is_late:
+            self._done.append((place, late(self._timeout or 0)))
+        elif tries < MOST_TRIES:
             self._todo.appendleft(worker.item)
-            return
-        code = worker.process.exitcode
-        how = f"signal {-code}" if isinstance(code, int) and code < 0 else f"exit code {code}"
-        self._settle(place, WorkerLostError(f"the worker process died {MOST_TRIES} times on it, by {how}"))
-
-    def _end(self, worker: _Worker[Item]) -> None:
-        self._workers.remove(worker)
-        worker.process.kill()
-        worker.process.join()
-        worker.wire.close()
-
-    def _check_startable(self, worker: _Worker[Item]) -> None:
-        self._failed_starts += 1
-        if self._failed_starts >= MOST_TRIES:
-            raise PlanError(
-                f"the worker processes end while they start (exit code {worker.process.exitcode}); what they "
-                "say is above. A script that evaluates must do so under `if __name__ == '__main__':`."
-            )
+        else:
+            how = f"signal {-code}" if isinstance(code, int) and code < 0 else f"exit code {code}"
+            error = WorkerLostError(f"the worker process died {MOST_TRIES} times on it, by {how}")
+            self._done.append((place, error))
 
 
-def _pickling_error() -> type[Exception]:
+def _unpicklable() -> tuple[type[Exception], ...]:
+    """Return the errors of an object that cannot be sent."""
     from multiprocessing import reduction
 
-    error: type[Exception] = reduction.pickle.PicklingError  # type: ignore[attr-defined]
-    return error
+    return TypeError, AttributeError, ValueError, reduction.pickle.PicklingError  # type: ignore[attr-defined]
 
 
 _TERMINAL_SIGNALS = {signal.SIGINT, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])}
@@ -330,20 +321,18 @@ def _work(wire: Connection, call: Callable[[Any], Any], halted: Any) -> None:
     sys.stdout = sys.stderr = cast(TextIO, Lasting(sys.stderr)) if sys.stderr is not None else sys.stderr
     items: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(wire, items), daemon=True).start()
-    if (limits := getattr(call, "limits", None)) is not None:
-        threading.Thread(target=_watch, args=(halted, limits), daemon=True).start()
+    if isinstance(call, Caller):
+        threading.Thread(target=_watch, args=(halted, call.limits), daemon=True).start()
     # The system is imported by now, so from here on the timeout is that of a call.
     wire.send(None)  # ready
     while True:
         place, item = items.get()
-        result = RunStoppedError("stopped as asked.") if halted.value else outcome(call, item, None)
-        if isinstance(result, BaseException):
-            result = _sendable(result)
+        result = RunStoppedError("stopped as asked.") if halted.value else sendable(outcome(call, item))
         try:
             wire.send((place, result))
         except OSError:
             return
-        except (TypeError, AttributeError, ValueError, _pickling_error()) as error:
+        except _unpicklable() as error:
             wire.send((place, TypeError(f"the result cannot leave its process: {error}")))
 
 
@@ -365,12 +354,13 @@ def _watch(halted: Any, limits: Any) -> None:
     limits.halt()
 
 
-def _sendable(error: BaseException) -> BaseException:
-    """Return an exception that can be unpickled: some cannot, although they can be pickled."""
-    from multiprocessing.reduction import ForkingPickler
+def sendable(result: Any) -> Any:
+    """Return a result of a worker; an exception as one of a class that every process has."""
+    from asyncio import CancelledError
+    from concurrent import futures
 
-    try:
-        ForkingPickler.loads(ForkingPickler.dumps(error))
-    except Exception:  # noqa: BLE001 - a foreign class's own code runs here
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+    if not isinstance(result, BaseException) or type(result).__module__ == "builtins":
+        return result
+    if isinstance(result, RunStoppedError | CancelledError | futures.CancelledError):
+        return result
+    return RuntimeError(f"{type(result).__name__}: {result}")

@@ -48,11 +48,10 @@ class RayExecutor:
         self,
         *,
         concurrency: int = 1,
-        timeout: float | None = None,
         address: str | None = None,
         most_in_a_task: int = _MOST_IN_A_TASK,
     ) -> None:
-        self.concurrency, self.timeout, self.address = positive(concurrency), timeout, address
+        self.concurrency, self.address = positive(concurrency), address
         self.most_in_a_task = positive(most_in_a_task)
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
@@ -130,7 +129,6 @@ class _Tasks(RemoteCalls[Item]):
         self._task = ray.remote(num_cpus=1, max_retries=_TASK_RETRIES)(_run_chunk).remote
         # In a list: Ray would unpack a bare reference for each task, and the system would be loaded as often.
         self._shipped = [_stored(ray, self._sent)]
-        self._options = (self._threads, executor.timeout)
         self._running: dict[Any, list[tuple[int, Item]]] = {}
         self._lost: deque[tuple[int, Item]] = deque()  # items of lost chunks, which are tried alone
         self._alone: set[int] = set()  # their places, once they are
@@ -158,7 +156,7 @@ class _Tasks(RemoteCalls[Item]):
         self._submit(chunk)
 
     def _submit(self, chunk: list[tuple[int, Item]]) -> None:
-        self._running[undisturbed(self._task, self._shipped, chunk, *self._options)] = chunk
+        self._running[undisturbed(self._task, self._shipped, chunk, self._threads)] = chunk
 
     def _listen(self) -> None:
         self._drop_waiting()
@@ -246,14 +244,14 @@ def _in_a_line(error: Any) -> str:
 
 
 def _run_chunk(
-    shipped: list[Any], chunk: list[tuple[int, Any]], threads: int, timeout: float | None
+    shipped: list[Any], chunk: list[tuple[int, Any]], threads: int
 ) -> tuple[float, list[tuple[int, Any]]]:
     """Make the calls of a task; return the seconds that they took, and the results with their places."""
     with redirect_stdout(sys.stderr):  # what a system prints is not a result
         _close_sockets_in_forks()  # before the system is loaded: those that are open are Ray's
         call = _loaded(shipped[0])
         start = perf_counter()
-        executor = (AsyncExecutor if is_async(call) else ThreadExecutor)(concurrency=threads, timeout=timeout)
+        executor = (AsyncExecutor if is_async(call) else ThreadExecutor)(concurrency=threads)
         results = _unless_cancelled(call, lambda: _results(executor, call, [item for _, item in chunk]))
     return perf_counter() - start, [(place, results[turn]) for turn, (place, _) in enumerate(chunk)]
 

@@ -144,8 +144,9 @@ def _run_variant(
     args: Namespace,
 ) -> int:
     """Run or resume a variant; return the exit code, 0 unless it was interrupted."""
-    from ..core.runner import AueporaEvaluator, InterruptedRunError
+    from ..core.runner import AueporaEvaluator
     from ..decide.experiment import run_id, run_variant
+    from ..errors import InterruptedRunError
 
     options = {"resume": args.resume, "force": args.force}
     try:

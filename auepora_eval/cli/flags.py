@@ -218,9 +218,6 @@ def call_executor(settings: RunSettings) -> Executor:
         if settings.executor != "ray":
             raise PlanError("--address is for a cluster: add --executor ray, or leave it out.")
         options["address"] = settings.address
-    # Otherwise the call policy has the timeout, which leaves a late call behind but cannot end it.
-    if settings.ends_processes:
-        options["timeout"] = settings.timeout
     return EXECUTORS.get(settings.executor)(**options)
 
 

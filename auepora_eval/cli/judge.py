@@ -315,8 +315,7 @@ def named_judge(name: str, mode: str, settings: RunSettings, *, offline: bool = 
 
 def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
     """Ask what is missing and write the results; show the progress, the cost and what was kept."""
-    from ..core.runner import InterruptedRunError
-    from ..errors import AccessRefusedError, RunStoppedError
+    from ..errors import AccessRefusedError, InterruptedRunError, RunStoppedError
     from ..judges.asking import cost_of
     from .interrupts import StopNow, finishing_first
 

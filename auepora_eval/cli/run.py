@@ -244,7 +244,7 @@ class RunCommand:
             return self._guarded(work, signalled), signalled.exit_code
 
     def _guarded(self, work: Callable[[], T], signalled: Signalled) -> T | None:
-        from ..core.runner import InterruptedRunError
+        from ..errors import InterruptedRunError
 
         try:
             with self.display, stdout_for_results(), notes_printed_once(as_json=self.settings.json):

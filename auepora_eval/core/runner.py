@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral
 from pathlib import Path
@@ -13,9 +12,10 @@ from time import perf_counter
 from types import NoneType
 from typing import Any, Protocol, TypeVar
 
+from ..calls.asking import ask_all
 from ..calls.executors import Executor, SerialExecutor
+from ..calls.log import CallLog
 from ..calls.policy import CallPolicy, Limits
-from ..calls.resources import ResourceMonitor, checked_prices
 from ..errors import (
     EvaluationError,
     RunStoppedError,
@@ -31,8 +31,11 @@ from .plan import EvaluationPlan, MetricForms, Survey
 from .rag_interface import RAGSystemProtocol, as_system
 from .scores import Batch, Scores
 from .scoring import environment, measurable, new_evaluation_id, now, score_in_chunks, utc_text
-from .systems.call import OnResult, SystemCall, failed_output
+from .systems.call import SystemCall, as_output
+from .systems.resources import ResourceMonitor, checked_prices
 from .types import (
+    END_TO_END,
+    TIMES_LEFT_OUT,
     EvaluationRun,
     EvaluationSample,
     Failure,
@@ -42,18 +45,6 @@ from .types import (
 
 T = TypeVar("T")
 OnOutput = Callable[[EvaluationSample, SystemOutputs], None]
-_SLOW = 0.005  # seconds between two outputs; if they come slower, each is synced by itself
-
-
-class OutputJournal(Protocol):
-    """Stores outputs on the disk: `submit` numbers them, those up to `durable` are stored."""
-
-    @property
-    def durable(self) -> int: ...
-
-    def submit(self, sample_id: str, output: SystemOutputs) -> int: ...
-
-    def wait(self, number: int) -> None: ...
 
 
 class RunStorage(Protocol):
@@ -83,7 +74,7 @@ class RunRecord(Protocol):
     def evaluation_id(self) -> str: ...
 
     @property
-    def journal(self) -> OutputJournal | None: ...
+    def journal(self) -> CallLog[EvaluationSample, SystemOutputs] | None: ...
 
     @property
     def names_documents(self) -> bool:
@@ -117,10 +108,6 @@ class RunRecord(Protocol):
     def finish(self, run: EvaluationRun) -> None:
         """Complete the run and give it its name."""
         ...
-
-
-class InterruptedRunError(RunStoppedError):
-    """A stop was requested (`AueporaEvaluator.stop`); the calls under way were finished."""
 
 
 class AueporaEvaluator:
@@ -166,11 +153,8 @@ class AueporaEvaluator:
         self.seed = seed
         self.on_output = on_output
         self.configuration = {**(configuration or {}), **checked_prices(price_input, price_output)}
-        self.spent_before: Mapping[str, float] = {}  # by earlier sessions of the run; see Limits
+        self.spent_before: Mapping[str, float] = {}  # by earlier sessions of the run, as it is reported
         self.has_answers = False  # of earlier sessions of the run
-        self.on_result: OnResult | None = (
-            None  # see SystemCall; `on_output` is called in the thread of the run
-        )
         self._stopping = threading.Event()
         self._limits: Limits | None = None
 
@@ -221,24 +205,34 @@ class AueporaEvaluator:
         settings = {
             "executor": type(self.executor).__name__,
             "concurrency": getattr(self.executor, "concurrency", None),
-            "timeout": getattr(self.executor, "timeout", None),
+            "timeout": None if self.policy is None else self.policy.timeout,
             "max_failures": self.max_failures,
         }
         plain = {name: value for name, value in settings.items() if isinstance(value, str | int | float)}
         return {**plain, **self.configuration}
 
     def outputs(
-        self, samples: Iterable[EvaluationSample], journal: OutputJournal | None = None
+        self,
+        samples: Iterable[EvaluationSample],
+        log: CallLog[EvaluationSample, SystemOutputs] | None = None,
     ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-        """Call the system; yield each sample with its output, as they arrive, once the journal has them.
+        """Call the system; yield each sample with its output, as they arrive, once the log has them.
 
         Samples are taken as they are needed: only those under way are in memory.
         """
         done = failures = 0
         first: dict[str, Failure] = {}
         reported: set[str] = set()
+        limits = self._started(log)
         try:
-            for sample, output in self.calls(self.system, samples, journal, self.spent_before):
+            for sample, output in ask_all(
+                SystemCall(self.system, self.top_k),
+                samples,
+                log=log,
+                reply=as_output,
+                executor=self.executor,
+                limits=limits,
+            ):
                 done += 1
                 _report_readings(output, reported)
                 if self.on_output is not None:
@@ -255,64 +249,19 @@ class AueporaEvaluator:
                         f"allowed. The last one, sample {sample.sample_id!r}: {output.error}"
                     )
         except RunStoppedError:
-            if self._is_hopeless and failures == done:
+            if limits.is_hopeless and not limits.halted and failures == done:
                 what = f"stopped: none of the first {done} calls was answered."
                 raise no_answers(what, first, _HOPELESS_FIX) from None
             raise
 
-    @property
-    def _is_hopeless(self) -> bool:
-        limits = self._limits
-        return limits is not None and limits.is_hopeless and not limits.halted
-
-    def calls(
-        self,
-        system: RAGSystemProtocol,
-        samples: Iterable[EvaluationSample],
-        journal: OutputJournal | None,
-        spent_before: Mapping[str, float],
-    ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-        """Call a system by the executor and the policy; yield the outputs as they arrive."""
-        done = 0
-        under_way: dict[int, EvaluationSample] = {}
-        call = self._call(system, spent_before)
-        calls = call.limits.warn_of_gaps(self.executor.map(call, self._taken(samples, under_way)))
-        for pair in self._until_stopped(_acknowledged(_outputs_of(calls, under_way), journal)):
-            done += 1
-            yield pair
-        if self._stopping.is_set():
-            self._stopping.clear()
-            raise InterruptedRunError(f"stopped as asked, after {done} samples.")
-
-    def _until_stopped(
-        self, pairs: Iterator[tuple[EvaluationSample, SystemOutputs]]
-    ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-        """Yield the pairs. If a stop was requested, the samples that were not called are not an error."""
-        try:
-            yield from pairs
-        except RunStoppedError:
-            if not self._stopping.is_set():
-                raise
-
-    def _call(self, system: RAGSystemProtocol, spent_before: Mapping[str, float]) -> SystemCall:
-        call = SystemCall(system, self.top_k, self.policy)
-        call.limits.before, call.on_result = spent_before, self.on_result
-        # What metrics ask is about answers: these must not be lost because a model fails.
-        call.limits.has_answers = self.has_answers or system is not self.system
-        self._limits = call.limits
+    def _started(self, log: CallLog[EvaluationSample, SystemOutputs] | None) -> Limits:
+        """Return the limits of the calls that are about to be made, which `stop` can halt."""
+        self._limits = limits = Limits(self.policy or CallPolicy(), () if log is None else log.usages())
+        limits.has_answers = self.has_answers
         # The stop may have been requested before there were limits to halt.
         if self._stopping.is_set():
-            call.limits.halt()
-        return call
-
-    def _taken(
-        self, samples: Iterable[EvaluationSample], under_way: dict[int, EvaluationSample]
-    ) -> Iterator[EvaluationSample]:
-        for place, sample in enumerate(samples):
-            if self._stopping.is_set():
-                return
-            under_way[place] = sample
-            yield sample
+            limits.halt()
+        return limits
 
     def warn_of_cutoffs_beyond_top_k(self) -> None:
         """Warn of metrics that use more documents than the system is asked for."""
@@ -348,8 +297,21 @@ def report_failures(run: EvaluationRun) -> None:
         warn_user(f"{run.failures_in_words()}.")
 
 
+class NoTimeWarning(UserWarning):
+    """A system reports a duration of its calls that is not a time."""
+
+
 def _report_readings(output: SystemOutputs, reported: set[str]) -> None:
     """Report how an output was read, once for each way: here, since a worker's warnings may be lost."""
+    odd = output.extra.get(TIMES_LEFT_OUT)
+    if isinstance(odd, dict) and END_TO_END in odd and TIMES_LEFT_OUT not in reported:
+        reported.add(TIMES_LEFT_OUT)
+        warn_user(
+            f"The system reports {odd[END_TO_END]!s:.40} seconds as end_to_end, which cannot be a time. "
+            "The time measured around the call is used instead, in every output with times_left_out in "
+            "its `extra`.",
+            NoTimeWarning,
+        )
     readings = output.extra.get(READ_AS)
     new = [text for text in readings if text not in reported] if isinstance(readings, list) else []
     if new:
@@ -364,46 +326,6 @@ def in_this_folder(pairs: Iterator[T]) -> Iterator[T]:
         yield from pairs
     finally:
         os.chdir(folder)
-
-
-def _outputs_of(
-    calls: Iterator[tuple[int, Any]], under_way: dict[int, EvaluationSample]
-) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-    for place, result in calls:
-        yield under_way.pop(place), result if isinstance(result, SystemOutputs) else failed_output(result)
-
-
-def _acknowledged(
-    pairs: Iterator[tuple[EvaluationSample, SystemOutputs]], journal: OutputJournal | None
-) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-    """Yield each pair once the journal has it. Fast outputs are synced to the disk in groups."""
-    if journal is None:
-        yield from pairs
-        return
-    waiting: deque[tuple[int, EvaluationSample, SystemOutputs]] = deque()
-    last = perf_counter()
-    try:
-        for sample, output in pairs:
-            number = journal.submit(sample.sample_id, output)
-            waiting.append((number, sample, output))
-            before, last = last, perf_counter()
-            if last - before > _SLOW:
-                journal.wait(number)
-            while waiting and waiting[0][0] <= journal.durable:
-                yield waiting.popleft()[1:]
-    except RunStoppedError:
-        # What was answered before the stop counts too.
-        yield from _rest(waiting, journal)
-        raise
-    yield from _rest(waiting, journal)
-
-
-def _rest(
-    waiting: deque[tuple[int, EvaluationSample, SystemOutputs]], journal: OutputJournal
-) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-    while waiting:
-        journal.wait(waiting[0][0])
-        yield waiting.popleft()[1:]
 
 
 # The one way to evaluate. What differs between an evaluation in memory, one with a journal and the scoring of

@@ -16,11 +16,11 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import NamedTuple
 
-from ..calls.resources import ApiUsage
 from .metrics_base import Metric, SampleMetric
 from .plan import EvaluationPlan
 from .scores import Batch, Scores, as_columns
 from .systems.call import failed_attempts, is_from_cache
+from .systems.resources import ApiUsage, usage_of
 from .types import (
     EvaluationSample,
     Failure,
@@ -223,7 +223,7 @@ class Tally:
         """Count further outputs."""
         for output in outputs:
             self.total += 1
-            self.usage.add((output.extra, output.response.metadata))
+            self.usage.add(usage_of(output))
             if output.extra:
                 self._add_attempts(output)
             if output.error is not None:

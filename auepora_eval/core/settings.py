@@ -460,20 +460,9 @@ class RunSettings:
         values = {name: value for name, value in values.items() if value is not None}
         if self.longest_wait is not None:
             values["longest_retry_after"] = self.longest_wait
-        if self.ends_processes:
-            # The executor has it then. With two clocks, chance would decide which of them ends the call.
-            values.pop("timeout", None)
         usual = ENDPOINT_RETRIES if is_endpoint(self.system or "") else 0
         retries = usual if self.retries is None else self.retries
         return CallPolicy(**values, retries=retries, retry_on=_retried(self.retry_on, retries))
-
-    @property
-    def ends_processes(self) -> bool:
-        """Return whether a call that times out ends with its process; else the call policy has the clock.
-
-        A process that is ended cannot retry, so this holds only without retries.
-        """
-        return self.executor == "processes" and not self.retries
 
 
 def _retried(named: list[str] | str | None, retries: int) -> tuple[str, ...]:

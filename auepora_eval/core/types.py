@@ -15,6 +15,7 @@ from operator import gt
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
+from ..errors import Failure as Failure  # noqa: PLC0414 - a part of an output
 from ..errors import MissingDependencyError, ScoringError, StorageError, check_type, wrong_type
 from .display import bounds_text, failures_text, interval_text, value_text
 from .table import Table
@@ -257,19 +258,6 @@ def _as_id(value: object) -> str:
     if isinstance(value, str) or (isinstance(value, Integral) and not isinstance(value, bool)):
         return str(value)
     raise wrong_type("sample_id", "a string or a whole number", value)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a sample has no answer: the exception's type and message, and the seconds until it failed."""
-
-    type: str
-    message: str
-    seconds: float | None = None
-    traceback: str = ""  # the last lines of the user's own files, if there are some
-
-    def __str__(self) -> str:
-        return f"{self.type}: {self.message}" if self.message else self.type
 
 
 @dataclass

@@ -12,7 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from ..calls.resources import checked_prices
 from ..core.dataset import EvaluationDataset, canonical_json, dataset_fingerprint
 from ..core.plan import EvaluationPlan, Survey
 from ..core.rag_interface import with_contexts
@@ -20,6 +19,7 @@ from ..core.runner import AueporaEvaluator, score_record
 from ..core.scores import Batch, Scores
 from ..core.scoring import Tally, now, utc_text
 from ..core.systems.call import CACHED, is_from_cache
+from ..core.systems.resources import checked_prices
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..core.verdict import Stopping
 from ..errors import StorageError

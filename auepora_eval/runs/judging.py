@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from ..calls.executors import Executor
-from ..calls.policy import CallPolicy
+from ..calls.policy import CallPolicy, Usage
 from ..core.plan import EvaluationPlan
 from ..core.scores import Batch, as_columns
 from ..core.scoring import measurable
 from ..core.types import MetricResult
-from ..judges.asking import Asking, OnVerdict, spent_on
+from ..judges.asking import Asking, OnVerdict, usage_of
 from ..judges.judge import Asked, Asker, Judge, Judging, VerdictBook
 from ..judges.metric import JudgedMetric, add_note, ask_until_answered, open_questions
 from ..judges.metrics.preference import Preference, preference
@@ -110,10 +110,10 @@ class RunJudging:
         with VerdictWriter(self.state.folder) as writer:
             stored = writer.stored
             self.take_stored(stored)
-            spent = _spent(stored, self.judge, self._kinds(), self.policy)
+            usages = _usages(stored, self.judge, self._kinds())
             cached = None if self.cache is None else self.cache.book
             self.asking = Asking(
-                self.book, self.executor, self.policy, writer, self.on_verdict, spent, cached
+                self.book, self.executor, self.policy, writer, self.on_verdict, usages, cached
             )
             try:
                 return self._written(self._scored(self.asking))
@@ -233,14 +233,10 @@ class RunJudging:
             self.asking.stop()
 
 
-def _spent(
-    stored: VerdictFile | None, judge: Judge, kinds: Iterable[Kind], policy: CallPolicy | None
-) -> dict[str, float]:
+def _usages(stored: VerdictFile | None, judge: Judge, kinds: Iterable[Kind]) -> list[Usage]:
     """Return what earlier sessions spent on this judge; other judges of the run have their own budgets."""
-    if stored is None or policy is None:
-        return {}
     own = {identity for kind in kinds for identity in judge.asked_identities(kind)}
-    return spent_on((verdict for verdict in stored.paid if verdict.identity in own), policy)
+    return [usage_of(verdict) for verdict in (stored.paid if stored else ()) if verdict.identity in own]
 
 
 def judged_preference(
@@ -257,5 +253,5 @@ def judged_preference(
     with VerdictWriter(folder) as writer:
         stored = writer.stored
         book = VerdictBook() if stored is None else stored.book
-        spent = _spent(stored, judge, [kind_named("preference")], policy)
-        return preference(*runs, Judging(judge, book), Asking(book, executor, policy, writer, None, spent))
+        usages = _usages(stored, judge, [kind_named("preference")])
+        return preference(*runs, Judging(judge, book), Asking(book, executor, policy, writer, None, usages))

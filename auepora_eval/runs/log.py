@@ -17,11 +17,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from ..calls.asking import AttemptRecord
 from ..calls.keys import without_secrets
-from ..core.runner import AueporaEvaluator, InterruptedRunError
-from ..core.systems.call import AttemptRecord, failed_attempts, is_from_cache
+from ..core.runner import AueporaEvaluator
+from ..core.systems.call import failed_attempts, is_from_cache
 from ..core.types import TIMES_LEFT_OUT, EvaluationSample, Failure, SystemOutputs
-from ..errors import RunStoppedError
+from ..errors import InterruptedRunError, RunStoppedError
 from ..io.jsonl import encode
 
 LOG = "log.jsonl"

@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..calls.policy import CallPolicy
-from ..calls.resources import ApiUsage, reported_count
 from ..core.display import NOT_MEASURED, value_text
-from ..core.runner import InterruptedRunError, check_before_calls, in_this_folder
+from ..core.runner import check_before_calls, in_this_folder
 from ..core.scoring import score_outputs
 from ..core.settings import PILOT
-from ..core.systems.call import attempts_of, is_from_cache, usage_places
+from ..core.systems.call import attempts_of, is_from_cache
+from ..core.systems.resources import ApiUsage, usage_of
 from ..core.table import Table
 from ..core.types import END_TO_END, EvaluationSample, MetricResult, SystemOutputs
+from ..errors import InterruptedRunError
 from .evaluation import StoredRecord
 
 
@@ -102,13 +103,13 @@ def _scored(record: StoredRecord, pilot: Pilot) -> list[MetricResult]:
 def use_of(output: SystemOutputs, policy: CallPolicy) -> Use:
     """Return what an output took, by its own count and the prices of the policy."""
     usage = ApiUsage()
-    usage.add(usage_places(output))
+    usage.add(usage_of(output))
     prices = {"price_input": policy.price_input, "price_output": policy.price_output}
     sums = usage.as_dict(prices) or {}
     failed = output.error.seconds if output.error is not None else None
     return Use(
         # Attempts count retries of ours, `requests` the calls inside the system. Both see only their part.
-        calls=max(attempts_of(output), reported_count(usage_places(output), "requests") or 0),
+        calls=max(attempts_of(output), usage_of(output).get("requests", 0)),
         input_tokens=sums.get("input_tokens"),
         output_tokens=sums.get("output_tokens"),
         total_tokens=sums.get("total_tokens"),

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from ..calls.policy import Usage
 from ..core.types import EvaluationSample, MetricResult, SystemOutputs
 from ..errors import ScoringError, StorageError
 from ..io.files import write_bytes
+from ..judges.asking import usage_of
 from ..judges.judge import Asked, Judge, Judging, VerdictBook
 from ..judges.metrics.faithfulness import CheckedClaims, ClaimCheck
 from ..judges.question import Judgement, Kind, Question
@@ -84,12 +86,19 @@ class VerdictWriter(Lines):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def submit(self, verdict: Judgement) -> int:
-        """Write a verdict, which a kill cannot lose any more.
+    # The log of calls (`calls.log.CallLog`).
 
-        A power cut can, until `durable` has reached the number that this returns.
-        """
-        return self.put("verdict", {"verdict": msgspec.to_builtins(verdict)}, at_once=True)
+    def known(self, asked: Asked) -> Judgement | None:
+        """Return None: only what is not in the book is asked."""
+        return None
+
+    def store(self, asked: Asked, verdict: Judgement) -> None:
+        """Write a verdict, which a kill cannot lose any more."""
+        self.put("verdict", {"verdict": msgspec.to_builtins(verdict)}, at_once=True)
+
+    def usages(self) -> Iterator[Usage]:
+        """Yield what each stored verdict took."""
+        return (usage_of(verdict) for verdict in (self.stored.paid if self.stored else ()))
 
 
 class VerdictCache:

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from auepora_eval.calls.chat import fence_of
 from auepora_eval.calls.policy import CallPolicy
-from auepora_eval.calls.resources import ApiUsage
-from auepora_eval.core.systems.call import SystemCall
 from auepora_eval.core.systems.named import load_system
+from auepora_eval.core.systems.resources import ApiUsage, usage_of
 from auepora_eval.core.types import CONTEXTS_AS_RETRIEVED, Document, EvaluationSample, SystemOutputs
 from auepora_eval.errors import AccessRefusedError, CallError, DataError
-from tests.builders import a_sample
+from tests.builders import a_sample, one_output
 from tests.servers import chat_server
 
 REPLY: dict[str, Any] = {
@@ -29,7 +28,7 @@ REPLY: dict[str, Any] = {
 
 
 def asked(name: str, **options: Any) -> SystemOutputs:
-    output = SystemCall(load_system(name, options), 3)(a_sample("s1", "Where does it moor?"))
+    output = one_output(load_system(name, options), top_k=3, sample=a_sample("s1", "Where does it moor?"))
     assert isinstance(output, SystemOutputs)
     return output
 
@@ -46,7 +45,7 @@ def test_an_http_system_answers_with_documents_timings_and_tokens() -> None:
     assert (output.timings["retrieval"], output.timings["generation"]) == (0.25, 0.5)
     assert 0 < output.timings["end_to_end"] < 5
     usage = ApiUsage()
-    usage.add((output.extra, output.response.metadata))
+    usage.add(usage_of(output))
     assert usage.sums == {"input_tokens": 30, "output_tokens": 4, "total_tokens": 34, "requests": 1}
 
 
@@ -88,7 +87,7 @@ def test_a_reply_of_another_form_is_a_failure_in_words(reply: Any, words: str) -
 def test_a_chat_model_answers_from_the_passages_of_the_sample() -> None:
     sample = a_sample("s1", "Where?", candidate_docs=[Document(f"d{n}", f"text {n}") for n in range(5)])
     with chat_server(says=lambda body: "at the pier") as server:
-        output = SystemCall(load_system(f"openai:{server.url}#small"), 2)(sample)
+        output = one_output(load_system(f"openai:{server.url}#small"), top_k=2, sample=sample)
         sent = server.requests[0]
     assert sent["model"] == "small"
     said = sent["messages"][1]["content"]
@@ -105,8 +104,8 @@ def test_the_same_question_is_the_same_request_whenever_it_is_asked() -> None:
     sample = a_sample("s1", "Where?", candidate_docs=[Document("d", "text")])
     with chat_server() as server:
         for _ in range(2):
-            SystemCall(load_system(f"openai:{server.url}#small"), 2)(sample)
-        SystemCall(load_system(f"openai:{server.url}#small"), 2)(a_sample("s2", "When?"))
+            one_output(load_system(f"openai:{server.url}#small"), top_k=2, sample=sample)
+        one_output(load_system(f"openai:{server.url}#small"), top_k=2, sample=a_sample("s2", "When?"))
         first, again, other = server.requests
     assert first == again
     fences = [re.findall("=== [0-9a-f]{32} ===", sent["messages"][1]["content"]) for sent in (first, other)]
@@ -195,7 +194,7 @@ def test_a_document_without_a_score_is_marked() -> None:
         hits = asked(f"http:{server.url}/ask").retrieved
     assert [hit.doc.metadata for hit in hits] == [{}, {"score_missing": True}, {"score_missing": True}]
     with chat_server() as server:
-        (hit,) = SystemCall(load_system(f"openai:{server.url}#small"), 2)(sample).retrieved
+        (hit,) = one_output(load_system(f"openai:{server.url}#small"), top_k=2, sample=sample).retrieved
     assert hit.doc.metadata == {"page": 3, "score_missing": True}
     assert sample.candidate_docs is not None
     assert sample.candidate_docs[0].metadata == {"page": 3}
@@ -234,14 +233,14 @@ def test_a_chat_model_is_sent_the_prompt_of_the_record(tmp_path: Path) -> None:
     prompt.write_text("# system\nBe brief.\n# user\n{{rag_prompt}}\n", encoding="utf-8")
     with chat_server() as server:
         name = f"openai:{server.url}#m"
-        output = SystemCall(load_system(name, {"prompt": str(prompt)}), 3)(a_record())
+        output = one_output(load_system(name, {"prompt": str(prompt)}), top_k=3, sample=a_record())
         assert server.requests[0]["messages"][1]["content"] == "You are a pilot.\n[1] At the pier.\nWhere?"
         # The candidate documents were not shown.
         assert (output.retrieved, output.extra["documents_missing"]) == ([], True)
         options = {"prompt": str(prompt), CONTEXTS_AS_RETRIEVED: True}
-        output = SystemCall(load_system(name, options), 3)(a_record())
+        output = one_output(load_system(name, options), top_k=3, sample=a_record())
         assert [hit.doc.doc_id for hit in output.retrieved] == ["d9"]
-        output = SystemCall(load_system(name, {"prompt": str(prompt)}), 3)(a_record(""))
+        output = one_output(load_system(name, {"prompt": str(prompt)}), top_k=3, sample=a_record(""))
         assert output.error is not None
         assert "asks for {{rag_prompt}}, and the sample has no prompt" in output.error.message
 
@@ -249,11 +248,11 @@ def test_a_chat_model_is_sent_the_prompt_of_the_record(tmp_path: Path) -> None:
 def test_an_http_system_is_sent_the_prompt_of_the_record_under_the_name_it_asks_for() -> None:
     with chat_server(says=lambda body: REPLY, bare=True) as server:
         name = f"http:{server.url}/ask"
-        SystemCall(load_system(name, {"fields": {"prompt": "input.prompt"}}), 3)(a_record())
+        one_output(load_system(name, {"fields": {"prompt": "input.prompt"}}), top_k=3, sample=a_record())
         assert server.requests[0]["input"] == {"prompt": "You are a pilot.\n[1] At the pier.\nWhere?"}
-        SystemCall(load_system(name), 3)(a_record())
+        one_output(load_system(name), top_k=3, sample=a_record())
         assert server.requests[1] == {"query": "Where does it moor?", "top_k": 3}
-        output = SystemCall(load_system(name, {"fields": {"prompt": "p"}}), 3)(a_record(""))
+        output = one_output(load_system(name, {"fields": {"prompt": "p"}}), top_k=3, sample=a_record(""))
         assert output.error is not None
         assert "asks for p, and the sample has no prompt" in output.error.message
 
@@ -282,7 +281,7 @@ def test_unknown_fields_and_options_are_refused() -> None:
 def test_a_call_is_one_attempt_and_the_policy_makes_the_others() -> None:
     with chat_server(["429", "500", "ok"], retry_after="0") as server:
         system = load_system(f"openai:{server.url}#m")
-        output = SystemCall(system, 5, CallPolicy(retries=2, backoff=0.001))(a_sample())
+        output = one_output(system, policy=CallPolicy(retries=2, backoff=0.001))
         assert len(server.requests) == 3
     assert output.error is None
     assert [record["kind"] for record in output.extra["attempts"]] == ["rate_limited", "http_5xx"]

@@ -14,11 +14,9 @@ from typing import Any
 import pytest
 
 from auepora_eval.calls.policy import CallClock, CallPolicy, kind_of
-from auepora_eval.core.rag_interface import as_system
-from auepora_eval.core.systems.call import SystemCall
 from auepora_eval.core.types import SystemOutputs
 from auepora_eval.runs.journal.journal import may_pass
-from tests.builders import a_sample
+from tests.builders import one_output
 
 
 def named(name: str, module: str, *bases: type[Exception], **fields: Any) -> type[Exception]:
@@ -141,7 +139,7 @@ def called(error: BaseException, **policy: Any) -> tuple[int, SystemOutputs]:
         calls += 1
         raise error
 
-    output: SystemOutputs = SystemCall(as_system(system), 5, CallPolicy(backoff=0, **policy))(a_sample())
+    output = one_output(system, policy=CallPolicy(backoff=0, **policy))
     return calls, output
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import auepora_eval as ae
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
@@ -160,8 +161,8 @@ def test_every_executor_records_what_is_not_an_exception(
     if executor == "processes" and timeout:
         pytest.skip("a worker makes the calls like `serial`")
     named = load_system(f"tests.calls.test_odd_outputs:{system}")
-    running = EXECUTORS.get(executor)(concurrency=2, timeout=timeout)
-    run = AueporaEvaluator(named, EvaluationPlan([]), executor=running).run(SAMPLES)
+    running, policy = EXECUTORS.get(executor)(concurrency=2), CallPolicy(timeout=timeout)
+    run = AueporaEvaluator(named, EvaluationPlan([]), executor=running, policy=policy).run(SAMPLES)
     errors = [output.error and (output.error.type, output.error.message) for output in run.outputs]
     expected = [None, ("CancelledError", "by the system"), ("RudeError", "no exception"), None]
     assert [error and error[0] for error in errors] == [error and error[0] for error in expected]

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from auepora_eval.calls.http import BadReplyError, Endpoint
-from auepora_eval.core.systems.call import SystemCall
 from auepora_eval.core.systems.named import load_system
 from auepora_eval.core.types import SystemOutputs
 from auepora_eval.errors import CallError
-from tests.builders import a_sample
+from tests.builders import a_sample, one_output
 
 KEY = "Zq42-canary-xyzzy"
 
@@ -62,7 +61,7 @@ def answered(replies: Sequence[bytes], *, chat: bool = False, **options: Any) ->
         name = f"openai:http://{address}/v1#m" if chat else f"http:http://{address}/ask"
         system = load_system(name, {"timeout": 5, **options})
         for _ in replies:  # the last one is looked at
-            output = SystemCall(system, 3)(a_sample("s1", "Where?"))
+            output = one_output(system, top_k=3, sample=a_sample("s1", "Where?"))
         system.close()  # type: ignore[attr-defined]  # endpoints have it
     assert isinstance(output, SystemOutputs)
     return output
@@ -167,7 +166,7 @@ def test_size_limit_counts_the_bytes_that_arrive(head: bytes) -> None:
         thread = threading.Thread(target=serve, args=(listening,), daemon=True)
         thread.start()
         system = load_system(f"http:http://127.0.0.1:{listening.getsockname()[1]}/ask", {"timeout": 20})
-        output = SystemCall(system, 3)(a_sample("s1", "Where?"))
+        output = one_output(system, top_k=3, sample=a_sample("s1", "Where?"))
         system.close()  # type: ignore[attr-defined]  # endpoints have it
         thread.join(20)
     assert output.error is not None

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.calls import executors as executor_module
+from auepora_eval.calls.asking import Caller
 from auepora_eval.calls.executors import AsyncExecutor, ThreadExecutor, threads_left_behind
 from auepora_eval.calls.policy import CallClock, CallPolicy, Pace, kind_of
 from auepora_eval.core.plan import EvaluationPlan
@@ -23,7 +24,7 @@ from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.systems.call import EXECUTORS, SystemCall
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import CallError, DataError, RunStoppedError
-from tests.builders import a_dataset, a_sample, an_output, run_without_answers
+from tests.builders import a_dataset, a_sample, an_output, one_output, run_without_answers
 from tests.calls.test_left_behind import settled_count
 
 
@@ -58,11 +59,11 @@ class FailingAsync(Failing):
 
 
 def called(system: Any, policy: CallPolicy, sample: EvaluationSample | None = None) -> SystemOutputs:
-    call = SystemCall(as_system(system), 5, policy)
-    result = call(sample or a_sample("s1"))
-    output = asyncio.run(result) if call.is_async else result
-    assert isinstance(output, SystemOutputs)
-    return output
+    return one_output(system, sample, policy=policy)
+
+
+def caller(system: Any, policy: CallPolicy) -> Caller[EvaluationSample, SystemOutputs]:
+    return Caller(SystemCall(as_system(system), 5), policy)
 
 
 both = pytest.mark.parametrize("kind", [Failing, FailingAsync])
@@ -79,10 +80,10 @@ def test_what_may_pass_is_tried_again_and_each_failed_attempt_is_a_record(kind: 
     assert output.response.text == "fine"
     assert time_.slept == [0.5, 1.0, 2.0]  # full jitter, at its longest
     records = output.extra["attempts"]
-    assert [(r["sample"], r["attempt"], r["kind"], r["type"], r["message"]) for r in records] == [
-        ("s1", 1, "timeout", "TimeoutError", "slow"),
-        ("s1", 2, "connection", "ConnectionResetError", "gone"),
-        ("s1", 3, "http_5xx", "CallError", "bad day"),
+    assert [(r["attempt"], r["kind"], r["type"], r["message"]) for r in records] == [
+        (1, "timeout", "TimeoutError", "slow"),
+        (2, "connection", "ConnectionResetError", "gone"),
+        (3, "http_5xx", "CallError", "bad day"),
     ]
     assert all(0 <= record["seconds"] < 1 for record in records)
     assert output.timings["end_to_end"] < 1  # of the attempt that was answered, without the waits
@@ -144,7 +145,7 @@ def test_errors_of_other_clients_are_understood() -> None:
 
 def test_requests_a_minute_are_evenly_spaced() -> None:
     time_ = Time()
-    call = SystemCall(Failing(), 5, CallPolicy(requests_per_minute=120, clock=time_.clock))
+    call = caller(Failing(), CallPolicy(requests_per_minute=120, clock=time_.clock))
     for _ in range(5):
         call(a_sample())
     assert time_.slept == [0.5] * 4
@@ -164,7 +165,7 @@ def test_no_minute_has_more_than_its_limit(limit: int, pauses: list[float]) -> N
 def test_tokens_a_minute_are_reserved_by_what_calls_used_so_far() -> None:
     time_ = Time()
     system = Failing(extra={"input_tokens": 80, "output_tokens": 20})
-    call = SystemCall(system, 5, CallPolicy(tokens_per_minute=6_000, clock=time_.clock))
+    call = caller(system, CallPolicy(tokens_per_minute=6_000, clock=time_.clock))
     for _ in range(4):
         call(a_sample())
     assert time_.now == pytest.approx(3.0)  # 100 tokens take a second each
@@ -197,7 +198,7 @@ def test_a_spent_budget_stops_the_run_and_keeps_what_is_finished(
 
 def test_a_budget_is_kept_to_by_retries_too() -> None:
     system = Failing(*[DOWN] * 100)
-    call = SystemCall(system, 5, CallPolicy(retries=50, max_calls=7, clock=Time().clock))
+    call = caller(system, CallPolicy(retries=50, max_calls=7, clock=Time().clock))
     with pytest.raises(RunStoppedError):
         call(a_sample())
     assert system.calls == 7

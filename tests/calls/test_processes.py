@@ -6,9 +6,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from auepora_eval.calls.asking import Caller
 from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.calls.processes import ProcessExecutor
 from auepora_eval.core.systems.call import SystemCall
@@ -46,10 +48,11 @@ def test_a_system_may_start_processes_of_its_own() -> None:
 
 def test_a_hung_call_ends_with_its_process() -> None:
     start = time.monotonic()
-    results = dict(ProcessExecutor(concurrency=3, timeout=0.5).map(hung, range(9)))
+    call: Caller[int, int] = Caller(hung, CallPolicy(timeout=0.5))
+    results = dict(ProcessExecutor(concurrency=3).map(call, range(9)))
     seconds = time.monotonic() - start
     assert {place for place, result in results.items() if isinstance(result, TimeoutError)} == {0, 5}
-    assert [results[n] for n in (1, 2, 3, 4, 6, 7, 8)] == [1, 2, 3, 4, 6, 7, 8]
+    assert [results[n].value for n in (1, 2, 3, 4, 6, 7, 8)] == [1, 2, 3, 4, 6, 7, 8]
     assert seconds < 25  # a hung call takes 30
 
 
@@ -74,7 +77,7 @@ def test_large_items_and_large_results_do_not_wait_for_each_other() -> None:
 
 def test_a_budget_is_counted_where_the_run_is() -> None:
     system = load_system("tests.calls.worker_calls:Quiet")
-    call = SystemCall(system, 5, CallPolicy(max_calls=10))
+    call: Caller[Any, Any] = Caller(SystemCall(system, 5), CallPolicy(max_calls=10))
     samples = (a_sample(f"s{n}", f"query {n}") for n in range(1000))
     kept: list[int] = []
 
@@ -93,7 +96,7 @@ def test_workers_share_the_pace() -> None:
             return an_output()
 
     policy = CallPolicy(requests_per_minute=120, tokens_per_minute=1000, max_calls=5)
-    share = SystemCall(System(), 5, policy).shared_by(4).policy
+    share = Caller(SystemCall(System(), 5), policy).shared_by(4).policy
     assert (share.requests_per_minute, share.tokens_per_minute) == (30, 250)
 
 

@@ -115,7 +115,7 @@ def test_a_cost_is_of_what_is_told(
 ) -> None:
     policy = CallPolicy(max_cost=9, price_input=prices[0], price_output=prices[1])
     spent = Spent()
-    spent.add([extra], policy)
+    spent.add(extra, policy)
     assert (spent.cost(policy), spent.uncounted) == (cost, is_short)
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from auepora_eval.cli import run as run_command
 from auepora_eval.cli.common import exit_code
-from auepora_eval.cli.flags import call_executor
 from auepora_eval.cli.main import main
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
@@ -129,13 +128,6 @@ def test_min_coverage_in_a_plan(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["run", "--config", "plan.config.yaml", "--out", "out", "--min-coverage", "0.9"]) == 3
     said = "1 of 8 samples failed (the calls): coverage 87.5%, less than the 90.0% asked for"
     assert said in capsys.readouterr().err
-
-
-def test_hung_process_is_killed_after_one_attempt() -> None:
-    settings = RunSettings(system="mine.py:answer", executor="processes", concurrency=2, timeout=5.0)
-    assert (settings.call_policy().timeout, call_executor(settings).timeout) == (None, 5.0)  # type: ignore[attr-defined]
-    settings.retries = 1
-    assert (settings.call_policy().timeout, call_executor(settings).timeout) == (5.0, None)  # type: ignore[attr-defined]
 
 
 def test_endpoint_in_a_plan_is_stored_in_the_run(here: Path) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auepora_eval.calls.resources import ApiUsage, ResourceMonitor, checked_prices
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.systems.resources import ApiUsage, ResourceMonitor, checked_prices, usage_of
 from auepora_eval.metrics.parse import parse_metrics
 from tests.builders import a_dataset, a_sample, an_output
 
@@ -41,7 +41,7 @@ def test_cpu_time_is_measured_and_the_thread_ends() -> None:
 
 def test_too_short_measurement_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     # On a busy machine even an empty block takes longer than the real limit.
-    monkeypatch.setattr("auepora_eval.calls.resources._SHORTEST_CPU_SECONDS", 60.0)
+    monkeypatch.setattr("auepora_eval.core.systems.resources._SHORTEST_CPU_SECONDS", 60.0)
     with ResourceMonitor() as monitor:
         pass
     assert monitor.usage()["cpu_percent"] == {"mean": None, "peak": None, "std": None}
@@ -132,7 +132,7 @@ def test_run_reports_resources_of_its_calls() -> None:
 def test_api_usage(outputs: list[Any], prices: dict[str, float], expected: Any) -> None:
     usage = ApiUsage()
     for extra in outputs:
-        usage.add([extra])
+        usage.add(extra)
     found = usage.as_dict(prices)
     assert (None if found is None else tuple(found.values())) == (
         expected if expected is None else pytest.approx(expected)
@@ -143,7 +143,7 @@ def test_tokens_may_be_in_the_response() -> None:
     output = an_output("a", "x")
     output.response.metadata = {"input_tokens": 2, "output_tokens": 3}
     usage = ApiUsage()
-    usage.add((output.extra, output.response.metadata))
+    usage.add(usage_of(output))
     assert usage.sums["total_tokens"] == 5
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.metrics_base import Metric, SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
@@ -82,8 +83,8 @@ def test_hung_call_times_out(name: str) -> None:
         return "answer"
 
     start = time.perf_counter()
-    executor = EXECUTORS.get(name)(concurrency=2, timeout=0.3)
-    run = AueporaEvaluator(system, EvaluationPlan([]), executor=executor).run(dataset_of(4))
+    executor, policy = EXECUTORS.get(name)(concurrency=2), CallPolicy(timeout=0.3)
+    run = AueporaEvaluator(system, EvaluationPlan([]), executor=executor, policy=policy).run(dataset_of(4))
     assert time.perf_counter() - start < 5
     errors = [output.error for output in run.outputs]
     assert [error is not None for error in errors] == [False, True, False, False]
@@ -117,8 +118,8 @@ def test_async_call_times_out() -> None:
         await asyncio.sleep(30 if query == "query 0" else 0)
         return "answer"
 
-    executor = EXECUTORS.get("async")(concurrency=2, timeout=0.2)
-    run = AueporaEvaluator(system, EvaluationPlan([]), executor=executor).run(dataset_of(3))
+    executor, policy = EXECUTORS.get("async")(concurrency=2), CallPolicy(timeout=0.2)
+    run = AueporaEvaluator(system, EvaluationPlan([]), executor=executor, policy=policy).run(dataset_of(3))
     assert [output.error is not None for output in run.outputs] == [True, False, False]
 
 

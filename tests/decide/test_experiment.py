@@ -13,7 +13,7 @@ import pytest
 
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.dataset import InMemoryDataset
-from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
+from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.decide.experiment import (
     ExperimentReport,
     analyse_experiment,
@@ -22,7 +22,7 @@ from auepora_eval.decide.experiment import (
     run_variant,
 )
 from auepora_eval.decide.experiment_report import save_experiment
-from auepora_eval.errors import StorageError
+from auepora_eval.errors import InterruptedRunError, StorageError
 from auepora_eval.io.config.experiment import Experiment, Variant
 from auepora_eval.io.schema import DataFormatValidator
 from auepora_eval.runs.store.storage import EvaluationResultsStorage

@@ -15,7 +15,7 @@ import pytest
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
+from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.systems.call import EXECUTORS
 from auepora_eval.core.types import (
     EvaluationRun,
@@ -23,7 +23,7 @@ from auepora_eval.core.types import (
 )
 from auepora_eval.core.verdict import Goal, Stopping
 from auepora_eval.decide.early_stop import StopRule
-from auepora_eval.errors import DataError, PlanError, StorageError
+from auepora_eval.errors import DataError, InterruptedRunError, PlanError, StorageError
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.stopping import NO_METHOD, stopping_in_words
 from auepora_eval.runs.store.storage import EvaluationResultsStorage

@@ -16,10 +16,10 @@ import pytest
 
 from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
+from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.systems.call import EXECUTORS
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
-from auepora_eval.errors import CallError
+from auepora_eval.errors import CallError, InterruptedRunError
 from auepora_eval.runs.journal.journal import stored_places
 from tests.builders import a_dataset, a_sample, an_output
 from tests.servers import chat_server

@@ -14,9 +14,9 @@ import pytest
 
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.rag_interface import as_system
-from auepora_eval.core.runner import AueporaEvaluator, InterruptedRunError
+from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.systems.named import load_system
-from auepora_eval.errors import DataError, PlanError, StorageError
+from auepora_eval.errors import DataError, InterruptedRunError, PlanError, StorageError
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.evaluation import OutputCache
 from auepora_eval.runs.journal.identity import ChangedProgramWarning, identity_of

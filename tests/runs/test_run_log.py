@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.calls.asking import Caller
 from auepora_eval.calls.executors import SerialExecutor, ThreadExecutor
 from auepora_eval.calls.policy import CallClock, CallPolicy
 from auepora_eval.calls.processes import ProcessExecutor
@@ -187,7 +188,7 @@ def test_without_a_handler_of_its_own_a_program_hears_nothing(
 def test_the_clock_goes_to_other_processes_without_the_log() -> None:
     policy = CallPolicy(clock=CallClock(sleep=time.sleep, on_wait=lambda seconds: None))
     system = load_system("tests.calls.worker_calls:Quiet")
-    sent = pickle.loads(pickle.dumps(SystemCall(system, 5, policy)))  # noqa: S301 - our own, just made
+    sent = pickle.loads(pickle.dumps(Caller(SystemCall(system, 5), policy)))  # noqa: S301 - our own, just made
     assert (sent.policy.clock.sleep, sent.policy.clock.on_wait) == (time.sleep, None)
 
 

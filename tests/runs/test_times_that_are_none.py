@@ -12,12 +12,12 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.systems.call import EXECUTORS, NoTimeWarning, SystemCall
+from auepora_eval.core.runner import AueporaEvaluator, NoTimeWarning
+from auepora_eval.core.systems.call import EXECUTORS
 from auepora_eval.core.types import TIMES_LEFT_OUT, EvaluationSample, SystemOutputs
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.read.records import read_prediction
-from tests.builders import a_dataset, a_sample, an_output
+from tests.builders import a_dataset, a_sample, an_output, one_output
 from tests.servers import chat_server
 
 HUGE = 1e308
@@ -46,18 +46,17 @@ class Tells:
     "told", [HUGE, math.inf, -math.inf, math.nan, -5.0, 1.1e9, np.float64("nan"), 10**400]
 )
 def test_the_answer_is_kept_and_the_time_is_not(told: Any) -> None:
-    call = SystemCall(Tells({"end_to_end": told, "retrieval": 0.5, "ttft": told}), 5)
+    system = Tells({"end_to_end": told, "retrieval": 0.5, "ttft": told})
     with pytest.warns(NoTimeWarning, match="as end_to_end, which cannot be a time"):
-        output = call(a_sample())
+        output = one_output(system)
     assert (output.error, output.response.text) == (None, "yes")
     assert set(output.timings) == {"end_to_end", "retrieval"}
     assert 0 < output.timings["end_to_end"] < 5  # our own clock, around the call
     assert set(output.extra[TIMES_LEFT_OUT]) == {"end_to_end", "ttft"}
-    call(a_sample())  # one warning is enough
 
 
 def test_another_time_that_is_none_has_nothing_in_its_place() -> None:
-    output = SystemCall(Tells({"retrieval": HUGE}), 5)(a_sample())
+    output = one_output(Tells({"retrieval": HUGE}), top_k=5, sample=a_sample())
     assert (list(output.timings), list(output.extra[TIMES_LEFT_OUT])) == (["end_to_end"], ["retrieval"])
 
 
@@ -74,7 +73,7 @@ def test_it_is_said_once_whoever_makes_the_calls(executor: str) -> None:
 
 def test_times_that_are_some_stay_as_they_are() -> None:
     told = {"end_to_end": 0.0, "retrieval": 1e9, "generation": 3, "ttft": np.float32(0.5)}
-    output = SystemCall(Tells(told), 5)(a_sample())
+    output = one_output(Tells(told), top_k=5, sample=a_sample())
     assert output.timings == {"end_to_end": 0.0, "retrieval": 1e9, "generation": 3.0, "ttft": 0.5}
     assert TIMES_LEFT_OUT not in output.extra
 
@@ -83,7 +82,7 @@ def test_times_that_are_some_stay_as_they_are() -> None:
 def test_a_metric_of_that_time_says_why_it_has_no_value(name: str) -> None:
     told = an_output("a", "yes", timings=dict(EVERY), extra={"output_tokens": 3})
     with pytest.warns(NoTimeWarning):
-        checked = SystemCall(Tells(EVERY), 5)(a_sample())
+        checked = one_output(Tells(EVERY), top_k=5, sample=a_sample())
     checked.extra["output_tokens"] = 3
     for output in (told, checked):  # made by hand, and by a call
         result = parse_metric(name).compute([a_sample("1"), a_sample("2")], [output, output])

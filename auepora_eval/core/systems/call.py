@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, TypedDict, TypeGuard
+from typing import Any, TypeGuard
 
 import msgspec
 
-from ...calls.executors import (
-    AsyncExecutor,
-    Executor,
-    SerialExecutor,
-    ThreadExecutor,
-    awaited,
-    is_ours,
-    one_process,
-    within,
-    within_async,
-)
-from ...calls.keys import without_secrets
-from ...calls.policy import CallPolicy, Limits, is_refused_key, kind_of
-from ...calls.tracebacks import user_traceback
-from ...errors import DataError, RunStoppedError
+from ...calls.asking import AttemptRecord, Result
+from ...calls.executors import AsyncExecutor, Executor, SerialExecutor, ThreadExecutor, awaited
+from ...errors import DataError
 from ...read.outputs import as_outputs, with_listed_documents
 from ..dataset import plain
 from ..rag_interface import RAGSystemProtocol, takes_documents, with_given
@@ -40,7 +26,6 @@ from ..types import (
     END_TO_END,
     PAIR,
     STORED_OUTPUT,
-    TIMES_LEFT_OUT,
     TRUE_LABEL,
     Document,
     EvaluationSample,
@@ -51,6 +36,7 @@ from ..types import (
     split_timings,
     unscored,
 )
+from .resources import usage_of
 
 EXECUTORS: Registry[Callable[..., Executor]] = Registry("executor")
 EXECUTORS.add("serial")(SerialExecutor)
@@ -72,222 +58,70 @@ def _ray(**options: Any) -> Executor:
     return RayExecutor(**options)
 
 
-def usage_places(output: SystemOutputs) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return where an output reports the tokens and requests that it took."""
-    return output.extra, output.response.metadata
-
-
-# The call of a system on one sample: timed, retried, checked, and with its failures recorded.
-
-
-class NoTimeWarning(UserWarning):
-    """A system reports a duration of its calls that is not a time."""
-
-
-OnResult = Callable[[EvaluationSample, SystemOutputs], None]
-
-
 class SystemCall:
-    """Calls a system on a sample and returns its output, or one with the error.
+    """Asks a system: takes a sample and returns its output, checked. Raises what the system raises.
 
-    Raises only RunStoppedError, when the policy allows no further call. An object rather than a function, so
-    that it can be sent to another process if the system can.
+    An object rather than a function, so that it can be sent to another process if the system can.
     """
 
-    def __init__(self, system: RAGSystemProtocol, top_k: int, policy: CallPolicy | None = None) -> None:
-        self.system, self.top_k, self.policy = system, top_k, policy or CallPolicy()
-        self.limits = Limits(self.policy)
+    def __init__(self, system: RAGSystemProtocol, top_k: int) -> None:
+        self.system, self.top_k = system, top_k
         self.is_async = inspect.iscoroutinefunction(system.run) or getattr(system, "is_async", False) is True
         # A system that talks to an endpoint keeps the time of each attempt itself.
-        self._timeout = None if getattr(system, "keeps_time", False) is True else self.policy.timeout
-        self._odd_time_warnings = iter((True,))  # one; `next` gives it to the first thread that asks
-        # Called by a worker of this process before it takes its next sample; not by workers elsewhere.
-        self.on_result: OnResult | None = None
+        self.keeps_time = getattr(system, "keeps_time", False) is True
 
     def __call__(self, sample: EvaluationSample) -> Any:
-        attempts = (
-            self._attempts(sample) if self.on_result is None else self._reported(sample, self.on_result)
-        )
-        return attempts if self.is_async else _finished(attempts)
+        return self._answer_async(sample) if self.is_async else self._answer(sample)
 
-    async def _reported(self, sample: EvaluationSample, on_result: OnResult) -> SystemOutputs:
-        output = await self._attempts(sample)
-        on_result(sample, output)
-        return output
-
-    def __reduce__(self) -> Any:
-        # Budgets and the breaker are counted in the process of the run; workers only make the attempts.
-        sent = replace(self.policy, max_calls=None, max_tokens=None, max_cost=None)
-        sent = replace(sent, breaker_after=None, keep_going=True)
-        sent = replace(sent, clock=replace(sent.clock, on_wait=None))
-        return SystemCall, (self.system, self.top_k, sent), {"_odd_time_warnings": iter(())}
-
-    def shared_by(self, workers: int) -> SystemCall:
-        """Return the call for one of several processes, with its share of the pace."""
-        paces = ("requests_per_minute", "tokens_per_minute")
-        shares = {name: getattr(self.policy, name) for name in paces}
-        cut = {name: value / workers for name, value in shares.items() if value is not None}
-        return SystemCall(self.system, self.top_k, replace(self.policy, **cut))
-
-    def made_elsewhere(self, result: Any) -> None:
-        """Count a call that another process made; RunStoppedError comes from `limits.check`."""
-        if not isinstance(result, SystemOutputs):
-            self.limits.failed(type(result).__name__, type(result).__name__, calls=1)
-        elif result.error is not None:
-            self.limits.failed(str(result.error), result.error.type, calls=attempts_of(result))
-        else:
-            self.limits.answered(usage_places(result), calls=attempts_of(result))
-            self._warn_of_odd_time(result)
-
-    async def _attempts(self, sample: EvaluationSample) -> SystemOutputs:
-        """Make the attempts that the policy allows. Only an async system is ever awaited."""
-        trial = _Trial(sample, self.limits)
-        while True:
-            if (pause := self.limits.reserve()) > 0:
-                await self._pause(pause)
-            shown = as_shown(sample)
-            documents = self._documents_for(shown)
-            start = perf_counter()
-            try:
-                call = partial(self.system.run, shown, top_k=self.top_k, **documents)
-                output = await self._called_async(call) if self.is_async else self._called(call)
-                output = checked_output(output, perf_counter() - start)
-                if documents:
-                    output = with_given(output, given_documents(sample))
-            except RunStoppedError:
-                raise
-            except BaseException as error:  # a system may raise anything; it is recorded
-                if is_ours(error):
-                    raise
-                seconds = perf_counter() - start
-                wait = trial.failed(error, seconds)
-                if wait is None:
-                    return trial.given_up(error, seconds)
-            else:
-                self._warn_of_odd_time(output)
-                return trial.answered(output)
-            await self._pause(wait)
-
-    def _warn_of_odd_time(self, output: SystemOutputs) -> None:
-        """Warn, once, that a reported end_to_end is not a time and was replaced by our own measurement."""
-        odd = output.extra.get(TIMES_LEFT_OUT)
-        if isinstance(odd, dict) and END_TO_END in odd and next(self._odd_time_warnings, False):
-            warnings.warn(
-                f"The system reports {odd[END_TO_END]!s:.40} seconds as end_to_end, which cannot be a time. "
-                "The time measured around the call is used instead, in every output with times_left_out in "
-                "its `extra`.",
-                NoTimeWarning,
-                stacklevel=3,
-            )
-
-    async def _pause(self, seconds: float) -> None:
-        if self.is_async:
-            await self.limits.pause_async(seconds)
-        else:
-            self.limits.pause(seconds)
-
-    def _documents_for(self, sample: EvaluationSample) -> dict[str, list[Document]]:
-        """Return the documents that the system is given with a sample, as an argument; {} if it gets none."""
-        documents = given_documents(sample)
-        return {"documents": documents} if documents and takes_documents(self.system, sample) else {}
+    def usage(self, output: SystemOutputs) -> Mapping[str, float]:
+        """Return the tokens and requests that an output reports."""
+        return usage_of(output)
 
     # The output is read within the time of the call: a system may yield its documents one by one.
 
-    def _called(self, call: Callable[[], Any]) -> SystemOutputs:
-        def run() -> SystemOutputs:
-            with one_process():
-                raw: Any = call()
-                return as_outputs(awaited(raw) if inspect.isawaitable(raw) else raw)
+    def _answer(self, sample: EvaluationSample) -> SystemOutputs:
+        shown, documents = self._shown(sample)
+        start = perf_counter()
+        raw: Any = self.system.run(shown, top_k=self.top_k, **documents)
+        output = as_outputs(awaited(raw) if inspect.isawaitable(raw) else raw)
+        return self._checked(sample, output, perf_counter() - start, is_given=bool(documents))
 
-        output: SystemOutputs = run() if self._timeout is None else within(self._timeout, run)
-        return output
+    async def _answer_async(self, sample: EvaluationSample) -> SystemOutputs:
+        shown, documents = self._shown(sample)
+        start = perf_counter()
+        raw: Any = await self.system.run(shown, top_k=self.top_k, **documents)  # type: ignore[misc]
+        output = as_outputs(await with_listed_documents(raw))
+        return self._checked(sample, output, perf_counter() - start, is_given=bool(documents))
 
-    async def _called_async(self, call: Callable[[], Any]) -> SystemOutputs:
-        async def run() -> SystemOutputs:
-            with one_process():
-                return as_outputs(await with_listed_documents(await call()))
+    def _shown(self, sample: EvaluationSample) -> tuple[EvaluationSample, dict[str, list[Document]]]:
+        """Return a sample as the system gets it, and the documents that it is given as an argument."""
+        shown = as_shown(sample)
+        documents = given_documents(shown)
+        is_given = bool(documents) and takes_documents(self.system, shown)
+        return shown, {"documents": documents} if is_given else {}
 
-        if self._timeout is None:
-            return await run()
-        output: SystemOutputs = await within_async(self._timeout, run)
-        return output
-
-
-def _finished(call: Coroutine[Any, Any, SystemOutputs]) -> SystemOutputs:
-    """Run a coroutine that awaits nothing: this needs no event loop."""
-    try:
-        call.send(None)
-    except StopIteration as ended:
-        output: SystemOutputs = ended.value
-        return output
-    raise RuntimeError("a call that should have blocked has waited instead")
-
-
-class _Trial:
-    """The attempts at one sample."""
-
-    def __init__(self, sample: EvaluationSample, limits: Limits) -> None:
-        self._sample, self._limits = sample, limits
-        self._records: list[AttemptRecord] = []
-
-    def answered(self, output: SystemOutputs) -> SystemOutputs:
-        self._limits.answered(usage_places(output), calls=_further_calls(output))
-        if not self._records:
-            return output
-        return replace(output, extra={**output.extra, ATTEMPTS: self._records})
-
-    def failed(self, error: BaseException, seconds: float) -> float | None:
-        """Record a failed attempt. Return the seconds until the next one, or None if it was the last.
-
-        RunStoppedError if a stop was requested before the next one, or if an endpoint refuses the key: the
-        sample has no outcome yet.
-        """
-        if is_refused_key(error, has_answers=self._limits.has_answers):
-            raise self._limits.refuse_key(_message(error)) from None
-        record: AttemptRecord = {
-            "sample": self._sample.sample_id,
-            "attempt": len(self._records) + 1,
-            "kind": kind_of(error),
-            "type": type(error).__name__,
-            "message": _message(error),
-            "seconds": seconds,
-        }
-        if self._limits.policy.names(error):
-            record["named"] = True  # the user says that it may pass, also when the run is resumed
-        self._records.append(record)
-        attempt = len(self._records)
-        if not self._limits.policy.tries_again(error, attempt):
-            return None
-        if self._limits.halted:
-            raise self._limits.refusal()
-        if self._limits.stopped:
-            return None
-        return self._limits.policy.wait(error, attempt)
-
-    def given_up(self, error: BaseException, seconds: float) -> SystemOutputs:
-        """Return the output of a sample that failed for good."""
-        output = failed_output(error, seconds)
-        self._limits.failed(f"{type(error).__name__}: {_message(error)[:200]}", type(error).__name__)
-        return replace(output, extra={ATTEMPTS: self._records})
+    @staticmethod
+    def _checked(
+        sample: EvaluationSample, output: SystemOutputs, seconds: float, *, is_given: bool
+    ) -> SystemOutputs:
+        output = checked_output(output, seconds)
+        # The sample's own documents: the system may have changed those that it got.
+        return with_given(output, given_documents(sample)) if is_given else output
 
 
-def _message(error: BaseException) -> str:
-    return " ".join(_printable(str(error)).split())[:2000]
+def as_output(sample: EvaluationSample, result: Result[SystemOutputs]) -> SystemOutputs:
+    """Return what asking a system came to as an output: with the records of attempts that failed.
 
-
-def _printable(text: str) -> str:
-    """Return a text without secrets, and without lone surrogates, which cannot be written."""
-    return without_secrets(text.encode("utf-8", "replace").decode("utf-8"))
-
-
-def failed_output(error: object, seconds: float | None = None) -> SystemOutputs:
-    """Return an empty output with the error. It has no timings: crashing is not answering fast."""
-    if isinstance(error, BaseException):
-        where = _printable(user_traceback(error))
-        failure = Failure(type(error).__name__, _message(error), seconds, where)
-    else:
-        failure = Failure("BadOutput", f"the executor returned a {type(error).__name__}", seconds)
-    return SystemOutputs([], Response(""), error=failure)
+    One that failed for good has no timings: crashing is not answering fast.
+    """
+    output = result.value
+    if result.failure is not None:
+        output = SystemOutputs([], Response(""), error=result.failure)
+    elif not isinstance(output, SystemOutputs):
+        output = SystemOutputs(
+            [], Response(""), error=Failure("BadOutput", f"the executor returned a {type(output).__name__}")
+        )
+    return replace(output, extra={**output.extra, ATTEMPTS: result.attempts}) if result.attempts else output
 
 
 def checked_output(output: SystemOutputs, seconds: float) -> SystemOutputs:
@@ -407,20 +241,7 @@ def _copied(value: Any) -> Any:
 # What a run records in an output about its call, under names that a system cannot set.
 
 ATTEMPTS, CACHED = "attempts", "cached"
-FURTHER_CALLS = "further_calls"  # in `extra`: calls beyond the first that one answer took
 _RESERVED = frozenset({ATTEMPTS, CACHED, DOCUMENTS_GIVEN})
-
-
-class AttemptRecord(TypedDict, total=False):
-    """A failed attempt, as outputs store it."""
-
-    sample: str
-    attempt: int
-    kind: str
-    type: str
-    message: str
-    seconds: float
-    named: bool  # `retry_on` has its class
 
 
 def _without_reserved_names(extra: dict[str, Any]) -> dict[str, Any]:
@@ -449,13 +270,7 @@ def _is_attempt(record: Mapping[str, object]) -> TypeGuard[AttemptRecord]:
 
 def attempts_of(output: SystemOutputs) -> int:
     """Return how many calls an output took, by its own records."""
-    return len(failed_attempts(output.extra)) + (output.error is None) + _further_calls(output)
-
-
-def _further_calls(output: SystemOutputs) -> int:
-    """Return how many calls a system made beyond the first for one answer, if it reports that."""
-    count = output.extra.get(FURTHER_CALLS, 0)
-    return count if isinstance(count, int) and count > 0 else 0
+    return max(1, len(failed_attempts(output.extra)) + (output.error is None))
 
 
 def is_from_cache(output: SystemOutputs) -> bool:

@@ -329,7 +329,7 @@ class Asking:
             if not talk.accepted:  # the call is left for the next session
                 raise
         else:
-            self.limits.answered([_usage(talk.replies)])
+            self.limits.answered(_usage(talk.replies))
         return self._answer(call, prompt, messages, talk)
 
     def _answer(

@@ -21,9 +21,10 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
-from ...calls.policy import PASSING, CallPolicy, Spent
+from ...calls.policy import CALLS, PASSING, CallPolicy, Limits
 from ...core.dataset import canonical_json
-from ...core.systems.call import attempts_of, failed_attempts, is_from_cache, usage_places
+from ...core.systems.call import attempts_of, failed_attempts, is_from_cache
+from ...core.systems.resources import usage_of
 from ...core.types import EvaluationSample, SystemOutputs
 from ...errors import DataError, StorageError
 from ...io.files import sync_folder, write_bytes
@@ -311,6 +312,18 @@ class Journal(Lines):
     def submit(self, sample_id: str, output: SystemOutputs) -> int:
         """Submit an output. It is on the disk when `durable` has reached the number that this returns."""
         return self.put("output", {"output": prediction_record(sample_id, output)})
+
+    def known(self, sample: EvaluationSample) -> SystemOutputs | None:
+        """Return None: the record yields only samples without an output."""
+        return None
+
+    def store(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        """Write an output, which a kill cannot lose any more."""
+        self.put("output", {"output": prediction_record(sample.sample_id, output)}, at_once=True)
+
+    def usages(self) -> Iterator[dict[str, float]]:
+        """Yield what each stored call used, also of an output that a later one replaced."""
+        return stored_usages(self.path.parent)
 
     def undamaged_places(self) -> JournalPlaces:
         """Return the places of all outputs; StorageError if lines were damaged during the run."""
@@ -667,23 +680,21 @@ def _entry(number: int, offset: int, output: Mapping[str, Any]) -> _Entry:
     return _Entry(number, offset, output["sample_id"], failure, len(output["retrieved"]))
 
 
-def spent_before(folder: Path, policy: CallPolicy) -> dict[str, float]:
-    """Return what earlier sessions of a run spent of each budget that the policy has.
-
-    Every output counts, also one that a later output replaced. Answers from a cache cost nothing.
-    """
-    budgets = [name for name in ("max_calls", "max_tokens", "max_cost") if getattr(policy, name) is not None]
-    if not budgets or not (folder / JOURNAL).exists():
-        return {}
-    spent = Spent()
+def stored_usages(folder: Path) -> Iterator[dict[str, float]]:
+    """Yield what each stored call of a run used. Answers from a cache cost nothing."""
     key = run_key(folder)
     with opened_journal(folder / JOURNAL) as file:
         for offset, record in good_records(file, key, Damage()):
-            if record.get("type") != "output":
-                continue
-            output = read_prediction(record["output"], f"{JOURNAL}: byte {offset}")[1]
-            if not is_from_cache(output):
-                spent.calls += attempts_of(output)
-                spent.add(usage_places(output), policy)
-    sums = {"max_calls": spent.calls, "max_tokens": spent.tokens, "max_cost": spent.cost(policy)}
-    return {name: sums[name] for name in budgets}
+            if record.get("type") == "output":
+                output = read_prediction(record["output"], f"{JOURNAL}: byte {offset}")[1]
+                if not is_from_cache(output):
+                    yield {**usage_of(output), CALLS: attempts_of(output)}
+
+
+def spent_before(folder: Path, policy: CallPolicy) -> dict[str, float]:
+    """Return what earlier sessions of a run spent of each budget that the policy has."""
+    budgets = [name for name in ("max_calls", "max_tokens", "max_cost") if getattr(policy, name) is not None]
+    if not budgets or not (folder / JOURNAL).exists():
+        return {}
+    spent = Limits(policy, stored_usages(folder)).spent.used(policy)
+    return {name: spent[name] for name in budgets if any(spent.values())}

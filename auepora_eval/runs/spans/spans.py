@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...calls.http import Endpoint
 from ...calls.keys import without_secrets
-from ...calls.policy import CallPolicy
-from ...calls.resources import COUNTS
+from ...calls.policy import COUNTS, CallPolicy
 from ...core.systems.call import is_from_cache
 from ...core.types import (
     EvaluationRun,

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from numbers import Real
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+
+from ...calls.policy import COUNTS, Usage, reported_count
+from ..types import SystemOutputs
 
 if TYPE_CHECKING:
     import psutil
 
 _SECONDS_BETWEEN_CHILDREN = 2.0  # finding them walks through all processes of the machine
 _SHORTEST_CPU_SECONDS = 0.05  # systems count CPU time in ticks of 10 ms: fewer than five are too coarse
-COUNTS = ("input_tokens", "output_tokens", "total_tokens", "requests")
-Places = Sequence[Mapping[str, Any]]  # where an output may report its counts
 PRICES = ("price_input", "price_output")
 
 
@@ -135,11 +135,9 @@ class ApiUsage:
     sums: Counter[str] = field(default_factory=Counter)
     reporting: Counter[str] = field(default_factory=Counter)  # outputs that report each count
 
-    def add(self, places: Places) -> None:
-        """Add the counts that one output reports in these places."""
-        if not any(places):
-            return
-        counts = {name: count for name in COUNTS if (count := reported_count(places, name)) is not None}
+    def add(self, usage: Usage) -> None:
+        """Add the counts that one output reports (`usage_of`)."""
+        counts = {name: count for name in COUNTS if (count := reported_count(usage, name)) is not None}
         if counts:
             counts.setdefault("requests", 1)
             if "input_tokens" in counts and "output_tokens" in counts:
@@ -183,11 +181,12 @@ def checked_prices(price_input: float | None, price_output: float | None) -> dic
     return {name: float(price) for name, price in prices.items() if price is not None}
 
 
-def reported_count(places: Places, name: str) -> int | float | None:
-    """Return a count that an output reports, as a number of Python or NumPy; None if it does not."""
-    for place in places:
-        count: Any = place.get(name)
-        is_number = isinstance(count, Real) and not isinstance(count, bool)
-        if is_number and 0 <= count < math.inf:
-            return int(count) if count == int(count) else float(count)
-    return None
+def usage_of(output: SystemOutputs) -> dict[str, float]:
+    """Return the tokens and requests that an output reports, in its `extra` or its response's metadata."""
+    places = [place for place in (output.response.metadata, output.extra) if place]
+    return {
+        name: count
+        for place in places
+        for name in COUNTS
+        if (count := reported_count(place, name)) is not None
+    }

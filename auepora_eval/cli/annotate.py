@@ -3,8 +3,8 @@
 Name a run: a page opens in your browser, and the keys 1 to 9 label 50 of its answers. Each label is on the
 disk before the next item is shown, and the same command continues. Two runs are compared blind, answer by
 answer. When you stop (Ctrl-C), the labels are in the folder of the task, and the next command is printed.
---lead shows the agreement of a team. --choose takes random items, slice:NAME, run, disagree:A,B (where two
-metrics differ most) or narrow:METRIC (where a label narrows the estimate of the mean most).
+--lead shows the agreement of a team. --choose takes random items, slice:NAME, run or disagree:A,B (where two
+metrics differ most).
 
   auepora annotate demo-hybrid
   auepora annotate demo-bm25 demo-hybrid --people ada,ben --as ben
@@ -43,11 +43,10 @@ if TYPE_CHECKING:
     from argparse import _ActionsContainer
 
     from ..core.dataset import EvaluationDataset
-    from ..people.agreement import HumanComparison
-    from ..people.annotation.create import Wanted
-    from ..people.annotation.summary import TaskSummary
     from ..people.annotators import Annotators
-    from ..quality.review import Review
+    from ..people.items import Wanted
+    from ..people.results import TaskSummary
+    from ..people.review import Review
 
 _SHOWN = 10  # disagreements, unless --all is given
 
@@ -108,8 +107,6 @@ def _add_agreement(group: _ActionsContainer) -> None:
     add_flag(group, "--merged", "write the dataset with all annotations on its samples", "F")
     about = "order of the ratings of an aspect, if auepora does not recognise it"
     add_flag(group, "--order", about, "ASPECT=WORST,...,BEST", type=_order, default=[], action="append")
-    add_flag(group, "--run", "stored run whose metrics are correlated with people's scores", "RUN")
-    add_flag(group, "--score", "the human score for --run (default: overall_score)", "NAME")
     add_flag(group, "--all", f"show every disagreement (default: {_SHOWN})")
     add_json(group)
 
@@ -120,7 +117,7 @@ _USES = {
         "names items count choose ask labels people overlap seed prepare task person lead export settled"
     ),
     "--questions": "questions format only_accepted new_version",
-    "--agree": "agree dataset adjudicated merged order run score all json",
+    "--agree": "agree dataset adjudicated merged order all json",
 }
 
 
@@ -164,7 +161,7 @@ _FLAGS = {
 
 
 def _wanted(args: Namespace) -> Wanted:
-    from ..people.annotation.create import Wanted
+    from ..people.items import Wanted
 
     names = {name: flag.removeprefix("--") for name, flag in _FLAGS.items()}
     given = {name: getattr(args, flag) for name, flag in names.items()}
@@ -176,8 +173,8 @@ def _wanted(args: Namespace) -> Wanted:
 
 def _task_folder(args: Namespace) -> Path:
     """Return the folder of the task that the names mean; it is created if they are runs without one."""
-    from ..people.annotation.create import differences, kind_for
-    from ..people.annotation.task import is_task, read_task
+    from ..people.items import differences, kind_for
+    from ..people.task import is_task, read_task
 
     wanted = _wanted(args)
     if len(args.names) == 1 and is_task(Path(args.names[0])):
@@ -203,8 +200,8 @@ def _run_id(name: str) -> str:
 
 
 def _create(args: Namespace, folder: Path, wanted: Wanted) -> None:
-    from ..people.annotation.create import task_of_runs
-    from ..people.annotation.task import read_task
+    from ..people.items import task_of_runs
+    from ..people.task import read_task
     from ..runs.store.storage import EvaluationResultsStorage
 
     if args.export:
@@ -224,8 +221,7 @@ def _create(args: Namespace, folder: Path, wanted: Wanted) -> None:
 
 
 def _export(args: Namespace, folder: Path) -> int:
-    from ..people.annotation.export import export
-    from ..people.annotation.summary import mean_text, task_summary
+    from ..people.results import export, mean_text, task_summary
 
     path = Path(args.export)
     count = export(folder, path, settled=args.settled, force=args.force)
@@ -247,9 +243,8 @@ def _serve(args: Namespace, folder: Path) -> int:
     from ..pages.annotate import FRAME, annotate_routes, home_of
     from ..pages.server import application
     from ..pages.workspace import Workspace
-    from ..people.annotation.desk import Desk
-    from ..people.annotation.export import next_commands
-    from ..people.annotation.summary import task_summary
+    from ..people.desk import Desk
+    from ..people.results import next_commands, task_summary
 
     with Desk(folder) as desk:
         home = home_of(desk, args.person, lead=args.lead)
@@ -292,7 +287,8 @@ def _review(args: Namespace) -> int:
     from ..pages.review import review_routes
     from ..pages.server import application
     from ..pages.workspace import Workspace
-    from ..quality.review import Review, check_not_overwritten
+    from ..people.review import Finding, Review, check_not_overwritten
+    from ..quality.checks import DataQualityChecker
 
     if args.out == DEFAULT_OUT:
         raise PlanError("--questions needs the file of the new version: add --out NEW.jsonl.")
@@ -303,7 +299,12 @@ def _review(args: Namespace) -> int:
         raise PlanError("A dataset is never reviewed in place. Name another file: --out NEW.")
     if not args.force:
         check_not_overwritten(target, folder)
-    with Review(open_samples(args.questions, args.format), folder) as review:
+    dataset = open_samples(args.questions, args.format)
+    findings: dict[str, list[Finding]] = {}
+    for issue in DataQualityChecker().issues(dataset):
+        finding = Finding(issue.severity, f"{issue.message} {issue.fix}")
+        findings.setdefault(issue.sample_id, []).append(finding)
+    with Review(dataset, folder, findings) as review:
         routes = review_routes(review)
         serve_pages(
             args,
@@ -319,8 +320,8 @@ def _review(args: Namespace) -> int:
 
 def _write_review(args: Namespace, review: Review, target: Path) -> int:
     from ..io.loader import save_dataset
+    from ..people.review import note_written
     from ..quality.description import dataset_difference
-    from ..quality.review import note_written
 
     result = review.result(only_accepted=args.only_accepted, version=args.new_version)
     save_dataset(result, target, force=True)
@@ -354,15 +355,12 @@ def _agree(args: Namespace) -> int:
         check_same_dataset(people, dataset)
         file_of = file_names_of(dataset)
     report = annotator_agreement(people, orders=dict(args.order), file_of=file_of)
-    compared = _with_run(args, people)
     _write_annotations(args, people, dataset, file_of)
     # The files are written before anything is printed: a closed pipe must not lose them.
     if args.json:
-        with_run = {} if compared is None else {"people_and_metrics": compared.to_dict()}
-        echo.say_json({**report.to_dict(), **with_run})
-        return 0
-    tables = report.tables(None if args.all else _SHOWN)
-    echo.show_all(tables if compared is None else [*tables, compared.table(args.run)])
+        echo.say_json(report.to_dict())
+    else:
+        echo.show_all(report.tables(None if args.all else _SHOWN))
     return 0
 
 
@@ -383,17 +381,6 @@ def _people(files: list[str]) -> list[str]:
     for name in files:
         paths += bundled if name == "demo" else [name]
     return paths
-
-
-def _with_run(args: Namespace, people: Annotators) -> HumanComparison | None:
-    if not args.run:
-        return None
-    from ..people.agreement import compare_with_people
-    from ..people.annotators import with_own_ids
-    from ..runs.store.storage import EvaluationResultsStorage
-
-    stored = EvaluationResultsStorage(args.out).load_run(args.run)
-    return compare_with_people(stored, with_own_ids(people), score=args.score or "overall_score")
 
 
 def _write_annotations(

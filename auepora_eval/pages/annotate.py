@@ -9,10 +9,9 @@ from ..core.display import interval_text, value_text
 from ..core.table import Table
 from ..core.types import Document
 from ..people.agreement import STATISTICS
-from ..people.annotation.desk import NOT_SURE, SKIP, UNDO, Desk, Shown
-from ..people.annotation.export import next_commands
-from ..people.annotation.summary import Dispute, Progress, TaskSummary, mean_text, task_summary
-from ..people.annotation.task import Passage
+from ..people.desk import NOT_SURE, SKIP, UNDO, Desk, Shown
+from ..people.results import Dispute, Progress, TaskSummary, mean_text, next_commands, task_summary
+from ..people.task import Passage
 from .components.markup import Markup, Node, join, tag
 from .components.sample import ShownDocument, document_item
 from .components.tables import data_table
@@ -191,7 +190,7 @@ def _end_page(desk: Desk, person: str) -> Reply:
     )
     undo = tag(
         "form",
-        tag("input", type="hidden", name="item", value=desk.files.of(person).last or ""),
+        tag("input", type="hidden", name="item", value=desk.labels(person).last_item or ""),
         tag("div", _button("u", "undo", value=UNDO), class_="more"),
         tag("p", class_="problem", role="alert"),
         method="post",

@@ -8,8 +8,7 @@ from functools import partial
 
 from ..core.types import Document
 from ..errors import DataError
-from ..quality.review import ACCEPT, REASONS, REJECT, Review, Reviewed, selected_span, spans_of
-from ..quality.view import QualityIssue
+from ..people.review import ACCEPT, REASONS, REJECT, Finding, Review, Reviewed, selected_span, spans_of
 from .components.diff import word_diff
 from .components.markup import Markup, Node, join, tag
 from .components.sample import chips, marked_text
@@ -60,7 +59,7 @@ def question_page(review: Review, ask: Ask) -> Reply:
         class_="small",
         role="status",
     )
-    main = (status, _texts(one), _edit_form(one), _findings(one.issues), _documents(one))
+    main = (status, _texts(one), _edit_form(one), _findings(one.findings), _documents(one))
     return Page(f"Question {one.place + 1} of {len(review)}", join(main, _bar(review, one), _help()))
 
 
@@ -82,11 +81,8 @@ def _texts(one: Reviewed) -> Markup:
     return join(parts)
 
 
-def _findings(issues: Iterable[QualityIssue]) -> Markup | None:
-    items = [
-        tag("li", tag("span", issue.severity, class_="badge"), f" {issue.message} {issue.fix}")
-        for issue in issues
-    ]
+def _findings(findings: Iterable[Finding]) -> Markup | None:
+    items = [tag("li", tag("span", one.severity, class_="badge"), f" {one.text}") for one in findings]
     return join(tag("h2", "Findings of dataset check"), tag("ul", items)) if items else None
 
 

@@ -1,4 +1,4 @@
-"""Measure how far annotators agree with each other, and how far the metrics of a run agree with them.
+"""Measure how far annotators agree with each other.
 
     spans             mean character Jaccard, per query and file
     aspect ratings    Cohen's and Fleiss' kappa, Krippendorff's alpha; ordinal too if the order is known
@@ -21,13 +21,11 @@ from typing import Any
 import numpy as np
 
 from ..core.display import interval_text, value_text
-from ..core.scores import as_columns, cluster_names, shared_or_none
+from ..core.scores import shared_or_none
 from ..core.table import Table
-from ..core.types import EvaluationRun
 from ..errors import DataError
 from ..io.ground_truth import Annotation
-from ..stats.agreement import Statistic, agreement, each_and_others, numbered
-from ..stats.correlation import KINDS, Correlation, Kind, correlation
+from ..stats.agreement import Statistic, agreement, numbered
 from ..stats.intervals import TOO_NARROW, Interval, mean_interval
 from .annotators import OVERALL, RATINGS, SCORES, Annotators, Judged, marks_of, span_agreement
 
@@ -428,159 +426,3 @@ def _degrees(words: Mapping[str, str]) -> dict[str, float] | None:
         else:
             return None
     return degrees if len(nouns) == 1 else None
-
-
-# The metrics of a run compared with the scores that people gave its answers.
-#
-# The human ceiling is the correlation of one person's score with the mean of the others'. A metric cannot be
-# shown to be better than the people it is measured by.
-
-Correlations = dict[Kind, Correlation]
-
-
-@dataclass
-class HumanComparison:
-    """The correlations of a run's metrics with people's scores, and of people with each other."""
-
-    score: str
-    answers: int  # answers of the run that people scored
-    annotators: list[str]
-    metrics: dict[str, Correlations] = field(default_factory=dict)
-    ceiling: Correlations | None = None  # None if no answer was scored by two people
-    other_answers: int = 0  # annotations of an answer that is not the run's
-    not_in_run: int = 0  # annotations of a query that the run does not have
-
-    def table(self, run_id: str) -> Table:
-        """Return the correlations of each metric, and those of one person with the others."""
-        rows = [(name, *_cells(correlations)) for name, correlations in self.metrics.items()]
-        notes = []
-        if self.ceiling is not None:
-            rows.append(("one person and the others", *_cells(self.ceiling)))
-        else:
-            notes.append("No answer was scored by two people, so there is no human ceiling.")
-        for count, what in ((self.other_answers, "an answer"), (self.not_in_run, "a query")):
-            if count:
-                notes.append(f"{count} annotations are of {what} that the run does not have.")
-        title = (
-            f"{self.answers} answers of {run_id} compared with people's {self.score} "
-            "(correlation and 95% interval)"
-        )
-        return Table(("Metric", *(kind.capitalize() for kind in KINDS)), rows, title, notes)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the comparison for JSON."""
-        return {
-            "score": self.score,
-            "answers": self.answers,
-            "annotators": self.annotators,
-            "metrics": {name: _document(each) for name, each in self.metrics.items()},
-            "human_ceiling": None if self.ceiling is None else _document(self.ceiling),
-            "annotations_of_other_answers": self.other_answers,
-            "annotations_of_other_queries": self.not_in_run,
-        }
-
-
-def _cells(correlations: Correlations) -> list[str]:
-    return [
-        f"{value_text(each.value)} {interval_text(each.interval and each.interval[:2])}"
-        for each in correlations.values()
-    ]
-
-
-def _document(correlations: Correlations) -> dict[str, object]:
-    return {
-        kind: {"value": each.value, "interval": _limits(each.interval), "samples": each.samples}
-        for kind, each in correlations.items()
-    }
-
-
-def compare_with_people(
-    run: EvaluationRun, annotations: Iterable[Annotation], *, score: str = OVERALL
-) -> HumanComparison:
-    """Correlate each metric of a run, answer by answer, with the mean of people's scores.
-
-    `score` is `overall_score` (the mean of the parts if it is not stated) or the name of a quality score.
-    Only annotations of exactly the answer that the run gave are used.
-    """
-    comparison = HumanComparison(score, 0, [])
-    ratings = _scores_by_sample(run, annotations, comparison)
-    comparison.answers = len(ratings)
-    if not ratings:
-        raise DataError(
-            run.evaluation_id,
-            f"none of its answers has a {score!r:.80} by a person: {comparison.other_answers} annotations "
-            f"are of other answers, {comparison.not_in_run} of other queries.",
-            fix="Annotate the answers of this run, or choose another score.",
-        )
-    clusters = cluster_names(run.samples)
-    cluster_of = dict(zip((sample.sample_id for sample in run.samples), clusters or (), strict=False))
-    people = {sample_id: fmean(scores.values()) for sample_id, scores in ratings.items()}
-    for result in run.results:
-        scores = as_columns(result.scores)
-        places = [place for place, sample_id in enumerate(scores.sample_ids) if sample_id in people]
-        if not places:
-            continue
-        ids = [scores.sample_ids[place] for place in places]
-        theirs, ours = [people[sample_id] for sample_id in ids], scores.values[places]
-        # Answers to variants of one question are not independent, so they count as one unit.
-        units = shared_or_none([cluster_of[sample_id] for sample_id in ids]) if cluster_of else None
-        comparison.metrics[result.name] = {
-            kind: correlation(ours, theirs, kind, clusters=units) for kind in KINDS
-        }
-    comparison.ceiling = human_ceiling([list(scores.values()) for scores in ratings.values()])
-    return comparison
-
-
-def human_ceiling(ratings: Iterable[list[float]]) -> Correlations | None:
-    """Correlate each person with the mean of the others; None if no item was rated by two people.
-
-    The scores of one item are not independent, so they count as one unit.
-    """
-    pairs = list(each_and_others(ratings))
-    if not pairs:
-        return None
-    items, one, others = zip(*pairs, strict=True)
-    return {kind: correlation(one, others, kind, clusters=items) for kind in KINDS}
-
-
-def human_score(annotation: Annotation, score: str) -> float | None:
-    """Return the score that a person gave; None if they gave none."""
-    parts = annotation.get("quality_scores") or {}
-    if score == OVERALL:
-        stated = annotation.get(OVERALL)
-        if stated is not None:
-            return float(stated)
-        return fmean(parts.values()) if parts else None
-    value = parts.get(score.removeprefix("quality_scores."))
-    return None if value is None else float(value)
-
-
-def _scores_by_sample(
-    run: EvaluationRun, annotations: Iterable[Annotation], comparison: HumanComparison
-) -> dict[str, dict[str, float]]:
-    answers = {
-        sample.sample_id: _without_breaks(output.response.text)
-        for sample, output in zip(run.samples, run.outputs, strict=True)
-        if output.error is None
-    }
-    ratings: dict[str, dict[str, float]] = {}
-    for number, annotation in enumerate(annotations):
-        value = human_score(annotation, score=comparison.score) if "answer_text" in annotation else None
-        if value is None:
-            continue
-        query_id = annotation["query_id"]
-        if query_id not in answers:
-            comparison.not_in_run += 1
-        elif answers[query_id] != _without_breaks(annotation["answer_text"]):
-            comparison.other_answers += 1
-        else:
-            name = str(annotation.get("annotator_id") or f"annotation {number}")
-            ratings.setdefault(query_id, {})[name] = value
-            if name not in comparison.annotators:
-                comparison.annotators.append(name)
-    return ratings
-
-
-def _without_breaks(text: str) -> str:
-    # Line breaks and repeated spaces do not make another answer.
-    return " ".join(text.split())

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.people.annotation.saved import LabelFiles, Said, read_labels
-from auepora_eval.people.annotation.task import Kind, Passage, create_task
+from auepora_eval.people.labels import Said, read_labels
+from auepora_eval.people.task import Kind, Passage, create_task
 from tests.pages.serving import Served, served
-from tests.people.annotation.tasks import a_task, an_item, stored_task
+from tests.people.tasks import a_task, an_item, stored_task
 
 from .conftest import Visit, Visitor
 
@@ -107,10 +107,11 @@ def test_the_page_of_the_lead_before_any_label(visit: Visitor, tmp_path: Path) -
 
 def test_the_end_and_the_page_of_the_lead(visit: Visitor, tmp_path: Path) -> None:
     task, _ = stored_task(tmp_path, 6, people=("ada", "ben"))
-    with LabelFiles(tmp_path, task) as files:
-        for number in range(1, 7):
-            files.label("ada", str(number), Said("supported", 2.0))
-            files.label("ben", str(number), Said("supported" if number % 2 else "not supported", 3.0))
+    for number in range(1, 7):
+        read_labels(tmp_path, task, "ada").label(str(number), Said("supported", 2.0))
+        read_labels(tmp_path, task, "ben").label(
+            str(number), Said("supported" if number % 2 else "not supported", 3.0)
+        )
     with served("annotate", tmp_path, "--lead") as server:
         for path in ("/", "/annotate/ada", "/lead"):
             seen = opened(visit, server, path)

@@ -97,29 +97,6 @@ def test_written_files(agree: Run) -> None:
     agree(*TWO, "s.gt.json")  # the settled one is one more annotator
 
 
-def test_metrics_against_people(agree: Run) -> None:
-    Path("d.jsonl").write_text(
-        "".join(f'{{"sample_id":"q{n}","query":"?","reference_answer":"b"}}\n' for n in range(6)), "utf-8"
-    )
-    Path("p.jsonl").write_text(
-        "".join(f'{{"sample_id":"q{n}","answer":"{"a" if n else "b"}"}}\n' for n in range(6)), "utf-8"
-    )
-    assert (
-        main(
-            ["score", "--dataset", "d.jsonl", "--outputs", "p.jsonl", "--metrics", "exact_match", "--id", "r"]
-        )
-        == 0
-    )
-    out, _ = agree(*TWO, "--run", "r")
-    assert "5 answers of r compared with people's overall_score" in out
-    assert "one person and the others  1.000" in out
-    assert "2 annotations are of an answer that the run does not have." in out
-    out, _ = agree(*TWO, "--run", "r", "--score", "clarity", "--json")
-    found = json.loads(out[out.index("{") :])["people_and_metrics"]
-    assert found["metrics"]["exact_match"]["pearson"]["value"] is None  # it is 0 for all of them
-    assert found["human_ceiling"]["kendall"]["value"] == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -136,7 +113,6 @@ def test_metrics_against_people(agree: Run) -> None:
         pytest.param([*TWO, "--merged", "m.jsonl"], "add --dataset D", id="merged into nothing"),
         pytest.param([*TWO, "--order", "tone"], "is not like clarity=poor,fair,good", id="no order"),
         pytest.param([*TWO, "--order", "tone=poor,fine"], "'good' is missing", id="a gap"),
-        pytest.param([*TWO, "--run", "r"], "No run 'r'", id="no run"),
     ],
 )
 def test_bad_arguments(agree: Run, words: list[str], message: str) -> None:

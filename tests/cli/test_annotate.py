@@ -10,8 +10,8 @@ import pytest
 from auepora_eval.cli.annotate import continue_command
 from auepora_eval.cli.main import command_parser, load_command, main
 from auepora_eval.errors import install_command
-from auepora_eval.people.annotation.desk import Desk
-from auepora_eval.people.annotation.task import read_task
+from auepora_eval.people.desk import Desk
+from auepora_eval.people.task import read_task
 
 TASKS = Path("data/evaluation/annotations")
 
@@ -153,22 +153,20 @@ def test_agree_compares_the_labels_with_the_metrics_of_the_run(capsys: pytest.Ca
     label(folder, "132", "ben")
     assert main(["annotate", str(folder), "--export", "graded.gt.json"]) == 0
     order = ["--order", "answer=bad,fair,good", "--dataset", "demo"]
-    assert main(["annotate", "--agree", "graded.gt.json", "--run", "one", *order]) == 0
+    assert main(["annotate", "--agree", "graded.gt.json", *order]) == 0
     out = capsys.readouterr().out
     assert "Krippendorff's alpha, ordinal" in out
-    assert "20 answers of one compared with people's overall_score" in out
 
 
 def test_choices_are_kept_in_the_task(capsys: pytest.CaptureFixture[str]) -> None:
-    folder = prepare("one", "--choose", "narrow:token_f1", "--count", "8")
+    folder = prepare("one", "--choose", "slice:query_type", "--count", "8")
     task, items = read_task(folder)
-    assert task.scores_of == "token_f1"
-    assert 0 <= (task.mean_score or -1) <= 1
+    assert task.chosen == "slice:query_type"
     assert len({item.chance for item in items}) > 1
     label(folder, "12")
-    assert main(["annotate", str(folder), "--export", "narrow.jsonl"]) == 0
+    assert main(["annotate", str(folder), "--export", "slices.jsonl"]) == 0
     assert "Share of 'supported' in all 28 answers: " in capsys.readouterr().out
-    record = json.loads(Path("narrow.jsonl").read_text().splitlines()[0])
+    record = json.loads(Path("slices.jsonl").read_text().splitlines()[0])
     assert 0 < record["chance"] <= 1
 
 

@@ -12,7 +12,6 @@ from scipy.stats import spearmanr
 
 from auepora_eval.judges.trust.audit import Audit, ceiling
 from auepora_eval.judges.trust.labels import Labelled
-from auepora_eval.people.agreement import human_ceiling
 
 HALF = Audit(threshold=0.5)
 
@@ -62,9 +61,6 @@ def test_ceiling_equals_krippendorff_and_scipy() -> None:
             judge.append(truth[item])
     assert report.one_person.spearman.value == pytest.approx(spearmanr(one, others).statistic)
     assert report.judge.spearman.value == pytest.approx(spearmanr(judge, others).statistic)
-    whole = human_ceiling([[value for value in row if not math.isnan(value)] for row in given.T.tolist()])
-    assert whole is not None
-    assert whole["spearman"].value == pytest.approx(report.one_person.spearman.value)
 
 
 def test_no_ceiling_without_two_people_on_a_claim() -> None:

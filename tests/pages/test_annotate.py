@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.people.annotation.saved import LabelFiles, Said, read_labels
-from auepora_eval.people.annotation.task import create_task
+from auepora_eval.people.labels import Said, read_labels
+from auepora_eval.people.task import create_task
 from tests.pages.serving import Served, served, tags_of
-from tests.people.annotation.tasks import a_task, an_item, stored_task
+from tests.people.tasks import a_task, an_item, stored_task
 
 HOSTILE = """</script><script>alert(1)</script><img src=x onerror=alert(2)>"' hx-get=/ \u202etxt"""
 
@@ -81,10 +79,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     ]
     task = a_task(people=("ada", "ben"), question=HOSTILE, runs=("secret-system",))
     create_task(folder, task, items)
-    with LabelFiles(folder, task) as files:
-        for person, label in (("ada", "supported"), ("ben", "not supported")):
-            files.label(person, "1", Said(label))
-            files.note(person, "1", HOSTILE)
+    for person, label in (("ada", "supported"), ("ben", "not supported")):
+        read_labels(folder, task, person).label("1", Said(label))
+        read_labels(folder, task, person).note("1", HOSTILE)
     with served("annotate", folder, "--lead") as server:
         yield server
 
@@ -174,8 +171,3 @@ def test_without_lead_there_is_no_page_of_the_lead(tmp_path: Path) -> None:
         assert server.get("/lead").status == 404
         assert server.post("/lead/settle", item="1", key="1").status == 404
         assert "/lead" not in server.get("/").text
-        # A second server on the same task would write to the same files.
-        command = [sys.executable, "-m", "auepora_eval", "annotate", str(tmp_path), "--no-open"]
-        second = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-        assert second.returncode == 4
-        assert "is being labelled through process" in second.stderr

@@ -10,9 +10,8 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.errors import DataError
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.people.annotation.create import Wanted, differences, kind_for, task_of_runs
-from auepora_eval.people.annotation.items import items_of
-from auepora_eval.people.annotation.task import read_task
+from auepora_eval.people.items import Wanted, differences, items_of, kind_for, task_of_runs
+from auepora_eval.people.task import read_task
 from tests.builders import a_failure, a_sample, an_output, scored_run
 
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ...errors import DataError
-from .export import GROUND_TRUTH, LABELS_FILE, export
-from .saved import SETTLED, LabelFiles, Said
-from .summary import Progress, progress_of
+from ..errors import DataError
+from .labels import SETTLED, PersonLabels, Said, read_labels
+from .results import GROUND_TRUTH, LABELS_FILE, Progress, export, progress_of
 from .task import Item, is_swapped, queue_of, read_task
 
 NOT_SURE, SKIP, UNDO, NOTE = "0", "skip", "undo", "note"
@@ -32,12 +31,12 @@ class Shown:
 
 
 class Desk:
-    """A task that people work on. It is locked until `close`; `clock` returns seconds."""
+    """A task that people work on; `clock` returns seconds."""
 
     def __init__(self, folder: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.folder = folder
         self.task, self.items = read_task(folder)
-        self.files = LabelFiles(folder, self.task)
+        self._labels: dict[str, PersonLabels] = {}
         self._by_id = {item.item_id: item for item in self.items}
         # As keys of a dictionary: in order, and found at once.
         self._queues = {
@@ -53,9 +52,15 @@ class Desk:
             return list(_SHOWN_PAIRS)
         return [label.name for label in self.task.labels]
 
+    def labels(self, person: str) -> PersonLabels:
+        """Return what a person said so far; DataError if the task has no such person."""
+        if person not in self._labels:
+            self._labels[person] = read_labels(self.folder, self.task, person)
+        return self._labels[person]
+
     def next_item(self, person: str) -> Shown | None:
         """Return the item to show; None if the person has finished. Its time runs from now."""
-        rest = self.files.of(person).rest(self._queue(person))
+        rest = self.labels(person).rest(self._queue(person))
         if not rest:
             self._since.pop(person, None)
             return None
@@ -65,13 +70,13 @@ class Desk:
             self._since[person] = (item.item_id, self._clock())
         texts = (item.text, item.second)
         first, second = reversed(texts) if is_swapped(self.task, person, item.item_id) else texts
-        labels = self.files.of(person)
+        labels = self.labels(person)
         note = labels.notes.get(item.item_id, "")
-        return Shown(item, first, second, note, self.progress(person), labels.last is not None)
+        return Shown(item, first, second, note, self.progress(person), labels.last_item is not None)
 
     def progress(self, person: str) -> Progress:
         """Return how far a person is."""
-        return progress_of(person, self._queue(person).keys(), self.files.of(person))
+        return progress_of(person, self._queue(person).keys(), self.labels(person))
 
     def press(self, person: str, item_id: str, key: str, note: str | None = None) -> None:
         """Save what a key means for an item, and the note if it has changed; both are then on the disk.
@@ -83,16 +88,16 @@ class Desk:
                 "item", f"{item_id!r:.40} is not in the queue of {person}.", fix="Load the page again."
             )
         name = None if key in (NOT_SURE, SKIP, UNDO, NOTE) else self._label(person, item_id, key)
-        labels = self.files.of(person)
+        labels = self.labels(person)
         # The note first: if it is refused, no label is saved either, and the item is still shown.
         if note is not None and note != labels.notes.get(item_id, ""):
-            self.files.note(person, item_id, note)
+            labels.note(item_id, note)
         if key == UNDO:
-            self.files.undo(person)
+            labels.take_back()
         elif key == SKIP:
-            self.files.add(person, "skip", item_id)
+            labels.skip(item_id)
         elif key != NOTE:
-            self.files.label(person, item_id, Said(name, self._seconds(person, item_id), _now()))
+            labels.label(item_id, Said(name, self._seconds(person, item_id), _now()))
         # A person's last label writes the files, so that nobody has to remember an export.
         if key not in (SKIP, UNDO, NOTE) and not labels.rest(self._queue(person)):
             self.write_labels()
@@ -101,7 +106,7 @@ class Desk:
         """Save the decision of the lead on an item."""
         if item_id not in self._by_id:
             raise DataError("item", f"there is no item {item_id!r:.40}.", fix="Load the page again.")
-        self.files.label(SETTLED, item_id, Said(self._label("", item_id, key), at=_now()))
+        self.labels(SETTLED).label(item_id, Said(self._label("", item_id, key), at=_now()))
 
     def write_labels(self) -> bool:
         """Write labels.jsonl and labels.gt.json into the folder of the task; False if there are no labels."""
@@ -112,8 +117,9 @@ class Desk:
         return False
 
     def close(self) -> None:
-        """Close the files and unlock the task."""
-        self.files.close()
+        """Close the files."""
+        for labels in self._labels.values():
+            labels.close()
 
     def __enter__(self) -> Desk:
         return self

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.errors import DataError, StorageError
-from auepora_eval.people.annotation.task import (
+from auepora_eval.people.task import (
     check_people,
     create_task,
     is_swapped,
@@ -16,7 +16,7 @@ from auepora_eval.people.annotation.task import (
     queue_of,
     read_task,
 )
-from tests.people.annotation.tasks import a_task, an_item, stored_task
+from tests.people.tasks import a_task, an_item, stored_task
 
 
 def test_a_task_reads_back_as_it_was_written(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from auepora_eval.people.annotation.task import Item, Kind, Passage, Task, create_task, labels_of
+from auepora_eval.people.task import Item, Kind, Passage, Task, create_task, labels_of
 
 
 def an_item(number: int, **fields: object) -> Item:

@@ -9,10 +9,10 @@ import pytest
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample
-from auepora_eval.errors import DataError, StorageError
+from auepora_eval.errors import DataError
 from auepora_eval.io.jsonl import load_jsonl_dataset, save_jsonl_dataset
+from auepora_eval.people.review import Finding, Review, selected_span, spans_of
 from auepora_eval.quality.description import dataset_difference
-from auepora_eval.quality.review import Review, selected_span, spans_of
 
 TEXT = "The Annet moors at the north pier. She carries 22 cars."
 
@@ -86,18 +86,15 @@ def test_the_next_question_is_the_next_that_is_not_decided(review: Review) -> No
     assert review.next_open(0) is None
 
 
-def test_findings_of_the_checks_are_beside_the_sample(review: Review) -> None:
-    assert any("same" in issue.message or "repeat" in issue.message for issue in review.at(4).issues)
+def test_findings_are_beside_the_sample(tmp_path: Path) -> None:
+    finding = Finding("warning", "the question is repeated")
+    with Review(a_dataset(), tmp_path, {list(a_dataset())[4].sample_id: [finding]}) as review:
+        assert [list(one.findings) for one in review.all()] == [[], [], [], [], [finding]]
 
 
-def test_a_review_is_continued_and_a_torn_step_is_dropped(tmp_path: Path) -> None:
+def test_a_review_is_continued(tmp_path: Path) -> None:
     with Review(a_dataset(), tmp_path) as first:
         first.decide(0, "accept")
-        first.decide(1, "reject")
-        with pytest.raises(StorageError, match="is being reviewed through"):
-            Review(a_dataset(), tmp_path)
-    path = tmp_path / "steps.jsonl"
-    path.write_bytes(path.read_bytes()[:-3])
     with Review(a_dataset(), tmp_path) as second:
         assert [one.decision for one in second.all()] == ["accept", "", "", "", ""]
         second.decide(2, "accept")
@@ -111,8 +108,6 @@ def test_another_dataset_cannot_continue_a_review(tmp_path: Path) -> None:
     other = InMemoryDataset("boats", list(a_dataset())[1:])
     with pytest.raises(DataError, match="has changed since this review was started"):
         Review(other, tmp_path)
-    with Review(a_dataset(), tmp_path):
-        pass  # the failed attempt left no lock
 
 
 @pytest.mark.parametrize(

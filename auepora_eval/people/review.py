@@ -1,7 +1,7 @@
 """Review a dataset: accept, reject or edit its questions, mark gold spans, and write a new version.
 
-Every step is a line in `NEW.review/steps.jsonl`, on the disk before the next question is shown; undo is
-another line. The reviewed dataset is computed from the original and the steps. The original is never changed.
+Every step is an answer about a sample in `NEW.review/steps.db`, saved before the next question is shown. The
+reviewed dataset is computed from the original and the steps. The original is never changed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,16 +21,19 @@ from ..core.display import visible_text
 from ..core.types import Document, EvaluationSample, Response
 from ..errors import DataError, StorageError
 from ..io.files import write_bytes
-from ..runs.journal.journal import KeptLines, Lines
-from ..runs.journal.lock import RunLock, writer_of
-from .checks import DataQualityChecker
-from .view import QualityIssue
+from .labels import Answer, LabelTable
 
 ACCEPT, REJECT = "accept", "reject"
 REASONS = ("ambiguous", "not in the documents", "wrong reference answer", "duplicate", "too easy")
-_STEPS, _HEADER, _WRITTEN, _KEY = "steps.jsonl", "review.json", "written.sha256", b"auepora.review/1"
+_STEPS, _HEADER, _WRITTEN = "steps.db", "review.json", "written.sha256"
 _LONGEST = 100_000  # characters of a question or an answer
-Step = Mapping[str, Any]
+
+
+class Finding(NamedTuple):
+    """What a check found about a sample: error, warning or note, and the text."""
+
+    severity: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Reviewed:
     sample: EvaluationSample
     decision: str
     reason: str
-    issues: Sequence[QualityIssue]
+    findings: Sequence[Finding]
 
     @property
     def is_edited(self) -> bool:
@@ -50,43 +53,22 @@ class Reviewed:
         return self.sample != self.original
 
 
-class _Steps(KeptLines):
-    """The steps in a file, without those that were undone."""
-
-    def __init__(self, path: Path) -> None:
-        self.steps: list[Step] = []
-        super().__init__(path, _KEY)
-
-    def take(self, record: Step) -> None:
-        if record.get("type") == "undo":
-            del self.steps[-1:]
-        else:
-            self.steps.append(record)
-
-
 class Review:
-    """A dataset under review. Its folder is locked until `close`."""
+    """A dataset under review."""
 
-    def __init__(self, dataset: EvaluationDataset, folder: Path) -> None:
-        self.dataset, self.folder = dataset, folder
+    def __init__(
+        self,
+        dataset: EvaluationDataset,
+        folder: Path,
+        findings: Mapping[str, Sequence[Finding]] | None = None,
+    ) -> None:
+        self.dataset, self.folder, self._findings = dataset, folder, findings or {}
         self._samples = list(dataset)
         if not self._samples:
             raise DataError(dataset.name, "there are no samples in it.")
         self._place = {sample.sample_id: place for place, sample in enumerate(self._samples)}
-        if who := writer_of(folder):
-            raise StorageError(f"{folder} is being reviewed through {who}. Use its page, or stop it first.")
-        self._lock = RunLock(folder)
-        try:
-            _check_same_dataset(folder / _HEADER, dataset_fingerprint(self._samples))
-            self._issues: dict[str, list[QualityIssue]] = {}
-            for issue in DataQualityChecker().issues(dataset):
-                self._issues.setdefault(issue.sample_id, []).append(issue)
-            path = folder / _STEPS
-            self._steps = _Steps(path)
-            self._lines = Lines(path, self._lock, _KEY, self._steps if path.exists() else None)
-        except BaseException:
-            self._lock.release()
-            raise
+        _check_same_dataset(folder / _HEADER, dataset_fingerprint(self._samples))
+        self._steps = LabelTable(folder / _STEPS, "")
         self._one_at_a_time = RLock()
         self._now: dict[str, Reviewed] = {}
         self._refresh(self._place)
@@ -112,7 +94,7 @@ class Review:
     @property
     def can_undo(self) -> bool:
         """Whether there is a step to take back."""
-        return bool(self._steps.steps)
+        return bool(self._steps.answers)
 
     def decide(self, place: int, decision: str, reason: str = "") -> None:
         """Accept or reject a sample."""
@@ -145,10 +127,9 @@ class Review:
     def undo(self) -> int | None:
         """Take back the latest step and return the place of its sample; None if there is none."""
         with self._one_at_a_time:
-            if not self._steps.steps:
+            sample_id = self._steps.undo()
+            if sample_id is None:
                 return None
-            sample_id = str(self._steps.steps[-1].get("sample"))
-            self._write("undo", {})
             self._refresh([sample_id])
             return self._place.get(sample_id)
 
@@ -160,8 +141,8 @@ class Review:
         return InMemoryDataset(self.dataset.name, samples, info=info, documents=self.dataset.documents)
 
     def close(self) -> None:
-        """Close the file and unlock the folder."""
-        self._lines.close()
+        """Close the file."""
+        self._steps.close()
 
     def __enter__(self) -> Review:
         return self
@@ -172,25 +153,21 @@ class Review:
     def _add(self, kind: str, place: int, **facts: object) -> None:
         with self._one_at_a_time:
             sample_id = self.at(place).original.sample_id
-            self._write(kind, {"sample": sample_id, **facts})
+            self._steps.add(sample_id, kind, facts)
             self._refresh([sample_id])
-
-    def _write(self, kind: str, facts: Mapping[str, object]) -> None:
-        self._lines.wait(self._lines.put(kind, facts))
-        self._steps.take({"type": kind, **facts})
 
     def _refresh(self, sample_ids: Sequence[str] | Mapping[str, int]) -> None:
         """Compute samples again from the original and the steps."""
-        steps: dict[str, list[Step]] = {}
-        for step in self._steps.steps:
-            steps.setdefault(str(step.get("sample")), []).append(step)
+        steps: dict[str, list[Answer]] = {}
+        for step in self._steps.answers:
+            steps.setdefault(step.item, []).append(step)
         for sample_id in sample_ids:
             if sample_id not in self._place:
                 continue
             place = self._place[sample_id]
             original = self._samples[place]
-            issues = self._issues.get(sample_id, ())
-            start = Reviewed(place, original, original, "", "", issues)
+            findings = self._findings.get(sample_id, ())
+            start = Reviewed(place, original, original, "", "", findings)
             try:
                 self._now[sample_id] = reduce(_after, steps.get(sample_id, ()), start)
             except (KeyError, IndexError, TypeError) as error:
@@ -198,27 +175,30 @@ class Review:
                 raise DataError(str(self.folder / _STEPS), what) from error
 
 
-def _after(one: Reviewed, step: Step) -> Reviewed:
+def _after(one: Reviewed, step: Answer) -> Reviewed:
     """Return a reviewed sample after one more step."""
-    if step["type"] == "decide":
-        return replace(one, decision=step["decision"], reason=step["reason"])
+    if step.question == "decide":
+        return replace(one, decision=step.answer["decision"], reason=step.answer["reason"])
     return replace(one, sample=_changed(one.sample, step))
 
 
-def _changed(sample: EvaluationSample, step: Step) -> EvaluationSample:
+def _changed(sample: EvaluationSample, step: Answer) -> EvaluationSample:
     """Return a sample after an edit or a change of its spans."""
-    if step["type"] == "edit":
+    facts = step.answer
+    if step.question == "edit":
         reference = None
-        if step["reference"]:
+        if facts["reference"]:
             before = sample.reference_answer
             # The alternatives belong to the old answer; they stay only if it stays.
-            reference = before if before and before.text == step["reference"] else Response(step["reference"])
-        return replace(sample, query=step["query"], reference_answer=reference)
+            reference = (
+                before if before and before.text == facts["reference"] else Response(facts["reference"])
+            )
+        return replace(sample, query=facts["query"], reference_answer=reference)
     docs = list(sample.relevant_docs or ())
-    doc = docs[step["doc"]]
+    doc = docs[facts["doc"]]
     metadata = {name: value for name, value in doc.metadata.items() if name != "spans"}
-    docs[step["doc"]] = replace(
-        doc, metadata={**metadata, **({"spans": step["spans"]} if step["spans"] else {})}
+    docs[facts["doc"]] = replace(
+        doc, metadata={**metadata, **({"spans": facts["spans"]} if facts["spans"] else {})}
     )
     return replace(sample, relevant_docs=docs)
 

@@ -2,7 +2,7 @@
 
 task.json                the question, the labels, the people
 items.jsonl              what is judged, with its texts
-annotations/NAME.jsonl   what one person said, a line for each key pressed (`saved`)
+annotations/NAME.db      what one person said (`labels`)
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Literal
 
 import msgspec
 
-from ...errors import DataError, StorageError
-from ...io.files import file_name, written_together
-from ...io.jsonl import encoded_lines, read_records
+from ..errors import DataError, StorageError
+from ..io.files import file_name, written_together
+from ..io.jsonl import encoded_lines, read_records
 
 Kind = Literal["answers", "claims", "documents", "pairs"]
 KINDS: tuple[Kind, ...] = ("answers", "claims", "documents", "pairs")
@@ -75,8 +75,6 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     chosen: str  # how the items were chosen, as --choose takes it
     out_of: int  # items that they were chosen from
-    scores_of: str = ""  # the metric of `mean_score`
-    mean_score: float | None = None  # of all items that they were chosen from
 
     def label(self, name: str) -> Label | None:
         """Return the label of a name; None if there is none."""

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.people.annotation.desk import Desk
-from auepora_eval.people.annotation.saved import read_labels
-from auepora_eval.people.annotation.task import is_swapped
-from tests.people.annotation.tasks import stored_task
+from auepora_eval.people.desk import Desk
+from auepora_eval.people.labels import read_labels
+from auepora_eval.people.task import is_swapped
+from tests.people.tasks import stored_task
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ def test_a_key_saves_the_label_with_its_time_and_the_next_item_follows(desk: Des
     first = next_id(desk)
     assert next_id(desk) == first, "looking again changes nothing"
     desk.press("ada", first, "2", note="  fine ")
-    said = desk.files.of("ada").said[first]
+    said = desk.labels("ada").said[first]
     assert (said.label, said.seconds) == ("supported", 2.0)
-    assert desk.files.of("ada").notes == {first: "  fine "}
+    assert desk.labels("ada").notes == {first: "  fine "}
     assert next_id(desk) != first
-    assert desk.files.of("ben").said == {}
+    assert desk.labels("ben").said == {}
 
 
 def test_the_end_of_a_queue_writes_the_label_files(desk: Desk) -> None:
@@ -47,7 +47,7 @@ def test_the_end_of_a_queue_writes_the_label_files(desk: Desk) -> None:
     assert desk.progress("ada").is_finished
     assert (desk.folder / "labels.jsonl").read_text().count("\n") == 4
     assert (desk.folder / "labels.gt.json").exists()
-    last = desk.files.of("ada").last
+    last = desk.labels("ada").last_item
     assert last is not None
     desk.press("ada", last, "undo")
     assert next_id(desk) == last
@@ -103,7 +103,7 @@ def test_the_lead_settles(desk: Desk) -> None:
         desk.settle("99", "1")
     with pytest.raises(DataError, match="is not a label"):
         desk.settle("3", "0")
-    assert (desk.folder / "annotations" / "_settled.jsonl").exists()
+    assert (desk.folder / "annotations" / "_settled.db").exists()
 
 
 def test_a_decision_on_a_pair_is_never_swapped(tmp_path: Path) -> None:
@@ -111,4 +111,4 @@ def test_a_decision_on_a_pair_is_never_swapped(tmp_path: Path) -> None:
     with Desk(tmp_path) as desk:
         for number in range(1, 11):
             desk.settle(str(number), "1")
-        assert {said.label for said in desk.files.of("_settled").said.values()} == {"first"}
+        assert {said.label for said in desk.labels("_settled").said.values()} == {"first"}

@@ -12,12 +12,11 @@ from auepora_eval.io.ground_truth import load_ground_truth
 from auepora_eval.io.jsonl import read_records
 from auepora_eval.judges.trust.labels import Columns, labelled_claims
 from auepora_eval.people.agreement import annotator_agreement
-from auepora_eval.people.annotation.export import export, next_commands
-from auepora_eval.people.annotation.saved import SETTLED, LabelFiles, Said
-from auepora_eval.people.annotation.summary import task_summary
-from auepora_eval.people.annotation.task import Kind, create_task
 from auepora_eval.people.annotators import read_annotators
-from tests.people.annotation.tasks import a_task, an_item, stored_task
+from auepora_eval.people.labels import SETTLED, Said, read_labels
+from auepora_eval.people.results import export, next_commands, task_summary
+from auepora_eval.people.task import Kind, create_task
+from tests.people.tasks import a_task, an_item, stored_task
 
 YES, NO = "supported", "not supported"
 # Who says what about the items 1 to 4; None is "not sure".
@@ -27,11 +26,10 @@ BEN = {"1": YES, "2": NO, "3": NO, "4": YES}
 
 def labelled(folder: Path, **said: Mapping[str, str | None]) -> None:
     task, _ = stored_task(folder, people=tuple(said))
-    with LabelFiles(folder, task) as files:
-        for person, labels in said.items():
-            for item, label in labels.items():
-                files.label(person, item, Said(label, 3.0, "2026-01-02T03:04:05Z"))
-        files.note("ada", "2", "half of it")
+    for person, labels in said.items():
+        for item, label in labels.items():
+            read_labels(folder, task, person).label(item, Said(label, 3.0, "2026-01-02T03:04:05Z"))
+    read_labels(folder, task, "ada").note("2", "half of it")
 
 
 def test_judge_audit_reads_the_labels_of_each_person(tmp_path: Path) -> None:
@@ -57,8 +55,7 @@ def test_settled_labels_are_the_majority_or_the_decision_of_the_lead(tmp_path: P
     export(tmp_path / "t", tmp_path / "before.jsonl", settled=True)
     assert _labels(tmp_path / "before.jsonl") == {"q1": 1, "q3": 0, "q4": 1}, "q2 is a tie"
     task = a_task(people=("ada", "ben"))
-    with LabelFiles(tmp_path / "t", task) as files:
-        files.label(SETTLED, "2", Said(NO))
+    read_labels(tmp_path / "t", task, SETTLED).label("2", Said(NO))
     export(tmp_path / "t", tmp_path / "after.jsonl", settled=True)
     assert _labels(tmp_path / "after.jsonl") == {"q1": 1, "q2": 0, "q3": 0, "q4": 1}
 
@@ -101,9 +98,8 @@ def test_the_summary_has_progress_disputes_and_the_mean(tmp_path: Path) -> None:
 
 def test_extremes_give_no_mean(tmp_path: Path) -> None:
     task, _ = stored_task(tmp_path, chosen="disagree:a,b")
-    with LabelFiles(tmp_path, task) as files:
-        for item in "1234":
-            files.label("ada", item, Said(YES))
+    for item in "1234":
+        read_labels(tmp_path, task, "ada").label(item, Said(YES))
     assert task_summary(tmp_path).mean is None
 
 
@@ -111,10 +107,9 @@ def test_the_same_answer_of_two_runs_is_one_annotation_of_a_person(tmp_path: Pat
     items = [an_item(1, runs=("one",)), an_item(2, sample_id="q1", text="answer 1", runs=("two",))]
     task = a_task(runs=("one", "two"), people=("ada", "ben"))
     create_task(tmp_path, task, items)
-    with LabelFiles(tmp_path, task) as files:
-        for person in task.people:
-            for item in "12":
-                files.label(person, item, Said(YES))
+    for person in task.people:
+        for item in "12":
+            read_labels(tmp_path, task, person).label(item, Said(YES))
     assert export(tmp_path, tmp_path / "x.gt.json") == 2
     assert len(read_annotators([tmp_path / "x.gt.json"]).names) == 2
     assert export(tmp_path, tmp_path / "x.jsonl") == 2
@@ -142,8 +137,7 @@ def test_the_same_answer_of_two_runs_is_one_annotation_of_a_person(tmp_path: Pat
 )
 def test_every_kind_is_exported(tmp_path: Path, kind: Kind, label: str, expected: dict[str, object]) -> None:
     task, _ = stored_task(tmp_path, 1, kind)
-    with LabelFiles(tmp_path, task) as files:
-        files.label("ada", "1", Said(label))
+    read_labels(tmp_path, task, "ada").label("1", Said(label))
     export(tmp_path, tmp_path / "x.jsonl")
     record = next(read_records(tmp_path / "x.jsonl"))[1]
     assert {name: record[name] for name in expected} == expected
@@ -164,9 +158,8 @@ def test_the_next_command_has_what_the_labels_need(tmp_path: Path) -> None:
     task, items = stored_task(folder, kind="documents", people=("ada", "ben"))
     audit = f"auepora judge-audit --labels '{folder}/labels.jsonl' --judge lexical --scale 0,1"
     assert next_commands(folder, task, items) == [audit]
-    with LabelFiles(folder, task) as files:
-        for person in task.people:
-            files.label(person, "1", Said("relevant"))
+    for person in task.people:
+        read_labels(folder, task, person).label("1", Said("relevant"))
     assert next_commands(folder, task, items) == [
         audit,
         f"auepora annotate --agree '{folder}/labels.gt.json'",

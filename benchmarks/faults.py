@@ -41,7 +41,9 @@ def ours(url: str) -> bool:
         ]
         dataset.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         words = ["run", "--dataset", str(dataset), "--system", f"http:{url}", "--metrics", "exact_match"]
-        words += ["--concurrency", "8", "--retries", "1", "--longest-wait", "0.5", "--out", folder]
+        plan = Path(folder, "faults.config.yaml")
+        plan.write_text("retries: 1\nlongest_wait: 0.5\n", encoding="utf-8")
+        words += ["--concurrency", "8", "--config", str(plan), "--out", folder]
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = auepora(words)

@@ -8,7 +8,7 @@ The first simulates a judge with sensitivity 0.9 and specificity 0.8, and 100 la
 support function on 100 labels of AttributionBench. The third compares a judge with people on a file of
 IBM/mt-rag-benchmark (Apache-2.0): 318 answers of two models, each rated from 1 to 4 by two or three people,
 with the score of a RAGAS-style LLM judge (`rl_f`). --to keeps the labelled claims for
-`auepora judge-audit --labels mtrag.jsonl --label faithfulness --scale 1,4 --score rl_f`.
+`auepora judge-audit --labels mtrag.jsonl --columns label=faithfulness --scale 1,4 --score rl_f`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     PYTHONPATH=. python benchmarks/stopping.py            # 1,000 runs of 2,000 samples each; some minutes
     PYTHONPATH=. python benchmarks/stopping.py --quick    # 100 runs of 500
 
-Every run is examined after each sample, by the code of `auepora run --stop-when clear`. Without an effect
+Every run is examined after each sample, as by `auepora run` with `stop_when: clear`. Without an effect
 (the truth is at the limit) any verdict is wrong, and at most alpha of the runs may have one: the bar is 0.05
 and two standard errors of the simulation. The table also shows the error of an interval for one look that is
 examined after each sample from the 20th on. With an effect: the number of samples, and the number that a run

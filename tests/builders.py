@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,6 +31,14 @@ from auepora_eval.errors import EvaluationError
 from auepora_eval.io.jsonl import save_records
 from auepora_eval.io.results.document import query_results, results_head
 from auepora_eval.read.records import prediction_record
+
+
+def plan(folder: Path | str = ".", /, **keys: object) -> tuple[str, str]:
+    """Write a plan file with these keys into a folder; return the flag that names it."""
+    content = json.dumps(keys)
+    path = Path(folder, f"plan-{hashlib.sha256(content.encode()).hexdigest()[:8]}.config.json")
+    path.write_text(content, encoding="utf-8")
+    return "--config", str(path)
 
 
 def a_document(doc_id: str, grade: float | None = None, text: str = "") -> Document:

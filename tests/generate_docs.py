@@ -17,6 +17,7 @@ from pathlib import Path
 
 import auepora_eval
 from auepora_eval.cli.main import GROUPS, command_parser, load_command, main
+from auepora_eval.core.settings import PLAN_KEYS
 from auepora_eval.core.targets import QUESTIONS, TargetCategory
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -69,8 +70,7 @@ def commands_page() -> str:
     lines = [
         "# Commands",
         "",
-        "Made from the code by `make docs`. Every command also has `--help` and `--log-level LEVEL`.",
-        "The levels are `debug`, `info`, `warning` (the default, each kind at most 5 times) and `error`.",
+        "Made from the code by `make docs`. Every command also has `--help`.",
         "",
         "| task | commands |",
         "|---|---|",
@@ -78,11 +78,12 @@ def commands_page() -> str:
     for title, names in GROUPS.items():
         links = ", ".join(f"[`{name}`](#auepora-{name.replace(' ', '-')})" for name in names)
         lines.append(f"| [{title}](#{title.lower().replace(' ', '-')}) | {links} |")
-    lines += ["", "Exit codes are [at the end](#exit-codes)."]
+    lines += ["", "The keys of [plan files](#plan-files) and the [exit codes](#exit-codes) are at the end."]
     for title, names in GROUPS.items():
         lines += ["", f"## {title}"]
         for name in names:
             lines += command_section(name)
+    lines += plan_section()
     lines += ["", "## Exit codes", "", "| code | meaning |", "|---|---|"]
     lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
     return "\n".join(lines) + "\n"
@@ -108,6 +109,23 @@ def command_section(name: str) -> list[str]:
     return lines
 
 
+def plan_section() -> list[str]:
+    """Return the lines about plan files: every key, its type and what it means."""
+    lines = ["", "## Plan files", "", PLAN_FILES, "", "| key | value | |", "|---|---|---|"]
+    for name, setting in PLAN_KEYS.items():
+        value = ", ".join(setting.choices) or KINDS.get(setting.kind, setting.kind)
+        lines.append(f"| `{name}` | {value} | {setting.help} |")
+    return lines
+
+
+PLAN_FILES = (
+    "A plan is a YAML or JSON file for `--config` of `run`, `score`, `judge`, `judge-audit`, `compare` and "
+    "`init` ([example](formats.md#plans)). A flag overrides the key of the same name. Keys that a command "
+    "does not use have no effect there."
+)
+KINDS = {"names": "list", "switch": "true or false", "options": "mapping"}
+
+
 def flag_row(action: Action) -> str:
     """Return the table row of a flag or argument."""
     name = "/".join(action.choices) if action.choices and action.metavar is None else action.metavar
@@ -118,7 +136,7 @@ def flag_row(action: Action) -> str:
     return f"| `{shown}` | {help_text.replace('|', chr(92) + '|').replace('<', '&lt;')} |"
 
 
-COMMON_FLAGS = {"--help", "--help-all", "--log-level"}
+COMMON_FLAGS = {"--help"}
 GROUP_TITLES = {"positional arguments": "argument", "options": "flag"}
 GUIDES = {
     "run": "tutorial.md",
@@ -141,7 +159,7 @@ GUIDES = {
 }
 EXIT_CODES = {
     "0": "done",
-    "1": "the check failed: more failures than `--max-failures` allows, a failed gate, a used-up budget",
+    "1": "the check failed: more failures than `max_failures` allows, a failed gate, a used-up budget",
     "2": "not possible: wrong usage, unreadable or malformed input, a missing extra, a refused API key",
     "3": "incomplete or inconclusive: too many samples failed (`--min-coverage`), or an inconclusive gate",
     "4": "storage: the disk is full or read-only, or the run exists already",

@@ -521,10 +521,10 @@ def _has_cost(tokens: float | None, price: float | None) -> bool:
 
 
 def _limits(policy: CallPolicy) -> str:
-    """Return the limits that depend on reported tokens, by their flags and names."""
+    """Return the limits that depend on reported tokens, by their settings and names."""
     caps = {
-        "--budget-tokens (max_tokens)": policy.max_tokens,
-        "--budget-cost (max_cost)": policy.max_cost,
-        "--tpm (tokens_per_minute)": policy.tokens_per_minute,
+        "budget_tokens (max_tokens)": policy.max_tokens,
+        "budget_cost (max_cost)": policy.max_cost,
+        "tpm (tokens_per_minute)": policy.tokens_per_minute,
     }
     return " and ".join(name for name, value in caps.items() if value is not None)

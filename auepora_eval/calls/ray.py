@@ -92,7 +92,7 @@ def connected(address: str | None, processors: int) -> Any:
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         raise PlanError(
             f"the Ray cluster {address or 'of this machine'} cannot be reached: {error}. "
-            "Is it running (ray status), and does --address name it?"
+            "Is it running (ray status), and does `address` name it?"
         ) from error
     return sys.modules["ray"]
 

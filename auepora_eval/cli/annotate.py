@@ -1,25 +1,8 @@
 """Label answers or review questions by keyboard; measure how far people agree.
 
-Name a run: a page opens in your browser, and the keys 1 to 9 label 50 of its answers. Each label is on the
-disk before the next item is shown, and the same command continues. Two runs are compared blind, answer by
-answer. When you stop (Ctrl-C), the labels are in the folder of the task, and the next command is printed.
---lead shows the agreement of a team. --choose takes random items, slice:NAME, run or disagree:A,B (where two
-metrics differ most).
+The new version of --questions is written to --out. The same command continues.
 
-  auepora annotate demo-hybrid
-  auepora annotate demo-bm25 demo-hybrid --people ada,ben --as ben
-  auepora annotate demo-bm25 demo-hybrid --lead
-  auepora annotate demo-bm25 demo-hybrid --export labels.jsonl
-
---questions reviews a dataset: accept, reject or edit each question, or set its gold spans. When you stop, the
-new version is written to --out. The dataset itself is never changed.
-
-  auepora annotate --questions demo --out reviewed.jsonl
-
---agree measures the agreement of people whose annotations are in ground truth files, and settles them:
---adjudicated writes one annotation per query, with metadata.needs_adjudication where they differ.
-
-  auepora annotate --agree demo --dataset demo --adjudicated settled.gt.json --merged annotated.jsonl
+  auepora annotate --agree demo --dataset demo
 """
 
 from __future__ import annotations
@@ -31,93 +14,62 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..cli import echo
 from ..core.settings import DEFAULT_OUT
 from ..errors import PlanError
-from .common import add_flag, add_format, add_json, add_out, open_samples, out_flag
+from . import echo
+from .common import open_samples
 from .dataset.diff import say_difference
-from .flags import at_least, covered
+from .flags import add_flag, add_json, add_out, at_least, covered, out_flag
 from .pages import add_page_flags, check_can_serve, serve_pages
 
 if TYPE_CHECKING:
-    from argparse import _ActionsContainer
-
     from ..core.dataset import EvaluationDataset
     from ..people.annotators import Annotators
     from ..people.items import Wanted
     from ..people.results import TaskSummary
     from ..people.review import Review
 
-_SHOWN = 10  # disagreements, unless --all is given
+_SHOWN = 10  # disagreements; --json has all
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "names", metavar="NAME", nargs="*", help="stored runs, by id or path, or the folder of a task"
-    )
-    new = parser.add_argument_group("a new task")
-    add_flag(
-        new,
-        "--items",
-        "what is judged: answers, claims, documents or pairs (default: answers; pairs for two runs)",
-        choices=("answers", "claims", "documents", "pairs"),
-    )
-    add_flag(new, "--count", "number of items (default: 50)", "N", type=at_least(1))
-    add_flag(
-        new,
-        "--choose",
-        "which items are labelled (default: random)",
-        "HOW",
-        default=None,
-    )
-    add_flag(new, "--ask", "the question to answer about each item", "TEXT", default=None)
-    add_flag(new, "--labels", "the labels, from the worst to the best: bad,fair,good", "A,B", default=None)
-    add_flag(new, "--people", "the names of the annotators (default: me)", "A,B", default=None)
-    about = "share of the items that everyone labels; the rest is split (default: 1)"
-    add_flag(new, "--overlap", about, "S", type=covered)
-    add_flag(new, "--seed", "random seed of choice, order and sides (default: 0)", "N", type=at_least(0))
-    add_flag(new, "--prepare", "create the task and stop, to copy its folder to other people")
-    add_flag(
-        new, "--task", "folder of the task (default: beside the runs, by their names)", "DIR", default=""
-    )
-    page = parser.add_argument_group("the page")
-    about = "the annotator who labels (default: choose on the page)"
-    add_flag(page, "--as", about, "NAME", default="", dest="person")
-    add_flag(page, "--lead", "also show agreement and disagreements, and settle them")
-    add_page_flags(page)
-    results = parser.add_argument_group("results")
-    add_flag(results, "--export", "write the labels to a .jsonl or .gt.json and stop", "FILE", default="")
-    add_flag(results, "--settled", "export one label per item: the lead's decision, or the majority")
-    add_flag(results, "--force", "overwrite files that exist")
-    review = parser.add_argument_group("the questions of a dataset")
-    about = "dataset of any format, or demo, to review; --out is the new version (.jsonl keeps everything)"
-    add_flag(review, "--questions", about, "FILE")
-    add_format(review, "FILE")
-    add_flag(review, "--only-accepted", "leave out the questions that are not decided")
-    add_flag(review, "--new-version", "version of the new dataset", "TEXT", default=None)
-    _add_agreement(parser.add_argument_group("agreement"))
+    parser.add_argument("names", metavar="NAME", nargs="*", help="stored runs, or the folder of a task")
+    kinds = ("answers", "claims", "documents", "pairs")
+    add_flag(parser, "--items", "answers, claims, documents or pairs", "KIND", choices=kinds)
+    add_flag(parser, "--count", "number of items (default: 50)", "N", type=at_least(1))
+    about = "random, slice:NAME, run or disagree:A,B"
+    add_flag(parser, "--choose", about, "HOW")
+    add_flag(parser, "--ask", "the question to answer about each item", "TEXT")
+    add_flag(parser, "--labels", "the labels, from the worst to the best: bad,good", "A,B")
+    add_flag(parser, "--people", "the names of the annotators (default: me)", "A,B")
+    add_flag(parser, "--overlap", "share of the items that all label (default: 1)", "S", type=covered)
+    add_flag(parser, "--prepare", "create the task and stop, to copy its folder")
+    add_flag(parser, "--task", "folder of the task (default: beside the runs)", "DIR", default="")
+    add_flag(parser, "--as", "the annotator who labels", "NAME", default="", dest="person")
+    add_flag(parser, "--lead", "also show agreement, and settle disagreements")
+    add_page_flags(parser)
+    add_flag(parser, "--export", "write the labels to a .jsonl or .gt.json and stop", "FILE", default="")
+    add_flag(parser, "--settled", "export one label per item")
+    add_flag(parser, "--questions", "dataset to review", "FILE")
+    add_flag(parser, "--only-accepted", "leave out questions that are not decided")
+    add_flag(parser, "--agree", "ground truth, one file per person", "F", nargs="+")
+    add_flag(parser, "--dataset", "with --agree: the dataset that was annotated", "FILE")
+    add_flag(parser, "--adjudicated", "with --agree: write one annotation per query", "FILE")
+    add_flag(parser, "--merged", "with --agree: write the annotated dataset", "FILE")
+    about = "with --agree: the order of the ratings of an aspect"
+    add_flag(parser, "--order", about, "A=LOW,...,HIGH", type=_order, default=[], action="append")
+    add_flag(parser, "--force", "overwrite files that exist")
+    add_json(parser)
     add_out(parser)
-
-
-def _add_agreement(group: _ActionsContainer) -> None:
-    about = "measure the agreement of ground truth files, one per person, or demo"
-    add_flag(group, "--agree", about, "FILE", nargs="+")
-    add_flag(group, "--dataset", "dataset that was annotated; the annotations are checked against it", "D")
-    add_flag(group, "--adjudicated", "write one annotation per query to this .gt.json", "F")
-    add_flag(group, "--merged", "write the dataset with all annotations on its samples", "F")
-    about = "order of the ratings of an aspect, if auepora does not recognise it"
-    add_flag(group, "--order", about, "ASPECT=WORST,...,BEST", type=_order, default=[], action="append")
-    add_flag(group, "--all", f"show every disagreement (default: {_SHOWN})")
-    add_json(group)
 
 
 # The flags of one use only, by their names in the arguments; those of several uses are not here.
 _USES = {
     "runs and tasks": (
-        "names items count choose ask labels people overlap seed prepare task person lead export settled"
+        "names items count choose ask labels people overlap prepare task person lead export settled"
     ),
-    "--questions": "questions format only_accepted new_version",
-    "--agree": "agree dataset adjudicated merged order all json",
+    "--questions": "questions only_accepted",
+    "--agree": "agree dataset adjudicated merged order json",
 }
 
 
@@ -156,7 +108,6 @@ _FLAGS = {
     "labels": "--labels",
     "people": "--people",
     "overlap": "--overlap",
-    "seed": "--seed",
 }
 
 
@@ -299,7 +250,7 @@ def _review(args: Namespace) -> int:
         raise PlanError("A dataset is never reviewed in place. Name another file: --out NEW.")
     if not args.force:
         check_not_overwritten(target, folder)
-    dataset = open_samples(args.questions, args.format)
+    dataset = open_samples(args.questions, None)
     findings: dict[str, list[Finding]] = {}
     for issue in DataQualityChecker().issues(dataset):
         finding = Finding(issue.severity, f"{issue.message} {issue.fix}")
@@ -323,7 +274,7 @@ def _write_review(args: Namespace, review: Review, target: Path) -> int:
     from ..people.review import note_written
     from ..quality.description import dataset_difference
 
-    result = review.result(only_accepted=args.only_accepted, version=args.new_version)
+    result = review.result(only_accepted=args.only_accepted)
     save_dataset(result, target, force=True)
     note_written(target, review.folder)
     counts = Counter(one.decision for one in review.all())
@@ -360,7 +311,7 @@ def _agree(args: Namespace) -> int:
     if args.json:
         echo.say_json(report.to_dict())
     else:
-        echo.show_all(report.tables(None if args.all else _SHOWN))
+        echo.show_all(report.tables(_SHOWN))
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import warnings
 from argparse import ArgumentParser, Namespace
@@ -10,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ..cli import echo
-from ..core.settings import DEFAULT_OUT, MIN_COVERAGE, SETTINGS, RunSettings, column_names
+from ..core.settings import MIN_COVERAGE, RunSettings, column_names
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -25,6 +23,8 @@ from ..core.types import (
 )
 from ..errors import DataError, PlanError
 from ..read.fields import columns_of_samples
+from . import echo
+from .flags import add_flag
 
 if TYPE_CHECKING:
     from argparse import _ActionsContainer
@@ -40,43 +40,6 @@ if TYPE_CHECKING:
 EXIT_INCOMPLETE = 3
 _TRACEBACK_LINES, _LONGEST_LINE = 6, 250  # three frames
 _SECONDS_BETWEEN = 0.05  # two moves of a progress bar
-
-
-def add_flag(
-    parser: _ActionsContainer, name: str, text: str, metavar: str | None = None, **options: Any
-) -> None:
-    """Add a flag with a value, or a switch if it has neither a metavar nor choices.
-
-    The help ends with the default, if that is a number or a text.
-    """
-    if metavar is None and not options:
-        parser.add_argument(name, action="store_true", help=text)
-        return
-    default = options.get("default")
-    if isinstance(default, int | float):
-        default = f"{default:,.15g}"
-    if default and isinstance(default, str):
-        text = f"{text} (default: {default})"
-    parser.add_argument(name, metavar=metavar, help=text, **options)
-
-
-def add_out(parser: ArgumentParser) -> None:
-    parser.add_argument("--out", metavar="DIR", default=DEFAULT_OUT, help=SETTINGS["out"].help)
-
-
-def out_flag(out: str) -> str:
-    """Return the flag that names the folder of runs in a command to type; nothing for the default folder."""
-    return "" if out == DEFAULT_OUT else f" --out {shlex.quote(str(out))}"
-
-
-def add_format(parser: _ActionsContainer, what: str) -> None:
-    setting = SETTINGS["format"]
-    text = f"format of {what} (default: detected)"
-    parser.add_argument(setting.flag_name, setting.alias, metavar=setting.metavar, help=text)
-
-
-def add_json(parser: _ActionsContainer) -> None:
-    add_flag(parser, "--json", SETTINGS["json"].help)
 
 
 def open_samples(
@@ -283,7 +246,7 @@ def say_stored(path: Path) -> None:
 def add_report_flags(parser: ArgumentParser, forms: _ActionsContainer) -> None:
     """Add --html, and --markdown to the forms that the output of the command may have."""
     add_flag(parser, "--html", "write a self-contained page instead", "FILE")
-    text = "write a comment for a pull request to this file instead; - prints it"
+    text = "write a comment for a pull request; - prints it"
     add_flag(forms, "--markdown", text, "FILE")
 
 

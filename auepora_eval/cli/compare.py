@@ -1,18 +1,12 @@
 """Compare two or more runs and test whether they differ.
 
-Samples are matched by id. A failed call counts as the worst value of a metric. p-values are corrected for the
-number of metrics (Holm).
-
-Three or more runs are ranked, with a test for each pair. --by and --regressions then compare the best run
-with the first one.
-
-If you ran each system several times, join its runs with commas: A1,A2 B1,B2. Every system needs the same
-number of runs. Example:
+Samples are matched by id. A failed call counts as the worst value of a metric.
+p-values are corrected for the number of metrics (Holm). Three or more runs are
+ranked, with a test for each pair. Runs joined by a comma are repeats of one
+system: A1,A2 B1,B2.
 
   auepora demo
-  auepora compare demo-bm25 demo-hybrid
   auepora compare demo-bm25 demo-hybrid --margin 0.02 --by scenario
-  auepora compare demo-bm25 demo-hybrid --html report.html
 """
 
 from __future__ import annotations
@@ -22,13 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from ..cli import echo
-from ..core.settings import SETTINGS
 from ..core.types import EvaluationRun
 from ..errors import PlanError, UnknownNameError
+from . import echo
 from .common import (
-    add_flag,
-    add_out,
     add_report_flags,
     check_distinct_runs,
     load_named_runs,
@@ -36,7 +27,17 @@ from .common import (
     write_comment,
     write_page,
 )
-from .flags import add_alpha, add_judge_flags, add_resampling, add_settings, at_least, limit, settings_of
+from .flags import (
+    add_alpha,
+    add_flag,
+    add_json,
+    add_out,
+    add_resamples,
+    add_settings,
+    at_least,
+    limit,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from ..comparison.compare import Comparison, LostSample
@@ -47,56 +48,24 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("baseline", metavar="BASELINE", help="id or path of a stored run")
-    parser.add_argument(
-        "candidates",
-        metavar="CANDIDATE",
-        nargs="+",
-        help="id or path of the run, or runs, to compare with it",
-    )
+    parser.add_argument("candidates", metavar="CANDIDATE", nargs="+", help="the runs to compare with it")
+    about = "largest acceptable loss: 0.02, or recall@5=0.02"
+    add_flag(parser, "--margin", about, "[METRIC=]SIZE", type=limit(for_all=True), action="append")
+    about = "also compare by the values of this label or field"
+    add_flag(parser, "--by", about, "FIELD", default=[], action="append")
+    add_flag(parser, "--regressions", "regressions to show", "N", type=at_least(0), default=3)
+    about = "metric that ranks them (default: one that lost)"
+    add_flag(parser, "--regressions-of", about, "METRIC")
+    add_flag(parser, "--judge", "also ask this judge which answers are better", "NAME")
+    add_settings(parser, "config")
+    add_flag(parser, "--allow-mismatch", "compare although data or settings differ")
     add_alpha(parser)
-    add_flag(
-        parser,
-        "--margin",
-        "largest acceptable loss: 0.02 for all metrics but latency, or recall@5=0.02",
-        "[METRIC=]SIZE",
-        type=limit(for_all=True),
-        action="append",
-    )
-    add_flag(
-        parser,
-        "--by",
-        "also compare the runs for each value of this label or metadata field",
-        "FIELD",
-        default=[],
-        action="append",
-    )
-    add_flag(
-        parser,
-        "--regressions",
-        "number of the largest regressions to show, at most 1,000",
-        "N",
-        type=at_least(0),
-        default=3,
-    )
-    add_flag(
-        parser,
-        "--regressions-of",
-        "metric that ranks the regressions (default: the first with a significant loss)",
-        "METRIC",
-    )
-    add_flag(
-        parser, "--allow-mismatch", "compare runs even if their data or settings differ; the result notes it"
-    )
-    about = "also ask this judge (URL#model) which answers are better; it sees each pair in both orders"
-    add_flag(parser, "--judge", about, "NAME")
-    add_judge_flags(parser)
-    add_settings(parser, [SETTINGS[name] for name in ("budget_calls", "api_key_env")])
-    add_resampling(parser)
+    add_resamples(parser)
     add_out(parser)
     form = parser.add_mutually_exclusive_group()
     add_report_flags(parser, form)
     add_flag(form, "--latex", "print a LaTeX table")
-    add_flag(form, "--json", "print one JSON document instead of a table")
+    add_json(form)
     add_flag(parser, "--force", "overwrite a file that exists")
 
 
@@ -106,7 +75,7 @@ def run(args: Namespace) -> int:
     storage = EvaluationResultsStorage(args.out)
     how: dict[str, Any] = {
         "alpha": args.alpha,
-        "seed": args.seed,
+        "seed": settings_of(args).seed,
         "margin": _margins(args),
         "resamples": args.resamples,
         "allow_mismatch": args.allow_mismatch,
@@ -137,7 +106,8 @@ def _preferred(
     if [len(group) for group in groups] != [1, 1]:
         raise PlanError("--judge compares the answers of two runs. Name a baseline and one candidate.")
     settings = settings_of(args)
-    judge = named_judge(args.judge, args.mode, settings)
+    judge = named_judge(settings)
+    settings = settings.for_judge()
     first, second = (storage.find(name) for name in (args.baseline, args.candidates[0]))
     found = judged_preference(storage, first, second, judge, judge_executor(settings), judge_policy(settings))
     for note in found.notes():

@@ -1,18 +1,12 @@
 """Run two bundled systems, compare them and write a report.
 
-Both systems answer 160 questions about a fictional utility company. The first retrieves with BM25 and quotes
-the sentence that matches best. The second combines BM25 with embeddings, and looks for an answer of the type
-that the question asks for. If the extra `embeddings` is not installed, it uses word pairs instead of
-embeddings. The demo needs no network and no API key.
-
-With --judge, a small language model on this machine judges a few claims. The output shows how to audit a
-judge.
-
-Examples:
+Both systems answer 160 questions about a fictional utility company. The first
+retrieves with BM25 and quotes the sentence that matches best. The second combines
+BM25 with embeddings (word pairs without the extra `embeddings`) and looks for an
+answer of the type that the question asks for. No network and no API key is needed.
+With --judge, a small language model on this machine judges a few claims.
 
   auepora demo
-  auepora demo --full
-  auepora demo --judge
 """
 
 from __future__ import annotations
@@ -21,10 +15,11 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..cli import echo
 from ..core.types import EvaluationRun
-from .common import add_flag, add_json, add_out, out_flag, progress, say_results
+from . import echo
+from .common import progress, say_results
 from .compare import say_comparison
+from .flags import add_flag, add_json, add_out, out_flag
 
 if TYPE_CHECKING:
     from ..comparison.compare import Comparison
@@ -40,7 +35,7 @@ METRICS = (
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--full", "print the tables of both runs and of the comparison")
-    add_flag(parser, "--judge", "also audit a small local model as a judge (extra local-llm)")
+    add_flag(parser, "--judge", "also audit a small local model (extra local-llm)")
     add_out(parser)
     add_json(parser)
 

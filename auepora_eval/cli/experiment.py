@@ -1,13 +1,11 @@
 """Run an A/B experiment and report which variant is better.
 
-The file is a plan with a block `ab_testing`: variants, a primary metric, guardrails. Every variant answers
-every sample; its answers are stored as a run. On the bundled data:
+The file is a plan with a block `ab_testing`: variants, a primary metric, guardrails.
+Every variant answers every sample; its answers are stored as a run. The variants are
+compared as `compare` does, and guardrails are rules of `gate`. The verdict is stored
+as ab_test_ID.results.json.
 
   auepora experiment demo
-  auepora experiment demo --check
-
-The variants are compared as `compare` does, and guardrails are rules of `gate`. The verdict is stored as
-ab_test_ID.results.json.
 """
 
 from __future__ import annotations
@@ -20,20 +18,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..calls.streams import stdout_for_results
-from ..cli import echo
 from ..core.settings import DEFAULT_OUT, RunSettings
 from ..errors import DataError, PlanError, RunStoppedError
-from .common import (
+from . import echo
+from .common import check_has_samples, open_samples, progress, say_stored
+from .flags import (
     add_flag,
     add_json,
+    add_log_level,
     add_out,
-    check_has_samples,
-    open_samples,
+    evaluator_of,
+    named_system,
     out_flag,
-    progress,
-    say_stored,
+    output_cache,
 )
-from .flags import evaluator_of, named_system, output_cache
 from .interrupts import StopNow, finishing_first
 from .judge import judge_stored, prepared_judge
 
@@ -48,12 +46,13 @@ if TYPE_CHECKING:
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="*.config.yaml with an experiment, or `demo`")
     add_flag(parser, "--experiment", "experiment to run, if the file has several", "ID")
-    add_flag(parser, "--check", "check the file and load the systems, without calling any of them")
-    add_flag(parser, "--resume", "resume an interrupted experiment and recompute the verdict")
+    add_flag(parser, "--check", "check the file and load the systems; call none")
+    add_flag(parser, "--resume", "resume the experiment and recompute the verdict")
     add_flag(parser, "--retry-failed", "with --resume: retry all failed samples")
     add_flag(parser, "--force", "start again and overwrite stored results")
     add_out(parser)
     add_json(parser)
+    add_log_level(parser)
 
 
 def run(args: Namespace) -> int:

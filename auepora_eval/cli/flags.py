@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..cli import echo
 from ..core import settings as known
-from ..core.settings import SETTINGS, Number, RunSettings, Setting, as_names
+from ..core.settings import DEFAULT_OUT, SETTINGS, Number, RunSettings, as_names
 from ..core.types import EvaluationSample
 from ..core.verdict import Goal, GoalKind
 from ..errors import CallError, PlanError, StorageError, UnknownNameError
-from .common import add_flag, out_flag
+from . import echo
 
 if TYPE_CHECKING:
+    from argparse import _ActionsContainer
+
     from ..calls.executors import Executor
     from ..core.plan import EvaluationPlan
     from ..core.rag_interface import RAGSystemProtocol
@@ -28,6 +29,71 @@ if TYPE_CHECKING:
     from ..runs.store.storage import EvaluationResultsStorage
 
 ALPHA = 0.05
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def add_flag(
+    parser: _ActionsContainer, name: str, text: str, metavar: str | None = None, **options: Any
+) -> None:
+    """Add a flag with a value, or a switch if it has neither a metavar nor choices.
+
+    The help ends with the default, if that is a number or a text.
+    """
+    if metavar is None and not options:
+        parser.add_argument(name, action="store_true", help=text)
+        return
+    default = options.get("default")
+    if isinstance(default, int | float):
+        default = f"{default:,.15g}"
+    if default and isinstance(default, str):
+        text = f"{text} (default: {default})"
+    parser.add_argument(name, metavar=metavar, help=text, **options)
+
+
+def add_settings(parser: _ActionsContainer, *names: str, **renamed: str) -> None:
+    """Add the flag of each setting, by another name if it has one: mode="judge_mode".
+
+    Without the flag its value is None, so that a plan can have one.
+    """
+    for flag, name in {**dict(zip(names, names, strict=True)), **renamed}.items():
+        setting = SETTINGS[name]
+        options: dict[str, Any] = {"metavar": setting.metavar}
+        if setting.kind == "switch":
+            options = {"action": "store_true", "default": None}
+        elif setting.choices:
+            options["choices"] = setting.choices
+        elif setting.number is not None:
+            options["type"] = number_type(setting.number)
+        parser.add_argument(f"--{flag.replace('_', '-')}", dest=name, help=setting.help, **options)
+
+
+def settings_of(args: Namespace) -> RunSettings:
+    """Return the settings of a command: defaults, then its plan file, then its flags."""
+    plan: dict[str, Any] = {}
+    if getattr(args, "config", None):
+        from ..io.config.plan import planned
+
+        plan = planned(args.config)
+    return RunSettings.merged(plan, vars(args))
+
+
+def add_out(parser: _ActionsContainer) -> None:
+    parser.add_argument("--out", metavar="DIR", default=DEFAULT_OUT, help=SETTINGS["out"].help)
+
+
+def out_flag(out: str) -> str:
+    """Return the flag that names the folder of runs in a command to type; nothing for the default folder."""
+    return "" if out == DEFAULT_OUT else f" --out {shlex.quote(str(out))}"
+
+
+def add_json(parser: _ActionsContainer) -> None:
+    add_flag(parser, "--json", SETTINGS["json"].help)
+
+
+def add_log_level(parser: ArgumentParser) -> None:
+    """Add --log-level, for commands that make calls."""
+    text = f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]} (default: warning)"
+    parser.add_argument("--log-level", choices=LEVELS, metavar="LEVEL", help=text)
 
 
 # Numbers on the command line. Only a callable's result matters to argparse, whatever its stubs ask for.
@@ -58,7 +124,6 @@ def at_least(least: int) -> Callable[[str], float]:
 
 positive, correlation = number_type(known.POSITIVE), number_type(known.CORRELATION)
 share, covered = number_type(known.SHARE), number_type(known.COVERAGE)
-price, seconds = number_type(known.PRICE), number_type(known.SECONDS)
 port = number_type(known.PORT)
 count = at_least(1)
 
@@ -92,85 +157,17 @@ def named_number(text: str) -> tuple[str, float]:
 
 
 def add_alpha(parser: ArgumentParser, default: float | None = ALPHA) -> None:
-    parser.add_argument("--alpha", type=share, default=default, help="significance level (default: 0.05)")
+    parser.add_argument(
+        "--alpha", metavar="X", type=share, default=default, help="significance level (default: 0.05)"
+    )
 
 
 def add_seed(parser: ArgumentParser) -> None:
     add_flag(parser, "--seed", "random seed", "N", type=at_least(0), default=0)
 
 
-def add_resampling(parser: ArgumentParser) -> None:
-    """Add the flags of commands that test by resampling."""
-    add_seed(parser)
+def add_resamples(parser: ArgumentParser) -> None:
     add_flag(parser, "--resamples", "number of resamples", "N", type=at_least(100), default=10_000)
-
-
-# The flags of `run`, and those that other commands share with it.
-
-
-def add_settings(parser: ArgumentParser, settings: Collection[Setting]) -> None:
-    """Add the flag of each setting. Without the flag its value is None, so that a plan can have one."""
-    groups: dict[str, Any] = {known.GENERAL: parser}
-    for setting in settings:
-        if setting.group not in groups:
-            groups[setting.group] = parser.add_argument_group(setting.group)
-        flags = [setting.flag_name, setting.alias] if setting.alias else [setting.flag_name]
-        groups[setting.group].add_argument(*flags, help=setting.help, **_options(setting))
-
-
-def _options(setting: Setting) -> dict[str, Any]:
-    """Return the argparse options of a flag, beside its name and its help."""
-    if setting.kind == "switch":
-        return {"action": "store_true", "default": None}
-    options: dict[str, Any] = {"metavar": setting.metavar}
-    if setting.choices:
-        return {"choices": setting.choices}
-    if setting.number is not None:
-        options["type"] = number_type(setting.number)
-    if setting.optional_value:
-        options |= {"nargs": "?", "const": ""}
-    # A list of metrics is one text with commas. The goals of early stopping are one flag each.
-    if setting.kind == "names" and setting.group == known.STOPPING:
-        options["action"] = "append"
-    return options
-
-
-def add_run_settings(parser: ArgumentParser) -> None:
-    """Add all flags of `auepora run`."""
-    add_settings(parser, [setting for setting in SETTINGS.values() if setting.flag])
-
-
-# The flags that `run --help` shows; `run --help-all` shows the others too (see `cli.main.command_parser`).
-EVERYDAY = frozenset(
-    {"--log-level", *(setting.flag_name for setting in SETTINGS.values() if setting.everyday)}
-)
-
-
-def add_shared_settings(parser: ArgumentParser) -> None:
-    """Add the flags that `auepora score` shares with `auepora run`."""
-    add_settings(parser, [one for one in SETTINGS.values() if (one.shared and one.flag) or one.calls])
-
-
-def settings_of(args: Namespace) -> RunSettings:
-    """Return the settings that the flags of a command give, with defaults for the others."""
-    return RunSettings.merged(vars(args))
-
-
-def add_judge_flags(parser: ArgumentParser) -> None:
-    """Add the flags about how a judge is asked."""
-    parser.add_argument(
-        "--mode",
-        metavar="MODE",
-        default="auto",
-        help="how a model answers: logprob, label or sampled:N (default: auto, which prints its choice)",
-    )
-    parser.add_argument(
-        "--concurrency",
-        metavar="N",
-        type=count,
-        default=known.JUDGE_CONCURRENCY,
-        help=f"concurrent calls to the judge (default: {known.JUDGE_CONCURRENCY})",
-    )
 
 
 # What a run is made of, by its settings.
@@ -183,15 +180,13 @@ def named_system(settings: RunSettings) -> RAGSystemProtocol:
     from ..core.types import CONTEXTS_AS_RETRIEVED
 
     name = settings.system or ""
-    options = settings.in_group(known.ENDPOINT)
+    options = settings.given(known.OF_ENDPOINT)
     of_any = {CONTEXTS_AS_RETRIEVED: True} if settings.contexts_as_retrieved else {}
     if known.is_endpoint(name):
         options["fields"] = options.pop("http", None)
         return load_system(name, {**options, **of_any, "timeout": settings.timeout})
     for option in options:
-        setting = SETTINGS[option]
-        flag = setting.flag_name if setting.flag else f"{option}:"
-        raise PlanError(f"{flag} is for an endpoint: --system openai:URL#MODEL or http:URL.")
+        raise PlanError(f"{option} is for an endpoint: --system openai:URL#MODEL or http:URL.")
     with stdout_for_results():  # its module may print while it is imported
         return load_system(name, of_any)
 
@@ -216,7 +211,7 @@ def call_executor(settings: RunSettings) -> Executor:
     options: dict[str, Any] = {"concurrency": settings.concurrency}
     if settings.address:
         if settings.executor != "ray":
-            raise PlanError("--address is for a cluster: add --executor ray, or leave it out.")
+            raise PlanError("address is for a cluster: add --executor ray, or leave it out.")
         options["address"] = settings.address
     return EXECUTORS.get(settings.executor)(**options)
 
@@ -278,12 +273,11 @@ def stop_rule(
     from ..decide.early_stop import StopRule
 
     if settings.stop_when is None:
-        for name in settings.in_group(known.STOPPING):
-            flag = SETTINGS[name].flag_name
-            raise PlanError(f"{flag} is for early stopping: add --stop-when clear, or leave it out.")
+        for name in settings.given(known.OF_STOPPING):
+            raise PlanError(f"{name} is for early stopping: add 'stop_when: clear', or leave it out.")
         return None
     if settings.stop_when != "clear":
-        raise PlanError(f"--stop-when accepts only `clear`, not {settings.stop_when!r:.40}.")
+        raise PlanError(f"stop_when accepts only `clear`, not {settings.stop_when!r:.40}.")
     baseline = None if settings.baseline is None else storage.load_scores(settings.baseline)
     rule = StopRule(tuple(_goals(settings, plan)), settings.alpha or ALPHA, baseline)
     if is_announced:
@@ -308,11 +302,11 @@ def _goals(settings: RunSettings, plan: EvaluationPlan) -> list[Goal]:
         for text in as_names(getattr(settings, name)):
             metric, limit = _number_of(text, name)
             if not metric:
-                raise PlanError(f"--{name} {text!r:.60} names no metric. Write, for example, recall@5=0.8.")
+                raise PlanError(f"{name}: {text!r:.60} names no metric. Write, for example, recall@5=0.8.")
             goals.append(Goal(_canonical(metric), kind, limit))
     if settings.baseline is None:
         if settings.margin or settings.stop_on:
-            raise PlanError("--margin and --stop-on need a baseline: give --baseline RUN.")
+            raise PlanError("margin and stop_on need a baseline: add 'baseline: RUN'.")
         return goals
     return [*goals, *_goals_of_baseline(settings, plan)]
 
@@ -330,7 +324,7 @@ def _goals_of_baseline(settings: RunSettings, plan: EvaluationPlan) -> list[Goal
     if not names:
         if len(plan.metrics) != 1:
             measured = ", ".join(metric.name for metric in plan.metrics)
-            raise PlanError(f"--baseline needs the metric that decides: give --stop-on, one of {measured}.")
+            raise PlanError(f"baseline needs the metric that decides: add stop_on, one of {measured}.")
         names = [plan.metrics[0].name]
     goals = []
     for name in names:
@@ -339,11 +333,11 @@ def _goals_of_baseline(settings: RunSettings, plan: EvaluationPlan) -> list[Goal
     return goals
 
 
-def _number_of(text: str, flag: str) -> tuple[str, float]:
+def _number_of(text: str, key: str) -> tuple[str, float]:
     try:
         return named_number(text)
     except ValueError as error:
-        raise PlanError(f"--{flag} {error}.") from None
+        raise PlanError(f"{key}: {error}.") from None
 
 
 def _canonical(name: str) -> str:
@@ -357,11 +351,6 @@ def _canonical(name: str) -> str:
 
 
 # --spans: a run as OpenTelemetry spans, in a file or sent to a collector.
-
-
-def add_span_flags(parser: ArgumentParser) -> None:
-    """Add the flags about the spans of a stored run."""
-    add_settings(parser, [one for one in SETTINGS.values() if one.group == known.TELEMETRY])
 
 
 def check_span_file(settings: RunSettings) -> None:

@@ -1,14 +1,12 @@
 """Check a run against rules and set the exit code.
 
-The exit code is 0 if the run passes, 1 if it fails, 3 if the result is inconclusive. If no rule uses the
---baseline, every metric is checked: none of them may be significantly worse than in the baseline. Example:
+The exit code is 0 if the run passes, 1 if it fails, 3 if the result is
+inconclusive. If no rule uses the --baseline, every metric is checked: none of
+them may be significantly worse. A file of rules has the flags as keys, and more:
+max_loss, max_count_drop, min_samples, on, alpha, allow_uncalibrated.
 
   auepora demo
-  auepora gate demo-hybrid --min recall@5=0.7 --max latency_stats.p95=2000 --max-failed 0.01
-  auepora gate demo-hybrid --baseline demo-bm25 --no-regression recall@5,mrr --margin token_f1=0.05
-
-Rules can also be in a file (--rules gate.yaml) with the same names as keys. In GitHub Actions the results are
-also shown as annotations and in the job summary.
+  auepora gate demo-hybrid --baseline demo-bm25 --no-regression recall@5
 """
 
 from __future__ import annotations
@@ -19,91 +17,48 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..cli import echo
-from .common import add_flag, add_json, add_out, check_distinct_runs, check_no_repeats, out_flag
-from .flags import add_alpha, add_resampling, at_least, covered, limit
+from . import echo
+from .common import check_distinct_runs, check_no_repeats
+from .flags import add_flag, add_json, add_out, add_resamples, covered, limit, out_flag
 
 if TYPE_CHECKING:
     from ..decide.gate import GateReport
     from ..decide.rules import GateRules
 
-_NAMED = ("min", "max", "margin", "max_loss")
+_NAMED = ("min", "max", "margin")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("candidate", metavar="RUN", help="id or path of the stored run to check")
     add_flag(parser, "--baseline", "id or path of the run to compare with", "RUN")
-    add_flag(parser, "--rules", "file of rules (YAML or JSON); a flag overrides the same rule in it", "FILE")
-    _add_rules(parser)
-    add_alpha(parser, None)  # a file of rules may have one
+    add_flag(parser, "--rules", "file of rules (YAML or JSON); flags override it", "FILE")
+    about = {
+        "--min": "minimum value, such as recall@5=0.8",
+        "--max": "maximum value, such as latency_stats.p95=2000",
+    }
+    for flag, text in about.items():
+        parser.add_argument(flag, action="append", type=limit(), metavar="NAME=X", help=text, default=[])
+    about_margin = "loss to rule out: recall@5=0.02, or 0.02 for all"
+    add_flag(
+        parser, "--margin", about_margin, "[NAME=]X", type=limit(for_all=True), default=[], action="append"
+    )
+    about_names = "metrics that may not be worse: recall@5,mrr or all"
+    add_flag(parser, "--no-regression", about_names, "NAMES", default=[], action="append")
+    add_flag(parser, "--max-failed", "largest share of failed samples, such as 0.01", "X", type=covered)
     add_flag(
         parser,
         "--if-inconclusive",
-        "outcome of inconclusive rules: stop (exit code 3), pass or fail (default: stop)",
+        "stop (exit code 3, the default), pass or fail",
+        "WHAT",
         choices=("stop", "pass", "fail"),
     )
-    add_flag(
-        parser,
-        "--allow-mismatch",
-        "check the run even if its data or settings differ from the baseline's; the result notes it",
-    )
-    parser.add_argument(
-        "--allow-uncalibrated",
-        action="store_true",
-        help="allow --min and --max on values of a judge that was never compared with human labels",
-    )
-    add_resampling(parser)
-    add_flag(parser, "--junit", "also write JUnit XML; replaces a file that gate wrote earlier", "FILE")
+    add_flag(parser, "--allow-mismatch", "check although the data or settings differ")
+    add_resamples(parser)
+    add_flag(parser, "--junit", "also write JUnit XML", "FILE")
     add_flag(parser, "--force", "let --junit overwrite a file that gate did not write")
     add_flag(parser, "--markdown", "print Markdown, for a pull request")
     add_out(parser)
     add_json(parser)
-
-
-def _add_rules(parser: ArgumentParser) -> None:
-    group = parser.add_argument_group("rules (flags with NAME can be repeated)")
-    about = {
-        "--min": "minimum value, such as recall@5=0.8",
-        "--max": "maximum value, such as latency_stats.p95=2000 or memory_mb.peak=4096",
-        "--max-loss": "largest allowed relative loss against the baseline, such as memory_mb.peak=0.2",
-    }
-    for flag, text in about.items():
-        group.add_argument(flag, action="append", type=limit(), metavar="NAME=X", help=text, default=[])
-    add_flag(
-        group,
-        "--margin",
-        "loss against the baseline to rule out: recall@5=0.02, or 0.02 for all metrics but latency",
-        "[NAME=]X",
-        type=limit(for_all=True),
-        default=[],
-        action="append",
-    )
-    add_flag(
-        group,
-        "--no-regression",
-        "metrics that must not be significantly worse than in the baseline: recall@5,mrr or all",
-        "NAMES",
-        default=[],
-        action="append",
-    )
-    add_flag(
-        group,
-        "--on",
-        "what --min, --max and --max-loss check: the value, or the worse end of its interval",
-        choices=("value", "bound"),
-        default="value",
-    )
-    add_flag(
-        group,
-        "--max-count-drop",
-        "share of the baseline's samples, answers or scores that may be missing (default: 0.1)",
-        "X",
-        type=covered,
-    )
-    add_flag(
-        group, "--max-failed", "largest allowed share of failed samples, such as 0.01", "X", type=covered
-    )
-    add_flag(group, "--min-samples", "minimum number of samples per metric", "N", type=at_least(1))
 
 
 def run(args: Namespace) -> int:
@@ -123,7 +78,6 @@ def run(args: Namespace) -> int:
         GatedRun.stored(storage, args.candidate, flags, with_scores=args.baseline is not None),
         rules,
         baseline=None if args.baseline is None else GatedRun.stored(storage, args.baseline, flags),
-        seed=args.seed,
         resamples=args.resamples,
         allow_mismatch=args.allow_mismatch,
     )
@@ -147,16 +101,11 @@ def _rules(args: Namespace) -> GateRules:
             record[kind] = {name or "all": number for name, number in getattr(args, kind)}
     names = [name.strip() for each in args.no_regression for name in each.split(",") if name.strip()]
     record |= {"no_regression": names} if names else {}
-    for kind in ("max_count_drop", "max_failed", "min_samples"):
-        if getattr(args, kind) is not None:
-            record[kind] = getattr(args, kind)
-    record |= {"on": args.on, "allow_uncalibrated": args.allow_uncalibrated}
+    record |= {} if args.max_failed is None else {"max_failed": args.max_failed}
     flags = rules_of(record, "the flags")
     file = read_rules(args.rules) if args.rules else GateRules()
     return replace(
-        flags.over(file),
-        alpha=file.alpha if args.alpha is None else args.alpha,
-        if_inconclusive=args.if_inconclusive or file.if_inconclusive,
+        flags.over(file), alpha=file.alpha, if_inconclusive=args.if_inconclusive or file.if_inconclusive
     )
 
 

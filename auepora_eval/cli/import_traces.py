@@ -1,20 +1,13 @@
 """Convert OpenTelemetry traces into outputs to score.
 
-The file has spans: OTLP JSON as collectors write it, or one span per line (or a Parquet file) as Phoenix
-exports them. Each trace becomes a sample and its output: question, answer, retrieved documents, seconds per
-stage, tokens. Traces without a question or without anything to score are left out and listed. Lines that
-cannot be read are counted. Example, on the spans of a run of the bundled data:
+The file has spans: OTLP JSON as collectors write it, or one span per line (or a
+Parquet file) as Phoenix exports them. Each trace becomes a sample and its output.
+With --dataset the traces are matched to its samples instead. --sample makes a test set
+to annotate: traces of all kinds, near-duplicates once, personal data masked.
 
-  auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --spans spans.jsonl --spans-content
-  auepora import-traces spans.jsonl --samples live.jsonl --outputs live.predictions.jsonl
-  auepora score --dataset live.jsonl --outputs live.predictions.jsonl
-
-With --dataset the traces are matched to its samples: by the question, or by an attribute that has the id of
-the sample (--id-attribute). Then only outputs are written.
-
---sample 200 makes a test set to annotate: questions that are nearly the same count once, and the traces are
-drawn in turn from groups by time, length of the question, failure and feedback. E-mail addresses, phone
-numbers and keys are masked, and listed.
+  auepora demo
+  auepora show demo-bm25 --spans spans.jsonl --spans-content
+  auepora import-traces spans.jsonl --samples live.jsonl --outputs out.jsonl
 """
 
 from __future__ import annotations
@@ -23,10 +16,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..cli import echo
 from ..errors import PlanError
-from .common import add_flag, add_json, open_samples
-from .flags import add_seed, at_least
+from . import echo
+from .common import open_samples
+from .flags import add_flag, add_json, at_least
 
 if TYPE_CHECKING:
     from ..runs.spans.imported import Imported
@@ -43,7 +36,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(
         parser, "--sample", "choose N traces of all kinds, and mask personal data", "N", type=at_least(1)
     )
-    add_seed(parser)
     add_flag(parser, "--force", "replace files that exist")
     add_json(parser)
 
@@ -65,7 +57,7 @@ def run(args: Namespace) -> int:
 
         if args.dataset:
             raise PlanError("--sample makes new samples: give --samples instead of --dataset.")
-        sampled = sample_traces(imported.pairs, imported.started, args.sample, seed=args.seed)
+        sampled = sample_traces(imported.pairs, imported.started, args.sample)
         imported.pairs = sampled.pairs
     imported.write(Path(args.outputs), Path(args.samples) if args.samples else None, force=args.force)
     if args.json:

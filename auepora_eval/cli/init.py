@@ -1,11 +1,10 @@
 """Set up a project: plan, gate, test and CI workflow, and a run of five samples.
 
-The command asks no questions and overwrites no files. It calls the system for five samples, prints their
-scores and the estimated calls, tokens, cost and time of the whole run, and writes four files. Example:
+The command asks no questions and overwrites no files. It calls the system for five
+samples, prints their scores and the estimated calls, tokens, cost and time of the
+whole run, and writes four files. Other settings go into the plan (--config).
 
-  auepora init --dataset questions.jsonl --system my_rag.py:my_rag
-
-The other flags are those of auepora run. They become keys of the plan.
+  auepora init --dataset demo --system auepora_eval.demo.systems:bm25
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from contextlib import chdir, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..cli import echo
-from ..core.settings import PLAN_KEYS, STOPPING, RunSettings, as_names, is_endpoint
+from ..core.settings import OF_STOPPING, PATHS, RunSettings, as_names, is_endpoint
 from ..core.types import TargetCategory
 from ..errors import AueporaError, StorageError, installed_from
-from .common import add_flag, say_main_results
-from .flags import add_settings
+from . import echo
+from .common import say_main_results
+from .flags import add_flag, add_settings
 
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
@@ -32,17 +31,10 @@ if TYPE_CHECKING:
     from ..runs.store.storage import EvaluationResultsStorage
     from .run import RunCommand
 
-# The run has its own place, and is never stopped early: later runs are compared with it.
-_NOT_HERE = ("id", "out")
-_SETTINGS = [
-    setting
-    for name, setting in PLAN_KEYS.items()
-    if setting.flag and setting.group != STOPPING and name not in _NOT_HERE
-]
-EVERYDAY = {
-    *("--folder", "--force", "--log-level"),
-    *(setting.flag_name for setting in _SETTINGS if setting.everyday),
-}
+_FLAGS = (
+    *("dataset", "format", "columns", "dataset_type", "system", "metrics", "match", "top_k", "limit"),
+    *("judge", "concurrency", "api_key_env"),
+)
 # One metric of each of these targets is in the gate: the more there are, the more evidence each one needs.
 _GUARDED = (
     TargetCategory.RETRIEVAL_RELEVANCE,
@@ -53,8 +45,9 @@ _PREFERRED = "contains_answer"  # to exact_match, which few systems ever reach
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_settings(parser, _SETTINGS)
-    add_flag(parser, "--folder", "folder of the project; it is created if needed", "DIR", default=".")
+    add_settings(parser, *_FLAGS)
+    add_flag(parser, "--config", "plan file with further settings to start from", "FILE")
+    add_flag(parser, "--folder", "folder of the project, created if needed", "DIR", default=".")
     add_flag(parser, "--force", "replace files that exist, and an earlier baseline")
 
 
@@ -80,18 +73,19 @@ def run(args: Namespace) -> int:
 
 
 def _written_plan(args: Namespace, folder: Path) -> dict[str, Any]:
-    """Return the flags as keys of the plan; paths are relative to its folder."""
+    """Return the plan that was given, and the flags as its keys; paths are relative to the folder."""
+    from ..io.config.plan import planned
 
     def from_folder(path: str) -> str:
         return Path(os.path.relpath(path, folder)).as_posix()
 
-    plan: dict[str, Any] = {}
-    for setting in _SETTINGS:
-        value = getattr(args, setting.name)
-        if value is None:
-            continue
-        is_path = setting.is_path and value != "demo"
-        plan[setting.name] = from_folder(value) if is_path else value
+    given = {name: getattr(args, name) for name in _FLAGS}
+    plan = planned(args.config) | {name: value for name, value in given.items() if value is not None}
+    # The run has its own place, and is never stopped early: later runs are compared with it.
+    plan = {name: value for name, value in plan.items() if name not in ("id", "out", *OF_STOPPING)}
+    for name in PATHS:
+        if plan.get(name, "demo") != "demo":
+            plan[name] = from_folder(plan[name])
     file, colon, attribute = str(plan.get("system", "")).rpartition(":")
     if file.endswith(".py") and not is_endpoint(plan["system"]):
         plan["system"] = f"{from_folder(file)}{colon}{attribute}"

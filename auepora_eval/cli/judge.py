@@ -1,18 +1,12 @@
 """Ask a judge about the answers of a stored run and store the judged metrics.
 
-The judge is a model behind an OpenAI-compatible endpoint (URL#model), a support function (support:NAME), or
-your own function (my_judge.py:judge). Several judges can form a jury (jury:[support:trained,URL#model]).
-Example:
+The judge is a model behind an OpenAI-compatible endpoint (URL#model), a support
+function (support:NAME), your own function (my_judge.py:judge), or a jury of
+judges (jury:[support:trained,URL#model]). Every verdict is stored: the same
+command again asks only the questions that have no verdict yet.
 
-  auepora judge first --judge http://127.0.0.1:8000/v1#small-model --metrics judged_faithfulness
-
-A function takes one question. It returns one of question.kind.options, or a score from 0 to 1:
-
-  def judge(question):
-      return "yes" if question.material["claim"] in question.material["passage"] else "no"
-
-Every verdict is stored in the folder of the run. If you stop the command, run it again: it asks only the
-questions that have no verdict yet. --replay computes the scores from stored verdicts and makes no calls.
+  auepora demo
+  auepora judge demo-bm25 --judge support:lexical --metrics judged_faithfulness
 """
 
 from __future__ import annotations
@@ -23,10 +17,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..cli import echo
-from ..core.settings import SETTINGS
-from .common import add_json, add_out, exit_code, out_flag, progress_bar, say_results, say_stored
-from .flags import add_judge_flags, add_settings, count, settings_of
+from ..core.settings import RunSettings
+from . import echo
+from .common import exit_code, progress_bar, say_results, say_stored
+from .flags import add_flag, add_json, add_log_level, add_out, add_settings, out_flag, settings_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +28,6 @@ if TYPE_CHECKING:
     from ..calls.executors import Executor
     from ..calls.policy import CallPolicy
     from ..core.plan import EvaluationPlan
-    from ..core.settings import RunSettings
     from ..core.types import MetricResult
     from ..judges.judge import Asker, Judge
     from ..judges.metric import JudgedMetric
@@ -45,68 +38,24 @@ if TYPE_CHECKING:
     from ..runs.verdicts import JudgeRecord
 
 DEFAULT_METRIC = "judged_faithfulness"
-CALL_SETTINGS = (
-    "timeout",
-    "retries",
-    "rpm",
-    "tpm",
-    "budget_calls",
-    "budget_tokens",
-    "budget_cost",
-    "price_input",
-    "price_output",
-    "api_key_env",
-    "plain_http",
-    "min_coverage",
-)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run")
-    about = "URL#model, support:NAME, MODULE:ATTR or jury:[A,B]"
-    judge = parser.add_mutually_exclusive_group()
-    judge.add_argument("--judge", metavar="NAME", help=about)
-    judge.add_argument("--jury", metavar="A,B", help="judges that all vote, the same as --judge jury:[A,B]")
-    parser.add_argument(
-        "--metrics",
-        metavar="NAMES",
-        default=DEFAULT_METRIC,
-        help=f"judged metrics to compute (default: {DEFAULT_METRIC})",
-    )
-    add_judge_flags(parser)
-    parser.add_argument(
-        "--replay", metavar="FILE", help="use the verdicts in this file (verdicts.jsonl) and make no calls"
-    )
-    parser.add_argument("--cache", metavar="DIR", help="folder of verdicts to share between runs")
-    parser.add_argument(
-        "--qrels",
-        metavar="FILE",
-        help="write the grades of judged_relevance@k or umbrela_ndcg@k as TREC qrels",
-    )
-    parser.add_argument(
-        "--repeat-judge", metavar="N", type=count, default=1, help="ask each question N times (default: 1)"
-    )
-    parser.add_argument(
-        "--calibrate",
-        metavar="FILE",
-        help='human labels that correct the values: claims ({"evidence", "claim", "label"}) or samples of '
-        'the run ({"sample_id", "label"}); a label is a number, or one per person ({"ada": 1, "ben": 0})',
-    )
-    parser.add_argument(
-        "--probe",
-        action="store_true",
-        help="first test the judge on questions with known answers (injection, negation, ...): 40 about "
-        "support, 16 about each of relevance, answer relevance and correctness, as the metrics need",
-    )
-    parser.add_argument(
-        "--retry-failed", action="store_true", help="repeat the questions whose verdict failed"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="estimate calls, tokens, cost and time; make no calls"
-    )
-    add_settings(parser, [SETTINGS[name] for name in CALL_SETTINGS])
+    add_settings(parser, "judge")
+    add_flag(parser, "--metrics", "judged metrics", "NAMES", default=DEFAULT_METRIC)
+    add_settings(parser, "config")
+    add_settings(parser, mode="judge_mode", concurrency="judge_concurrency", api_key_env="judge_api_key_env")
+    add_flag(parser, "--replay", "use the verdicts in this file, and make no calls", "FILE")
+    add_flag(parser, "--cache", "folder of verdicts to share between runs", "DIR")
+    add_flag(parser, "--calibrate", "human labels of claims or samples; they correct the values", "FILE")
+    add_flag(parser, "--probe", "first test the judge on questions with known answers")
+    add_flag(parser, "--retry-failed", "repeat the questions whose verdict failed")
+    add_flag(parser, "--dry-run", "estimate calls, tokens, cost and time; make no calls")
+    add_settings(parser, "min_coverage")
     add_out(parser)
     add_json(parser)
+    add_log_level(parser)
 
 
 def run(args: Namespace) -> int:
@@ -119,17 +68,16 @@ def run(args: Namespace) -> int:
     from ..runs.verdicts import JudgeRecord, VerdictCache
 
     settings = settings_of(args)
-    args.judge = f"jury:[{args.jury}]" if args.jury else args.judge
-    if args.judge is None and args.replay is None:
+    if settings.judge is None and args.replay is None:
         raise PlanError("No judge was named: give --judge URL#model, or --replay FILE.")
     metrics = judged_metrics(args.metrics)
-    storage = EvaluationResultsStorage(args.out)
+    storage = EvaluationResultsStorage(settings.out)
     stored = None
-    if args.judge is None:
+    if settings.judge is None:
         stored = _recorded(storage, args.run_id, Path(args.replay))
-        args.judge, args.mode = stored.judge, stored.mode or "auto"
+        settings.judge, settings.judge_mode = stored.judge, stored.mode
     is_offline = args.replay is not None or args.dry_run
-    judge = named_judge(args.judge, args.mode, settings, offline=is_offline)
+    judge = named_judge(settings, offline=is_offline)
     if is_offline:
         _settle_offline(judge, metrics, storage, args)
     work = RunJudging(
@@ -137,18 +85,16 @@ def run(args: Namespace) -> int:
         args.run_id,
         metrics,
         judge,
-        record=stored or JudgeRecord(judge=args.judge, mode=mode_of(judge)),
+        record=stored or JudgeRecord(judge=settings.judge, mode=mode_of(judge)),
         cache=None if args.cache is None else VerdictCache(args.cache),
         replay=None if args.replay is None else Path(args.replay),
-        repeats=args.repeat_judge,
+        repeats=settings.judge_repeats or 1,
         retry_failed=args.retry_failed,
     )
     work.prepare = partial(_prepare, work, args)
     if args.dry_run:
-        return _say_plan(work, settings)
-    results = ask(work, settings)
-    if args.qrels is not None:
-        _write_qrels(work, args.qrels)
+        return _say_plan(work, settings.for_judge())
+    results = ask(work, settings.for_judge())
     if args.json:
         echo.say_json(storage.load_results(str(work.path)))
     else:
@@ -187,7 +133,8 @@ def replayed(
     )
     if record is None or not (folder / VERDICTS).exists():
         raise PlanError(f"{metrics[0].name} needs a judge, and the run was not judged: {command}")
-    judge = named_judge(record.judge, record.mode or "auto", settings, offline=True)
+    asked = RunSettings.merged(vars(settings), {"judge": record.judge, "judge_mode": record.mode})
+    judge = named_judge(asked, offline=True)
     identities = {verdict.identity for verdict in VerdictFile(folder / VERDICTS).book.values()}
     settle_modes_by(judge, [kind for metric in metrics for kind in metric.question_kinds()], identities)
     for metric in metrics:
@@ -293,20 +240,20 @@ def judged_metrics(names: str) -> list[JudgedMetric]:
     return metrics
 
 
-def named_judge(name: str, mode: str, settings: RunSettings, *, offline: bool = False) -> Judge:
-    """Return the judge of a name, ready to be asked; with `offline` nothing is sent, not even a key."""
+def named_judge(settings: RunSettings, *, offline: bool = False) -> Judge:
+    """Return the judge of the settings, ready to be asked; with `offline` nothing is sent, not even a key."""
     from ..calls.streams import stdout_for_results
     from ..judges.llm import settle_modes
     from ..judges.names import JudgeOptions, judge_named
 
     options = JudgeOptions(
-        mode=mode,
-        api_key_env=None if offline else settings.api_key_env,
+        mode=settings.judge_mode or "auto",
+        api_key_env=None if offline else settings.judge_api_key_env,
         plain_http=bool(settings.plain_http),
-        timeout=settings.timeout or 60.0,
+        timeout=settings.judge_timeout or 60.0,
     )
     with stdout_for_results():  # a module of the user's own may print while it is imported
-        judge = judge_named(name, options)
+        judge = judge_named(settings.judge or "", options)
     if not offline:
         for sentence in settle_modes(judge):
             echo.note(sentence)
@@ -381,7 +328,7 @@ def _say_plan(work: RunJudging, settings: RunSettings) -> int:
         cost = (tokens * (settings.price_input or 0) + reply * (settings.price_output or 0)) / 1000
         echo.say(f"Cost: about {cost:.4f} US dollars")
     else:
-        echo.say("Cost: unknown; give --price-input and --price-output (US dollars per 1,000 tokens)")
+        echo.say("Cost: unknown; give judge_price_input and judge_price_output in a plan (--config)")
     at_once = settings.concurrency
     names = {judge.identity(question.kind) for _, judge, question in asked}
     known = [
@@ -399,24 +346,6 @@ def _prompt_tokens(question: Question) -> int:
     prompt = question.kind.prompt
     letters = len(prompt.system) + len(prompt.user) + sum(map(len, question.material.values()))
     return letters // 4
-
-
-def _write_qrels(work: RunJudging, path: str) -> None:
-    """Write the grades that the judge gave to documents, for retrieval metrics of any tool."""
-    from pathlib import Path
-
-    from ..errors import PlanError
-    from ..io.files import write_bytes
-    from ..judges.metrics.relevance import GradedPassages, qrels_lines
-
-    graded = [metric for metric in work.bound() if isinstance(metric, GradedPassages)]
-    if not graded:
-        raise PlanError("--qrels needs a metric that grades documents: --metrics judged_relevance@10.")
-    deepest = max(graded, key=lambda metric: metric.k)
-    pairs = zip(work.run.samples, work.run.outputs, strict=True)
-    lines = "".join(f"{line}\n" for line in qrels_lines(deepest, pairs))
-    write_bytes(Path(path), lines.encode(), force=True)
-    echo.note(f"qrels: {lines.count(chr(10)):,} grades in {path}")
 
 
 def _say_judged(work: RunJudging, results: list[MetricResult]) -> None:
@@ -468,7 +397,9 @@ def judge_stored(
     record = JudgeRecord(judge=settings.judge or "", mode=mode_of(judge))
     metrics = judged_metrics(",".join(settings.judge_metrics or [DEFAULT_METRIC]))
     try:
-        return ask(RunJudging(storage, name, metrics, judge, record=record), settings.for_judge())
+        repeats = settings.judge_repeats or 1
+        work = RunJudging(storage, name, metrics, judge, record=record, repeats=repeats)
+        return ask(work, settings.for_judge())
     except BaseException:
         names = shlex.quote(",".join(metric.name for metric in metrics))
         command = f"auepora judge {shlex.quote(name)} --judge {shlex.quote(settings.judge or '')}"
@@ -480,6 +411,4 @@ def judge_stored(
 
 def prepared_judge(settings: RunSettings) -> Judge | None:
     """Return the judge that the settings name, before the first call of the system; None without one."""
-    if settings.judge is None:
-        return None
-    return named_judge(settings.judge, settings.judge_mode or "auto", settings.for_judge())
+    return None if settings.judge is None else named_judge(settings)

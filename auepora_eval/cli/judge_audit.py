@@ -1,29 +1,15 @@
 """Audit a judge against human labels.
 
-Each line of the --labels file has a claim, the evidence to check it against, and its human label or labels:
+Each line of --labels has a claim, its evidence, and the label or labels of people:
 
-  {"evidence": "The Annet carries 22 cars.", "claim": "22 cars fit on the Annet.", "label": 1}
+  {"evidence": "It carries 22 cars.", "claim": "22 cars fit.", "label": 1}
   {"answer": "...", "label": {"ada": 4, "ben": 3}, "my_judge": 0.8}
 
-The evidence is a text or a list of texts. The label is 0 or 1, true or false, or a word such as
-"attributable". With --scale, it is a number. For several annotators, give an object (name: label) or a list.
-Use `--labels demo` for 24 bundled answers.
+The judge is named as in `auepora judge`, or it is a metric that needs only an
+answer and documents. The audit of a judge is stored beside the runs, and printed
+with each value of it.
 
-The judge is a model (URL#model), a support function (support:trained), your own function (my_judge.py:judge),
-or a jury of judges (jury:[A,B]). The audit of such a judge is stored in the folder of the runs.
-`auepora judge` then prints it with each value of this judge.
-
-You can also audit a metric that needs only an answer and documents (--judge grounding_overlap). If the file
-already has scores, as in the second line above, name their field (--score my_judge).
-
---unlabelled adds claims without labels. The judge scores them, and their true mean is estimated from both
-files.
-
-Example:
-
-  auepora judge-audit --labels demo --judge lexical --threshold 0.7
-  auepora judge-audit --labels demo --judge grounding_overlap --plot calibration.png --force
-  auepora judge-audit --labels demo --judge "jury:[support:lexical,support:consistent]"
+  auepora judge-audit --labels demo --judge support:lexical
 """
 
 from __future__ import annotations
@@ -31,16 +17,15 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..cli import echo
-from ..core.settings import SETTINGS, Number
-from ..errors import DataError
-from .common import add_flag, add_json, add_out, check_has_samples, coverage_code, progress_bar
-from .flags import add_judge_flags, add_seed, add_settings, covered, number_type, settings_of, share
-from .judge import CALL_SETTINGS, judge_executor, judge_policy, named_judge, today
+from ..core.settings import RunSettings, column_names
+from ..errors import DataError, PlanError
+from . import echo
+from .common import check_has_samples, coverage_code, progress_bar
+from .flags import add_flag, add_json, add_out, add_settings, covered, settings_of, share
+from .judge import judge_executor, judge_policy, named_judge, today
 
 if TYPE_CHECKING:
     from ..judges.judge import Asker, Judging
@@ -49,65 +34,31 @@ if TYPE_CHECKING:
     from ..judges.trust.labels import Scale
 
 _JUDGE = "lexical"
-_BINS = number_type(Number("from 1 to 1,000", is_whole=True, least=1, most=1_000))
 _THRESHOLD = 0.7
 _ASKED_THRESHOLD = 0.5  # of the judged metrics
-# Which field of a record has what; without the flag the usual names are tried.
-_COLUMNS = {
-    "evidence": "field with the evidence (default: evidence, premise, references, context or contexts)",
-    "claim": "field with the claim (default: claim or hypothesis)",
-    "label": "field with the label or labels (default: label or attribution_label)",
-    "cluster": "field with the cluster; claims of the same cluster are not independent",
-    "by": "also report the results for each value of this field",
-}
+_COLUMNS = ("evidence", "claim", "label", "cluster", "by")  # fields of a record that --columns may name
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_flag(parser, "--labels", "labelled claims, one per line (JSONL)", "FILE", required=True)
+    add_flag(parser, "--labels", "labelled claims (JSONL), or `demo`", "FILE", required=True)
     judge = parser.add_mutually_exclusive_group()
     add_flag(judge, "--judge", f"the judge to audit (default: {_JUDGE})", "NAME")
-    add_flag(judge, "--score", "field with the judge's score", "FIELD", default="")
-    add_flag(
-        parser,
-        "--unlabelled",
-        "file of claims without labels; estimate their true mean from the judge's scores",
-        "FILE",
-    )
-    add_flag(
-        parser,
-        "--threshold",
-        "lowest judge score that counts as supported (default: 0.7, or 0.5 if the judge's name has a : or #)",
-        "T",
-        type=share,
-    )
+    add_flag(judge, "--score", "field with scores of the judge", "FIELD", default="")
+    about = "claims without labels: estimate their true mean"
+    add_flag(parser, "--unlabelled", about, "FILE")
+    about = "lowest score that counts as supported (0.7, or 0.5)"
+    add_flag(parser, "--threshold", about, "T", type=share)
     add_flag(parser, "--scale", "the labels are numbers on this scale", "LOW,HIGH", type=scale)
     about = "the scale of --score (default: 0,1)"
     add_flag(parser, "--score-scale", about, "LOW,HIGH", type=scale, default=(0.0, 1.0))
-    add_flag(
-        parser,
-        "--people-threshold",
-        "lowest mean of the human labels, scaled to 0-1, that counts as supported",
-        "T",
-        type=share,
-        default=0.5,
-    )
-    add_flag(
-        parser,
-        "--unscored-as",
-        "score (0 to 1) to use for claims that the judge cannot score (default: leave them out)",
-        "S",
-        type=covered,
-    )
-    for name, words in _COLUMNS.items():
-        add_flag(parser, f"--{name}", words, "FIELD", default="")
+    about = "score of claims that the judge cannot score"
+    add_flag(parser, "--unscored-as", about, "S", type=covered)
+    add_flag(parser, "--columns", f"your fields for {', '.join(_COLUMNS)}", "F=NAME,...")
     add_flag(parser, "--positive", "the label of a supported claim", "LABEL", default="")
-    add_flag(parser, "--bins", "number of bins for the calibration error, ECE", "N", type=_BINS, default=10)
     add_flag(parser, "--plot", "plot the reliability diagram (.png, .svg)", "FILE")
     add_flag(parser, "--force", "overwrite the plot if it exists")
-    add_seed(parser)
     add_flag(parser, "--cache", "folder of verdicts to reuse", "DIR")
-    add_judge_flags(parser)
-    add_settings(parser, [SETTINGS[name] for name in CALL_SETTINGS])
+    add_settings(parser, "config", "min_coverage")
     add_out(parser)
     add_json(parser)
 
@@ -129,21 +80,29 @@ def run(args: Namespace) -> int:
     from ..judges.trust.labels import Columns, labelled_claims, unlabelled_claims
     from ..judges.trust.report import audit_tables
 
-    columns = Columns(**{column.name: getattr(args, column.name) for column in fields(Columns)})
+    named: dict[str, Any] = _columns(args.columns)
+    columns = Columns(
+        **named,
+        positive=args.positive,
+        scale=args.scale,
+        score=args.score,
+        score_scale=args.score_scale,
+    )
     labelled = labelled_claims(_records(args.labels), columns)
     check_has_samples(args.labels, len(labelled))
     rest = unlabelled_claims(_records(args.unlabelled), columns) if args.unlabelled else []
     if args.unlabelled:
         check_has_samples(args.unlabelled, len(rest))
-    judge = _asked(args)
+    settings = settings_of(args)
+    judge = _asked(settings)
     threshold = args.threshold or (_THRESHOLD if judge is None else _ASKED_THRESHOLD)
-    how = Audit(threshold, args.people_threshold, args.bins, args.seed, args.unscored_as)
+    how = Audit(threshold, unscored_as=args.unscored_as)
     if judge is None:
-        name = args.judge or _JUDGE
+        name = settings.judge or _JUDGE
         report = audit(labelled, None if args.score else name, how, unlabelled=rest)
         report.judge = args.score or report.judge
     else:
-        with _asking(args, judge, len(labelled) + len(rest)) as ask:
+        with _asking(args.cache, settings.for_judge(), judge, len(labelled) + len(rest)) as ask:
             report = audit(labelled, judge, how, unlabelled=rest, ask=ask)
             calibration = judge_calibration(labelled, judge, date=today(), ask=ask)
             _store(args, calibration)
@@ -156,27 +115,34 @@ def run(args: Namespace) -> int:
     failed = report.claims - report.scored
     none = "the judge could score no claim"
     return coverage_code(
-        failed, report.claims, args.min_coverage, str(report.judge), none=none, noun="claims"
+        failed, report.claims, settings.min_coverage, str(report.judge), none=none, noun="claims"
     )
 
 
-def _asked(args: Namespace) -> Judging | None:
+def _columns(text: str | None) -> dict[str, str]:
+    """Return the fields that --columns names."""
+    columns = column_names(text) or {}
+    for name in columns.keys() - {*_COLUMNS}:
+        raise PlanError(f"--columns has no {name!r:.60}. There are {', '.join(_COLUMNS)}.")
+    return columns
+
+
+def _asked(settings: RunSettings) -> Judging | None:
     """Return the judge that is asked; None for the plain name of a support function or a metric."""
     from ..judges.judge import Judging, VerdictBook
 
-    if args.judge is None or not {":", "#"} & set(args.judge):
+    if not {":", "#"} & set(settings.judge or ""):
         return None
-    return Judging(named_judge(args.judge, args.mode, settings_of(args)), VerdictBook())
+    return Judging(named_judge(settings), VerdictBook())
 
 
 @contextmanager
-def _asking(args: Namespace, judging: Judging, claims: int) -> Iterator[Asker]:
+def _asking(folder: str | None, settings: RunSettings, judging: Judging, claims: int) -> Iterator[Asker]:
     """Yield what asks the judge, with a progress bar; verdicts go to the cache, also if it is interrupted."""
     from ..judges.asking import Asking
     from ..runs.verdicts import VerdictCache
 
-    settings = settings_of(args)
-    cache = None if args.cache is None else VerdictCache(args.cache)
+    cache = None if folder is None else VerdictCache(folder)
     with progress_bar(claims, "audit") as advance:
         asking = Asking(
             judging.book,

@@ -1,16 +1,11 @@
 """List stored runs, or show the trend of a metric.
 
-Example:
+Unfinished runs are listed last, each with the command to resume it. A trend has one
+series per system and dataset, with intervals. Runs are never joined if their samples
+or settings differ. A failed call counts as the worst value of a metric.
 
   auepora demo
-  auepora list
   auepora list --trend ndcg@5
-
-A trend has one series per system and dataset, with intervals. Runs are never joined if their
-samples or system settings (top_k, arguments) differ, or if the metric was computed differently. A failed
-call counts as the worst value of a metric, as in a comparison.
-
-Unfinished runs are listed last, each with the command to resume it.
 """
 
 from __future__ import annotations
@@ -19,10 +14,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..cli import echo
 from ..core.table import Table
 from ..errors import PlanError, did_you_mean
-from .common import add_flag, add_json, add_out, say_stored
+from . import echo
+from .common import say_stored
+from .flags import add_flag, add_json, add_out
 
 if TYPE_CHECKING:
     from ..decide.trend import Trend
@@ -35,8 +31,8 @@ _OTHERS = {"ab_test": "experiment", "benchmark": "benchmark"}  # by their evalua
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--trend", "show a metric over time, with its intervals", "METRIC")
-    add_flag(parser, "--across-systems", "with --trend: ignore the system name and show one series")
-    add_flag(parser, "--plot", "with --trend: write a plot, .png or .svg (needs the extra `plots`)", "FILE")
+    add_flag(parser, "--across-systems", "with --trend: one series for all systems")
+    add_flag(parser, "--plot", "with --trend: write a plot, .png or .svg", "FILE")
     add_flag(parser, "--force", "overwrite the plot if it exists")
     add_out(parser)
     add_json(parser)

@@ -7,16 +7,15 @@ import os
 import signal
 import sys
 import threading
-from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace
+from argparse import ArgumentParser, HelpFormatter, Namespace
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, Protocol, cast
 
 from ..calls.streams import lasting_streams
-from ..cli import echo
 from ..errors import (
     AccessRefusedError,
     AueporaError,
@@ -26,6 +25,7 @@ from ..errors import (
     did_you_mean,
     nearest_names,
 )
+from . import echo
 from .interrupts import HANG_UP, StopNow, ending_signals, set_handlers
 
 EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_INCOMPLETE, EXIT_STORAGE, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -82,15 +82,14 @@ _FAMILIES = {
     "labels": "Evaluate detectors of hallucinations and contradictions.",
 }
 _HELP = ("-h", "--help", "help")
+# Commands whose --config is a plan file.
+_WITH_PLANS = ("init", "run", "score", "judge", "compare", "judge-audit")
 # Commands that call no system.
 _OURS_ALONE = ("compare", "gate", "list", "power", "score", "show", "view")
 
 
 class Command(Protocol):
-    """What the module of a command has.
-
-    A module with many flags may also have `EVERYDAY`, the flags that `--help` shows; `--help-all` shows all.
-    """
+    """What the module of a command has."""
 
     __doc__: str
 
@@ -188,7 +187,7 @@ def _guarded(command: Command, args: Namespace) -> int:
     """Run the command; whatever a user can cause ends in one line and an exit code, not in a traceback."""
     echo.notes_from_warnings()
     try:
-        with _stopped_by_signals(), events_on_stderr(args.log_level):
+        with _stopped_by_signals(), events_on_stderr(getattr(args, "log_level", None)):
             code = command.run(args)
         # Here, not at exit: a full disk is then reported, and has its own exit code.
         sys.stdout.flush()
@@ -254,28 +253,7 @@ def _without_secrets(text: str) -> str:
 
 
 class Parser(ArgumentParser):
-    """A parser whose help wraps at words, hides the rarer flags, and whose errors suggest the right flag."""
-
-    everyday: Collection[str] | None = None
-
-    def format_help(self) -> str:
-        """Return the help: all flags, or only the everyday ones where the command names them."""
-        if self.everyday is None:
-            return super().format_help()
-        everyday = set(self.everyday)
-        hidden = [
-            action
-            for action in self._actions
-            if action.option_strings and not everyday & {*action.option_strings, action.dest}
-        ]
-        texts = [action.help for action in hidden]
-        for action in hidden:
-            action.help = SUPPRESS
-        try:
-            return super().format_help()
-        finally:
-            for action, text in zip(hidden, texts, strict=True):
-                action.help = text
+    """A parser whose errors suggest the right flag."""
 
     def check_no_unknown(self, words: Sequence[str]) -> None:
         """Exit with a suggestion if there are words that no flag or argument of the command takes."""
@@ -284,11 +262,19 @@ class Parser(ArgumentParser):
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
         kind = "flag" if words[0].startswith("-") else "argument"
         word = echo.one_line(words[0], 60)
-        hint = did_you_mean(words[0].partition("=")[0], flags) if kind == "flag" else ""
+        hint = self._hint(words[0].partition("=")[0], flags) if kind == "flag" else ""
         one_sample = self._option_string_actions.get("--sample")
         if kind == "argument" and one_sample is not None and one_sample.metavar == "ID":
             hint = f"For one sample: --sample {word}."
         self.error(f"unknown {kind} {word}. {hint}".rstrip())
+
+    def _hint(self, flag: str, flags: Sequence[str]) -> str:
+        from ..core.settings import PLAN_KEYS
+
+        key = flag.removeprefix("--").replace("-", "_")
+        if self.prog.removeprefix("auepora ") in _WITH_PLANS and key in PLAN_KEYS:
+            return f"It is a key of the plan file: write '{key}: ...' into FILE, and give --config FILE."
+        return did_you_mean(flag, flags)
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and where the help is, and exit with code 2."""
@@ -297,20 +283,11 @@ class Parser(ArgumentParser):
         self.exit(EXIT_CANNOT)
 
 
-class _HelpAll(Action):
-    """`--help-all`: print the help with every flag."""
-
-    def __call__(self, parser: ArgumentParser, *_: object) -> None:
-        cast(Parser, parser).everyday = None
-        parser.print_help()
-        parser.exit()
-
-
 class _Formatter(HelpFormatter):
     """Wraps paragraphs at words and keeps indented lines, which are commands and examples, as they are."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=echo.text_width())
+        super().__init__(prog, max_help_position=26, width=echo.text_width())
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         paragraphs = []
@@ -324,25 +301,31 @@ class _Formatter(HelpFormatter):
 
 
 def command_parser(name: str, command: Command) -> Parser:
-    """Return the parser of a command: its own flags, --log-level, and --help-all where it hides some."""
+    """Return the parser of a command."""
     summary, _, rest = command.__doc__.partition("\n")
     parser = Parser(
         prog=f"auepora {name}",
         description=summary,
-        epilog=rest.strip(),
+        epilog=rest.strip("\n"),
         formatter_class=_Formatter,
         # A script that abbreviates a flag would break when another one with the same start is added.
         allow_abbrev=False,
     )
     command.add_arguments(parser)
-    text = f"events to print on stderr: {', '.join(LEVELS[:-1])} or {LEVELS[-1]} (default: warning)"
-    parser.add_argument("--log-level", choices=LEVELS, metavar="LEVEL", help=text)
-    everyday = getattr(command, "EVERYDAY", None)
-    if everyday is not None:
-        text = f"show all {len(parser._actions) + 1} flags and exit"
-        parser.add_argument("--help-all", action=_HelpAll, nargs=0, default=SUPPRESS, help=text)
-        parser.everyday = {"--help", "--help-all", *everyday}
+    parser.usage = _usage(parser)
     return parser
+
+
+def _usage(parser: ArgumentParser) -> str:
+    """Return the arguments, and the flags that must be given, in one line: the list of flags follows."""
+    words = [parser.prog]
+    for action in parser._actions:
+        if not action.option_strings:
+            word = f"{action.metavar} ..." if action.nargs in ("*", "+") else str(action.metavar)
+            words.append(f"[{word}]" if action.nargs in ("*", "?") else word)
+        elif action.required:
+            words.append(f"{action.option_strings[0]} {action.metavar}")
+    return " ".join([*words, "[options]"])
 
 
 def _overview(family: str = "") -> str:
@@ -368,7 +351,6 @@ def _summaries(names: Iterable[str]) -> list[str]:
 
 # --log-level: events on stderr while a command runs.
 
-LEVELS = ("debug", "info", "warning", "error")
 _PER_KIND = 5  # lines per kind of event when no level was given
 
 

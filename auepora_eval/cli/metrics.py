@@ -1,9 +1,7 @@
 """List the metrics, or describe one in full.
 
-Example:
+Parts of a name in brackets may be left out.
 
-  auepora metrics --target latency
-  auepora metrics --dataset data.jsonl
   auepora metrics recall
 """
 
@@ -15,10 +13,11 @@ import re
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from ..cli import echo
 from ..core.types import TargetCategory
 from ..errors import UnknownNameError
-from .common import add_flag, add_json, open_samples
+from . import echo
+from .common import open_samples
+from .flags import add_flag, add_json
 
 if TYPE_CHECKING:
     from ..core.metrics_base import SampleMetric
@@ -29,7 +28,7 @@ _LONGEST_NAME = 30  # of the columns of a terminal; a longer name has its option
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="show one metric in full, such as recall@5")
     add_flag(parser, "--target", "list the metrics of one target only", "TARGET")
-    add_flag(parser, "--dataset", "list the metrics that this dataset (or demo) supports", "FILE")
+    add_flag(parser, "--dataset", "list the metrics that this dataset supports", "FILE")
     add_json(parser)
 
 

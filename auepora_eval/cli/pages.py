@@ -9,10 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ..cli import echo
 from ..errors import MissingDependencyError, StorageError, install_command
-from .common import add_flag
-from .flags import port
+from . import echo
+from .flags import add_flag, port
 
 if TYPE_CHECKING:
     from argparse import _ActionsContainer

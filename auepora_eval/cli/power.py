@@ -1,13 +1,11 @@
 """Estimate how many samples it takes to detect a change.
 
-Before a run, describe the variation with flags. Afterwards, name one run, or two runs on the same samples.
-Runs joined by a comma are repeats of one system: A1,A2 B1,B2. Example:
+Before a run, describe the variation with flags. Afterwards, name one run, or two
+runs on the same samples. Runs joined by a comma are repeats of one system.
 
   auepora power --effect 0.03 --rate 0.8
-  auepora power --n 100 --sd 0.3
   auepora demo
   auepora power demo-bm25 demo-hybrid --metric recall@5
-  auepora power demo-bm25 --effect 0.03 --metric recall@5
 """
 
 from __future__ import annotations
@@ -15,50 +13,34 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from ..cli import echo
 from ..errors import PlanError, UnknownNameError
-from .common import add_flag, add_json, add_out, load_named_runs
-from .flags import add_alpha, at_least, correlation, positive, share
+from . import echo
+from .common import load_named_runs
+from .flags import add_alpha, add_flag, add_json, add_out, at_least, correlation, positive, share
 
 if TYPE_CHECKING:
     from ..comparison.power import PowerReport
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "runs",
-        metavar="RUN",
-        nargs="*",
-        help="one or two stored runs; report the smallest change they can detect",
-    )
-    add_flag(parser, "--effect", "change to detect; report the number of samples", "SIZE", type=positive)
-    add_flag(
-        parser, "--n", "number of samples; report the smallest change they can detect", "N", type=at_least(2)
-    )
-    add_flag(
-        parser, "--metric", "metrics to include (default: all metrics of the runs)", "NAMES", action="append"
-    )
-    group = parser.add_argument_group("variation of the scores")
-    add_flag(
-        group, "--sd", "standard deviation of the per-sample difference of two systems", "X", type=positive
-    )
-    add_flag(group, "--rate", "for 0/1 scores: share of correct answers", "P", type=share)
-    add_flag(
-        group,
-        "--correlation",
-        "correlation between the two systems' scores, with --rate or one run",
-        "R",
-        type=correlation,
-        default=0.5,
-    )
-    add_flag(group, "--per-question", "answers per question from each system", "K", type=at_least(1))
-    add_flag(
-        group, "--within-sd", "standard deviation of a system's scores on one question", "X", type=positive
-    )
-    add_flag(group, "--cluster-size", "samples per cluster", "K", type=at_least(1))
-    add_flag(group, "--cluster-correlation", "correlation within a cluster (0 to 1)", "R", type=correlation)
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="one or two stored runs")
+    add_flag(parser, "--effect", "change to detect; gives the number of samples", "SIZE", type=positive)
+    add_flag(parser, "--n", "samples; gives the smallest detectable change", "N", type=at_least(2))
+    add_flag(parser, "--metric", "metrics to include (default: all)", "NAMES", action="append")
+    about = "standard deviation of the difference per sample"
+    add_flag(parser, "--sd", about, "X", type=positive)
+    add_flag(parser, "--rate", "for 0/1 scores: share of correct answers", "P", type=share)
+    about = "of the two systems' scores"
+    add_flag(parser, "--correlation", about, "R", type=correlation, default=0.5)
+    about = "answers per question from each system"
+    add_flag(parser, "--per-question", about, "K", type=at_least(1))
+    about = "standard deviation of the answers to a question"
+    add_flag(parser, "--within-sd", about, "X", type=positive)
+    add_flag(parser, "--cluster-size", "samples per cluster", "K", type=at_least(1))
+    about = "correlation within a cluster"
+    add_flag(parser, "--cluster-correlation", about, "R", type=correlation)
     add_alpha(parser)
-    about = "power: probability of detecting the change"
+    about = "probability of detecting the change"
     add_flag(parser, "--power", about, "POWER", type=share, default=0.8)
     add_out(parser)
     add_json(parser)

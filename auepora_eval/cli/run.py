@@ -1,26 +1,8 @@
 """Run a system on a dataset, score its outputs, store the run.
 
-Name the system as module:attribute or file.py:attribute. The attribute can be a function that takes the
-query, an object with a method run(sample, top_k=...), or a pair of functions (retrieve, generate). It can
-also be a class or function that returns one of these. Example with the bundled data:
+More settings are keys of the plan file (--config): docs/commands.md#plan-files
 
-  auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --metrics recall@5,ndcg@5,token_f1
-
-Every output is stored as soon as it is finished. To resume a run that was stopped or killed:
-
-  auepora run --resume ID
-
-With --json, a run that was stopped prints an object with the keys "evaluation_id", "stopped", "kept",
-"samples" and "resume".
-
-To learn what a run takes before you pay for it, call five samples. They are not called again on --resume:
-
-  auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --estimate --id mine
-
-To save calls, stop the run as soon as the result is decided (flags: --help-all). The result is checked after
-every sample, and the test accounts for these repeated checks:
-
-  auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --stop-when clear --min recall@5=0.4
+  auepora run --dataset demo --system auepora_eval.demo.systems:bm25
 """
 
 from __future__ import annotations
@@ -34,8 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..calls.streams import stdout_for_results
-from ..cli import echo
-from ..core.settings import BUDGETS, JUDGE, PILOT, SETTINGS, SPLITS_FOLDER, RunSettings, as_names
+from ..core.settings import (
+    BUDGETS,
+    OF_JUDGE,
+    PILOT,
+    SETTINGS,
+    SPLITS_FOLDER,
+    STORED,
+    RunSettings,
+    as_names,
+)
 from ..core.types import EvaluationRun
 from ..errors import (
     AccessRefusedError,
@@ -47,6 +37,7 @@ from ..errors import (
     RunStoppedError,
     StorageError,
 )
+from . import echo
 from .common import (
     check_has_samples,
     coverage_code,
@@ -55,7 +46,6 @@ from .common import (
     exit_code,
     named_plan,
     notes_printed_once,
-    out_flag,
     progress,
     say_failures,
     say_run,
@@ -63,13 +53,14 @@ from .common import (
     say_stored,
 )
 from .flags import (
-    EVERYDAY,
-    add_run_settings,
+    add_log_level,
+    add_settings,
     as_measured,
     check_span_file,
     deliver_spans,
     evaluator_of,
     named_system,
+    out_flag,
     output_cache,
     span_flags,
     stop_rule,
@@ -92,11 +83,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _MOST_SHOWN = 5  # ids in a message
 
-__all__ = ["EVERYDAY", "RunCommand", "add_arguments", "check_present", "prepared", "run", "settled"]
+# Flags that say what the run is: a finished run that is resumed is compared with them.
+_IDENTIFY = (
+    *("dataset", "format", "columns", "dataset_type", "system", "metrics", "match", "config", "top_k"),
+    "limit",
+)
+_FLAGS = (
+    *("dataset", "format", "columns", "dataset_type", "system", "metrics", "match", "top_k", "limit"),
+    *("judge", "config", "estimate", "concurrency", "executor", "timeout", "budget_calls", "cache"),
+    *("api_key_env", "min_coverage"),
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_run_settings(parser)
+    add_settings(parser, *_FLAGS)
+    parser.add_argument("--resume", metavar="ID", nargs="?", const="", help=SETTINGS["resume"].help)
+    add_settings(parser, "retry_failed", "spans", "spans_content", "id", "out", "force", "full", "json")
+    add_log_level(parser)
 
 
 def run(args: Namespace) -> int:
@@ -298,9 +301,10 @@ class RunCommand:
             # Failures that would happen again are kept: after a fix of the system they are called again.
             self._say_how_to_resume(" --retry-failed" if isinstance(reason, EvaluationError) else "")
         if "budget" in str(reason) and not isinstance(reason, EvaluationError):
-            flags = [SETTINGS[name].flag_name for name in BUDGETS if getattr(self.settings, name) is not None]
-            if flags:
-                echo.note(f"The budget is used up: resume with a larger number for {' or '.join(flags)}.")
+            given = self.settings.given(BUDGETS)
+            spent = " or ".join(f"--{name.replace('_', '-')}" if name in _FLAGS else name for name in given)
+            if spent:
+                echo.note(f"The budget is used up: resume with a larger number for {spent}.")
         if self.settings.json:
             self._say_stopped_json(reason)
 
@@ -350,21 +354,17 @@ def _resume_command(settings: RunSettings) -> str:
 
 def settled(args: Namespace) -> RunSettings:
     """Return the settings of a run by its flags."""
-    from ..io.config.plan import load_config
+    from ..io.config.plan import planned
 
     _check_flags(args)
-    planned = load_config(args.config) if args.config else {}
+    plan = planned(args.config)
     flags = {name: value for name, value in vars(args).items() if value is not None}
-    for name, setting in SETTINGS.items():
-        if setting.is_path and name in planned and planned[name] != "demo":
-            # A path in a plan is relative to the plan.
-            planned[name] = str(Path(args.config).parent / planned[name])
     stored: dict[str, Any] = {}
     if args.resume is not None:
-        stored = _resumed(args, RunSettings.merged(planned, flags))
+        stored = _resumed(args, RunSettings.merged(plan, flags))
         # `_resumed` has found out which run is meant, also if only the plan names it.
         flags["id"] = args.id
-    settings = RunSettings.merged(stored, planned, flags)
+    settings = RunSettings.merged(stored, plan, flags)
     if settings.dataset_type is not None and settings.dataset is None:
         settings.dataset = SPLITS_FOLDER
     check_present(settings)
@@ -394,9 +394,7 @@ def check_present(
 
 def _names_the_run(args: Namespace) -> bool:
     """Return whether the flags say anything of what the run is, so that it has to be compared."""
-    return any(
-        getattr(args, one.name) is not None for one in SETTINGS.values() if one.flag and one.identifies
-    )
+    return any(getattr(args, name) is not None for name in _IDENTIFY)
 
 
 # Resuming a run: its header has the settings, so that the flags need not be typed again.
@@ -415,14 +413,14 @@ def _resumed(args: Namespace, settings: RunSettings) -> dict[str, Any]:
     if not _names_the_run(args) and state.is_complete(retry_failed=settings.retry_failed):
         # Only the stored results are read, and the judge that may not have been asked yet.
         stored = _mapping(read_header(state.folder).get("configuration")) if state.has_header else {}
-        judge = {key: stored.get(key) for key, one in SETTINGS.items() if one.group == JUDGE}
+        judge = {key: stored.get(key) for key in OF_JUDGE}
         return {**judge, "id": name, "dataset": "-", "system": "-"}
     if not state.has_header:
         _check_resumable(storage, state)
     header = read_header(state.folder)
     configuration = _mapping(header.get("configuration"))
     _check_made_by_run(name, configuration, settings.out)
-    stored = {key: configuration.get(key) for key, one in SETTINGS.items() if one.stored}
+    stored = {key: configuration.get(key) for key in STORED}
     stored |= {"id": name, "top_k": header.get("top_k"), "seed": header.get("seed")}
     stored["metrics"] = list(_mapping(header.get("metrics"))) or None
     return stored

@@ -1,15 +1,14 @@
 """Score the predictions in a file or the outputs of a run; no system is called.
 
-The predictions have one line per sample: {"sample_id": "1", "retrieved": ["d7", "d2"], "answer": "42 days"}.
-A sample without a line counts as failed.
+The predictions have one line per sample, and a sample without one has failed:
 
-With --run, the stored outputs of a run are scored with other metrics. The result is a new run, with the
-metrics of the old one and those in --metrics. Judged metrics are computed from the verdicts that the run has;
-nothing is asked. Example, on outputs of the bundled data:
+  {"sample_id": "1", "retrieved": ["d7", "d2"], "answer": "42 days"}
+
+With --run the result is a new run, with the metrics of the old one and those in
+--metrics. Judged metrics are computed from the verdicts that the run has.
 
   auepora run --dataset demo --system auepora_eval.demo.systems:bm25 --id first
   auepora score --run first --metrics recall@1,rouge2
-  auepora score --dataset demo --outputs data/evaluation/results/first.run/journal.jsonl --metrics recall@3
 """
 
 from __future__ import annotations
@@ -20,12 +19,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..cli import echo
-from ..core.settings import SETTINGS, RunSettings
+from ..core.settings import RunSettings
 from ..core.types import EvaluationRun
 from ..errors import DataError, PlanError
+from . import echo
 from .common import (
-    add_flag,
     check_has_samples,
     default_plan,
     evaluated_dataset,
@@ -36,14 +34,7 @@ from .common import (
     say_run,
     say_stored,
 )
-from .flags import (
-    add_settings,
-    add_shared_settings,
-    as_measured,
-    check_span_file,
-    deliver_spans,
-    settings_of,
-)
+from .flags import add_flag, add_settings, as_measured, settings_of
 from .judge import judge_stored, judged_metrics, prepared_judge, replayed, without_judged
 
 if TYPE_CHECKING:
@@ -55,21 +46,13 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    scored = parser.add_mutually_exclusive_group(required=True)
-    add_flag(scored, "--dataset", SETTINGS["dataset"].help, "FILE")
-    add_flag(scored, "--run", "stored run, by id or path, to score with the metrics in --metrics", "RUN")
+    add_settings(parser, "dataset")
+    add_flag(parser, "--outputs", "predictions (default: the answers in the dataset file)", "FILE")
+    add_flag(parser, "--run", "score the outputs of this stored run, by id or path", "RUN")
     add_flag(parser, "--only", "with --run: leave out the metrics of the old run")
-    add_flag(
-        parser,
-        "--outputs",
-        "predictions (JSONL, CSV, a TREC run, a file of another tool), or the journal.jsonl of a run "
-        "(default: the answers in the dataset file)",
-        "FILE",
-    )
-    add_flag(parser, "--ignore-identical-ids", "leave out hits with the id of the query, as BEIR does")
+    add_settings(parser, "metrics", "format", "columns", "match", "limit", "judge", "config")
     add_flag(parser, "--name", "name of the system (default: the name of the file)", "NAME")
-    add_settings(parser, [SETTINGS[name] for name in ("format", "columns", "dataset_type", "limit")])
-    add_shared_settings(parser)
+    add_settings(parser, "min_coverage", "id", "out", "force", "json")
 
 
 def run(args: Namespace) -> int:
@@ -83,16 +66,17 @@ def run(args: Namespace) -> int:
         return _score_run(args, settings)
     if args.only:
         raise PlanError("--only is for --run RUN. Leave it out.")
+    if not settings.dataset:
+        raise PlanError("Name what to score: --dataset FILE, or --run RUN.")
     storage = EvaluationResultsStorage(settings.out)
-    check_span_file(settings)
     dataset = evaluated_dataset(settings, is_answered_elsewhere=args.outputs is not None)
     named = without_judged(named_plan(settings.metrics, settings.match), settings)
     judge = prepared_judge(settings)
-    check_has_samples(args.dataset, next(iter(dataset), None) is not None)
-    predictions = _predictions(args, dataset)
+    check_has_samples(settings.dataset, next(iter(dataset), None) is not None)
+    predictions = _predictions(args.outputs, settings, dataset)
     depth = min(predictions.longest or 5, 10)
     plan = named or default_plan(as_measured(settings, Survey.of(dataset).examples), depth, settings.match)
-    name = args.name or Path(args.outputs or args.dataset).name.split(".")[0]
+    name = args.name or Path(args.outputs or settings.dataset).name.split(".")[0]
     evaluation_id = settings.id or new_evaluation_id(name, dataset.name, now())
     state = storage.state(evaluation_id)
     size = min(len(predictions), settings.limit or len(predictions))
@@ -114,9 +98,8 @@ def run(args: Namespace) -> int:
                 top_k=predictions.longest or 5,
                 seed=settings.seed,
                 configuration={
-                    "dataset": args.dataset,
-                    "outputs": args.outputs or args.dataset,
-                    **({"ignore_identical_ids": True} if args.ignore_identical_ids else {}),
+                    "dataset": settings.dataset,
+                    "outputs": args.outputs or settings.dataset,
                     **_of_the_data(settings),
                 },
                 price_input=settings.price_input,
@@ -125,9 +108,7 @@ def run(args: Namespace) -> int:
     if judge is not None:
         judged = judge_stored(judge, settings, storage, evaluation_id)
         finished = replace(finished, results=[*finished.results, *judged])
-    code = _say(settings, storage, finished, record.tally)
-    deliver_spans(settings, storage, evaluation_id)
-    return code
+    return _say(settings, storage, finished, record.tally)
 
 
 def _say(
@@ -144,7 +125,7 @@ def _say(
 
 # --run: the outputs of a stored run, scored with other metrics.
 
-_FOR_RUNS = ("metrics", "id", "force", "out", "min_coverage", "json")
+_FOR_DATASETS = ("dataset", "outputs", "format", "columns", "match", "limit", "judge", "name")
 
 
 def _score_run(args: Namespace, settings: RunSettings) -> int:
@@ -172,16 +153,7 @@ def _score_run(args: Namespace, settings: RunSettings) -> int:
 
 
 def _check_flags_of_run(args: Namespace) -> None:
-    given = [
-        setting.flag_name
-        for name, setting in SETTINGS.items()
-        if not (setting.calls or name in _FOR_RUNS) and getattr(args, name, None) is not None
-    ]
-    others = {
-        "--ignore-identical-ids": args.ignore_identical_ids,
-        "--name": args.name,
-    }
-    given += [flag for flag, value in others.items() if value]
+    given = [f"--{name}" for name in _FOR_DATASETS if getattr(args, name) is not None]
     if given:
         raise PlanError(f"--run does not take {', '.join(given)}: the run has its data. Leave it out.")
     if args.metrics is None:
@@ -225,26 +197,29 @@ def _kept_results(name: str, old: EvaluationRun, computed: Collection[str]) -> l
     return kept
 
 
-def _predictions(args: Namespace, dataset: EvaluationDataset) -> Predictions:
+def _predictions(outputs: str | None, settings: RunSettings, dataset: EvaluationDataset) -> Predictions:
     """Return the predictions of a file, or those that the dataset's own file holds."""
     from ..core.settings import column_names
     from ..runs.evaluation import predictions_at
 
-    if args.outputs is not None:
-        predictions = predictions_at(args.outputs, column_names(args.columns))
-        if not args.ignore_identical_ids:
+    if outputs is not None:
+        predictions = predictions_at(outputs, column_names(settings.columns))
+        if not settings.ignore_identical_ids:
             return predictions
-        from ..io.outputs import WithoutOwnIds
+    from ..io.outputs import ForeignPredictions, WithoutOwnIds
 
+    if outputs is not None:
         return WithoutOwnIds(predictions)
-    from ..io.outputs import ForeignPredictions
-
+    where = settings.dataset or ""
     if not dataset.outputs:
-        raise DataError(args.dataset, "there are no answers in it.", fix="Name their file: --outputs FILE.")
-    return ForeignPredictions(args.dataset, dataset.outputs)
+        raise DataError(where, "there are no answers in it.", fix="Name their file: --outputs FILE.")
+    return ForeignPredictions(where, dataset.outputs)
 
 
 def _of_the_data(settings: RunSettings) -> dict[str, object]:
     """Return the settings that say what was scored, where they were given."""
-    names = ("match", "columns", "dataset_type", "ground_truth", "contexts_as_retrieved", "system_version")
+    names = (
+        *("ignore_identical_ids", "match", "columns", "dataset_type", "ground_truth"),
+        *("contexts_as_retrieved", "system_version"),
+    )
     return {name: value for name in names if (value := getattr(settings, name)) is not None}

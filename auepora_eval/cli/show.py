@@ -1,18 +1,11 @@
 """Show a stored run: tables, one sample, the worst, failed calls, or a report.
 
-Example:
+--verify changes no file. The exit code is 1 if a check fails: a value or a row was
+edited, an output was replaced, or a file was cut off. It is 3 if all checks pass,
+but the rows, samples or outputs of the run are missing.
 
   auepora demo
   auepora show demo-bm25 --worst ndcg@5
-  auepora show demo-bm25 --sample q001
-  auepora show demo-bm25 --failed
-  auepora show demo-bm25 --html report.html
-
---verify changes no file. The exit code is 1 if a check fails: a value or a row was edited, an output was
-replaced, or a file was cut off. It is 3 if all checks pass, but the rows, samples or outputs of the run are
-missing. Of an experiment, verify the runs of its variants.
-
-Export the spans of a run, with its scores, at any time with --spans.
 """
 
 from __future__ import annotations
@@ -23,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..cli import echo
 from ..core.display import value_text
 from ..core.matching import gold_found, match_of
 from ..core.types import (
@@ -35,10 +27,8 @@ from ..core.types import (
     SystemOutputs,
 )
 from ..errors import DataError, UnknownNameError
+from . import echo
 from .common import (
-    add_flag,
-    add_json,
-    add_out,
     add_report_flags,
     say_run,
     say_stored,
@@ -46,7 +36,16 @@ from .common import (
     write_comment,
     write_page,
 )
-from .flags import add_span_flags, at_least, check_span_file, deliver_spans, settings_of
+from .flags import (
+    add_flag,
+    add_json,
+    add_out,
+    add_settings,
+    at_least,
+    check_span_file,
+    deliver_spans,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,13 +61,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_flag(parser, "--sample", "show one sample: gold, retrieved, answer, scores", "ID")
     add_flag(parser, "--worst", "show the samples that scored worst", "METRIC")
-    add_flag(parser, "--failed", "show the calls that failed: why, where, and on which samples")
+    add_flag(parser, "--failed", "show the failed calls: why, where, on which samples")
     add_flag(parser, "--n", "number of samples for --worst", "N", type=at_least(1), default=10)
-    add_flag(parser, "--verify", "recompute the hashes, counts and values of the run instead")
+    add_flag(parser, "--verify", "recompute the hashes, counts and values of the run")
     add_report_flags(parser, parser)
-    add_flag(parser, "--benchmark", "write times and resources of the calls, as .benchmark.json", "FILE")
+    add_flag(parser, "--benchmark", "write times and resources, as .benchmark.json", "FILE")
     add_flag(parser, "--force", "overwrite a file that exists")
-    add_span_flags(parser)
+    add_settings(parser, "spans", "spans_content")
     add_out(parser)
     add_json(parser)
 

@@ -1,12 +1,9 @@
 """Open stored runs in a browser: metrics, samples, comparisons, gates.
 
-Without RUN, every run of the folder is shown. The pages are served on this machine only. The printed address
-works once, in one browser. Stop with Ctrl-C.
-
-Examples:
+Without RUN, every run of the folder is shown. The pages are served on this machine
+only. The printed address works once, in one browser. Stop with Ctrl-C.
 
   auepora demo
-  auepora view
   auepora view demo-bm25 demo-hybrid
 """
 
@@ -16,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .common import add_flag, add_out
+from .flags import add_flag, add_out
 from .pages import add_page_flags, check_can_serve, serve_pages
 
 if TYPE_CHECKING:
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="*", help="id or path of a stored run (default: all)")
-    add_flag(parser, "--rules", "file of rules (YAML or JSON) for the page of the gate", "FILE")
+    add_flag(parser, "--rules", "file of rules for the page of the gate", "FILE")
     add_page_flags(parser)
     add_out(parser)
 

@@ -1,8 +1,7 @@
 """The settings of a run, defined once.
 
-Each field of `RunSettings` is one setting. Its flag, its key in a plan file and in the schema of plans, what
-the header of a run stores, what `--resume` restores, the call policy and the tables in the docs are derived
-from the definition. To add a flag to `auepora run`, add a field here.
+Each field of `RunSettings` is one setting: a key of plan files and of their schema. Commands have flags for
+the common ones (`cli.flags.add_settings`), the others are keys only. To add a setting, add a field here.
 """
 # ruff: noqa: RUF009 - `_setting` returns a field of the dataclass
 
@@ -11,8 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import partial
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_type_hints
 
 from ..calls.policy import PASSING, CallPolicy
 from ..errors import DataError, PlanError
@@ -26,15 +24,7 @@ ENDPOINT_RETRIES = 4
 PILOT = 5  # samples that an estimate is based on
 JUDGE_CONCURRENCY = 8  # most servers take several requests at once
 
-# The groups of flags in the help, in this order. The first has no heading of its own.
-GENERAL = ""
-CALLS = "failed calls and limits"
-ENDPOINT = "endpoints (URL of a system or a judge)"
-STOPPING = "early stopping (--stop-when clear)"
-JUDGE = "judge (--judge)"
-TELEMETRY = "OpenTelemetry"
-
-PlanKind = Literal["text", "whole number", "number", "switch", "names", "mapping"]
+PlanKind = Literal["text", "whole number", "number", "switch", "names", "mapping", "options"]
 
 
 def is_endpoint(system: str) -> bool:
@@ -86,66 +76,45 @@ CORRELATION = Number("a correlation between -1 and 1", least=-1, most=math.nexta
 
 
 class Setting(NamedTuple):
-    """The properties of one setting, beside its type and its default."""
+    """What is known of one setting, beside its default."""
 
-    help: str = ""
+    help: str
     metavar: str | None = None
-    group: str = GENERAL
     number: Number | None = None
     choices: tuple[str, ...] = ()
-    alias: str = ""  # a second spelling of the flag
-    everyday: bool = False  # in `run --help`; the others only in `run --help-all`
-    flag: bool = True
-    optional_value: bool = False  # the flag may be given without a value (`--resume`)
-    in_plan: bool = True
-    stored: bool = False  # in the configuration of the run, from which --resume restores it
-    identifies: bool = False  # says which run is meant: on --resume it is compared with the stored run
-    is_path: bool = False  # relative to the plan file that names it
-    policy: str = ""  # the field of CallPolicy that it sets
-    shared: bool = False  # also a flag of `auepora score`
-    calls: bool = False  # about calls: also a flag of commands that may ask a judge
-    experiment: Literal["", "variant", "all"] = ""  # where an experiment file may have it
-    value_types: tuple[str, ...] = ("string",)  # JSON types of the values of a mapping
     name: str = ""
     kind: PlanKind = "text"
-    default: Any = None
-
-    @property
-    def flag_name(self) -> str:
-        """Return the flag, such as --top-k."""
-        return f"--{self.name.replace('_', '-')}"
 
     @property
     def schema(self) -> dict[str, object]:
         """Return the JSON Schema of its value in a plan file."""
         if self.choices:
             return {"enum": list(self.choices)}
-        types = {"text": "string", "whole number": "integer", "number": "number", "switch": "boolean"}
-        if self.kind == "names":
-            return {"type": ["array", "string"], "items": {"type": "string"}}
-        if self.kind == "mapping":
-            return {"type": "object", "additionalProperties": {"type": list(self.value_types)}}
         limits = self.number.schema_limits if self.number is not None else {}
-        return {"type": types[self.kind], **limits}
+        return {**_SCHEMAS[self.kind], **limits}
 
 
-def _setting(text: str = "", metavar: str | None = None, *, marks: str = "", **facts: Any) -> Any:
-    """Return the field of a setting; `marks` names the properties of Setting that are true."""
-    facts |= dict.fromkeys(marks.split(), True)
-    setting = Setting(text, metavar, **facts)
-    return field(default=setting.default, metadata={"setting": setting})
+_SCHEMAS: dict[PlanKind, dict[str, object]] = {
+    "text": {"type": "string"},
+    "whole number": {"type": "integer"},
+    "number": {"type": "number"},
+    "switch": {"type": "boolean"},
+    "names": {"type": ["array", "string"], "items": {"type": "string"}},
+    "mapping": {"type": "object", "additionalProperties": {"type": ["string"]}},
+    "options": {"type": "object", "additionalProperties": {"type": ["number", "string", "null"]}},
+}
 
 
-# What the settings of a group have in common.
-_call_setting = partial(_setting, group=CALLS, stored=True, experiment="variant", calls=True)
-_endpoint_setting = partial(_setting, group=ENDPOINT, stored=True, experiment="variant")
-_stopping_setting = partial(_setting, group=STOPPING, stored=True, identifies=True)
-_judge_setting = partial(_setting, group=JUDGE, stored=True, shared=True, experiment="all")
-_telemetry_setting = partial(_setting, group=TELEMETRY, in_plan=False, shared=True)
-
-
-def _price_help(kind: str) -> str:
-    return f"USD per 1,000 {kind} tokens (needs outputs that report {kind}_tokens)"
+def _setting(
+    text: str,
+    metavar: str | None = None,
+    number: Number | None = None,
+    *,
+    choices: tuple[str, ...] = (),
+    default: Any = None,
+) -> Any:
+    """Return the field of a setting."""
+    return field(default=default, metadata={"setting": Setting(text, metavar, number, choices)})
 
 
 # Nobody compares or prints them, and to write these methods for 70 fields takes 2 ms of each start.
@@ -153,275 +122,117 @@ def _price_help(kind: str) -> str:
 class RunSettings:
     """All settings of one run, from its plan file, its flags, or the header of the run that is resumed."""
 
-    dataset: str | None = _setting(
-        "dataset file, or `demo` for the bundled one",
-        "FILE",
-        marks="everyday stored identifies is_path",
-        experiment="all",
-    )
-    format: str | None = _setting(
-        "format of the dataset (default: detected)",
-        "NAME",
-        marks="stored identifies",
-        experiment="all",
-        alias="--from",
-    )
-    columns: str | None = _setting(
-        "names of your columns for our fields, such as query=question,reference_answer=gold",
-        "FIELD=NAME,...",
-        marks="stored identifies",
-    )
+    dataset: str | None = _setting("dataset file, or `demo` for the bundled one", "FILE")
+    format: str | None = _setting("format of the dataset (default: detected)", "NAME")
+    columns: str | None = _setting("your columns: query=question,reference_answer=gold", "F=NAME,...")
     dataset_type: str | None = _setting(
-        "split to evaluate, if --dataset is a manifest, raw tasks or a folder of splits (without --dataset: "
-        "evaluation/datasets)",
-        marks="everyday stored identifies",
-        choices=("qa", "summaries", "citations"),
+        "split of a build: qa, summaries or citations", "TYPE", choices=("qa", "summaries", "citations")
     )
-    ground_truth: str | None = _setting(
-        "annotations (.gt.json) by one or more people; their citations become the gold citations",
-        "FILE",
-        marks="stored identifies is_path shared",
-    )
-    system: str | None = _setting(
-        "system to evaluate: MODULE:ATTR, openai:URL#MODEL, or the URL of an HTTP endpoint",
-        "MODULE:ATTR",
-        marks="everyday stored identifies",
-        experiment="variant",
-    )
-    system_version: str | None = _setting(
-        "version of the system, stored with the results", "TEXT", marks="stored shared"
-    )
+    ground_truth: str | None = _setting("annotations (.gt.json) whose citations become the gold ones", "FILE")
+    system: str | None = _setting("MODULE:ATTR, openai:URL#MODEL, or an HTTP endpoint", "MODULE:ATTR")
+    system_version: str | None = _setting("version of the system, stored with the results", "TEXT")
     contexts_as_retrieved: bool | None = _setting(
-        "treat the contexts of a split's records, which the prompt shows, as the retrieved documents",
-        marks="stored identifies shared",
+        "treat the contexts of a split's records, which the prompt shows, as the retrieved documents"
     )
-    outputs: str | None = _setting(flag=False, experiment="variant")
+    outputs: str | None = _setting("experiments: file of predictions of a variant, instead of a system")
     metrics: list[str] | str | None = _setting(
-        "metrics to compute, such as recall@5,ndcg@10 (default: all that the dataset supports)",
-        "NAMES",
-        marks="everyday identifies shared",
+        "such as recall@5,mrr (default: what the data support)", "NAMES"
     )
     match: str | None = _setting(
-        "how a retrieved document matches a relevant one: same id (default), same source, or it has its text",
-        marks="stored identifies shared",
-        choices=MATCHES,
+        f"a document matches by {', '.join(MATCHES)} (default: {MATCHES[0]})", "HOW", choices=MATCHES
     )
     # The files of metrics such as my_metrics.py:brevity@12: a resumed run finds its metrics there.
-    metric_files: list[str] | None = _setting(marks="stored", flag=False, in_plan=False)
-    config: str | None = _setting(
-        "plan file: the same settings as YAML keys; flags override the file",
-        "FILE",
-        marks="everyday identifies",
-        in_plan=False,
+    metric_files: list[str] | None = _setting("")
+    config: str | None = _setting("plan file: settings as YAML keys; flags override it", "FILE")
+    top_k: int = _setting("documents to request per sample (default: 5)", "N", COUNT, default=5)
+    limit: int | None = _setting("use only the first N samples", "N", COUNT)
+    ignore_identical_ids: bool | None = _setting(
+        "score: leave out hits with the id of the query, as BEIR does"
     )
-    top_k: int = _setting(
-        "documents to request per sample (default: 5)",
-        "N",
-        marks="everyday identifies",
-        default=5,
-        number=COUNT,
-        experiment="variant",
-    )
-    limit: int | None = _setting(
-        "use only the first N samples",
-        "N",
-        marks="everyday stored identifies",
-        number=COUNT,
-        experiment="all",
-    )
-    estimate: bool = _setting(
-        "call five samples, print the estimated calls, tokens, cost and time of the whole run, and stop",
-        marks="everyday",
-        default=False,
-        in_plan=False,
-    )
-    executor: str = _setting(
-        "serial, threads, async, processes or ray (default: threads if --concurrency > 1)",
-        "NAME",
-        marks="stored",
-        default="",
-        experiment="variant",
-    )
-    concurrency: int = _setting(
-        "concurrent calls (default: 1)",
-        "N",
-        marks="everyday stored",
-        default=1,
-        number=COUNT,
-        experiment="variant",
-        calls=True,
-    )
-    timeout: float | None = _setting(
-        "seconds after which an attempt counts as failed (default: no limit; endpoints: 60)",
-        "S",
-        marks="everyday stored",
-        number=SECONDS,
-        experiment="variant",
-        policy="timeout",
-        calls=True,
-    )
-    max_failures: int | None = _setting(
-        "abort once more than N calls have failed", "N", marks="stored", number=AMOUNT, experiment="variant"
-    )
-    resume: str | None = _setting(
-        "resume run ID with its original settings", "ID", marks="everyday optional_value", in_plan=False
-    )
-    retry_failed: bool = _setting("with --resume: retry every failed sample", default=False, in_plan=False)
-    cache: str | None = _setting(
-        "folder of cached answers: reuse those of earlier runs and add the new ones",
-        "DIR",
-        marks="is_path",
-        experiment="all",
-    )
+    estimate: bool = _setting("call five samples; estimate the cost of the whole run", default=False)
+    executor: str = _setting("serial, threads, async, processes or ray", "NAME", default="")
+    concurrency: int = _setting("concurrent calls (default: 1)", "N", COUNT, default=1)
+    timeout: float | None = _setting("seconds per attempt (default: none; endpoints: 60)", "S", SECONDS)
+    max_failures: int | None = _setting("abort once more than this number of calls have failed", "N", AMOUNT)
+    resume: str | None = _setting("resume run ID with its original settings", "ID")
+    retry_failed: bool = _setting("with --resume: retry every failed sample", default=False)
+    cache: str | None = _setting("folder of answers to reuse and to add to", "DIR")
 
-    retries: int | None = _call_setting(
-        "retries after a 429, a 5xx or a timeout (default: 0; endpoints: 4)", "N", number=AMOUNT
+    retries: int | None = _setting(
+        "retries after a 429, a 5xx or a timeout (default: 0; endpoints: 4)", "N", AMOUNT
     )
-    retry_on: list[str] | str | None = _call_setting("exception classes that are retried as well", "NAME,...")
-    longest_wait: float | None = _call_setting(
-        "longest wait before a retry, in seconds (default: 30, or 120 with Retry-After)",
-        "S",
-        number=SECONDS,
-        policy="longest_wait",
+    retry_on: list[str] | str | None = _setting("exception classes that are retried as well", "NAME,...")
+    longest_wait: float | None = _setting(
+        "longest wait before a retry, in seconds (default: 30, or 120 with Retry-After)", "S", SECONDS
     )
-    rpm: int | None = _call_setting(
-        "maximum requests per minute", "N", number=COUNT, policy="requests_per_minute"
+    rpm: int | None = _setting("maximum requests per minute", "N", COUNT)
+    tpm: int | None = _setting("maximum tokens per minute", "N", COUNT)
+    budget_calls: int | None = _setting("stop after N calls", "N", COUNT)
+    budget_tokens: int | None = _setting("stop after this number of tokens", "N", COUNT)
+    budget_cost: float | None = _setting("stop at this cost; needs price_input, price_output", "USD", PRICE)
+    breaker: int | None = _setting("stop after this number of consecutive failed samples", "N", COUNT)
+    keep_going: bool | None = _setting(
+        "do not stop after the first 20 samples if none was answered and all failed alike"
     )
-    tpm: int | None = _call_setting(
-        "maximum tokens per minute", "N", number=COUNT, policy="tokens_per_minute"
-    )
-    budget_calls: int | None = _call_setting("stop after N calls", "N", number=COUNT, policy="max_calls")
-    budget_tokens: int | None = _call_setting("stop after N tokens", "N", number=COUNT, policy="max_tokens")
-    budget_cost: float | None = _call_setting(
-        "stop at this cost (needs --price-input and --price-output)", "USD", number=PRICE, policy="max_cost"
-    )
-    breaker: int | None = _call_setting(
-        "stop after N consecutive failed samples", "N", number=COUNT, policy="breaker_after"
-    )
-    keep_going: bool | None = _call_setting(
-        "do not stop after the first 20 samples if none was answered and all failed alike",
-        policy="keep_going",
-        calls=False,
-        experiment="",
-    )
-    address: str | None = _call_setting(
-        "address of the Ray cluster (auto, ray://host:10001)", "HOST", calls=False
-    )
+    address: str | None = _setting("address of the Ray cluster (auto, ray://host:10001)", "HOST")
 
-    # Settings of this group are the options that an endpoint system is loaded with.
     # Stored is the name of the variable, never the key.
-    api_key_env: str | None = _endpoint_setting("environment variable with the API key", "NAME")
-    prompt: str | None = _endpoint_setting(
-        "openai: prompt file, with {{material}} or {{rag_prompt}} in it", "FILE", marks="identifies is_path"
-    )
-    plain_http: bool | None = _endpoint_setting(
+    api_key_env: str | None = _setting("environment variable with the API key", "NAME")
+    prompt: str | None = _setting("openai: prompt file, with {{material}} or {{rag_prompt}} in it", "FILE")
+    plain_http: bool | None = _setting(
         "allow plain HTTP to remote hosts (questions and keys are sent unencrypted)"
     )
-    http: dict[str, str] | None = _endpoint_setting(flag=False)
-    headers: dict[str, str] | None = _setting(marks="stored", flag=False, group=ENDPOINT)
-    request: dict[str, Any] | None = _setting(
-        marks="stored", flag=False, group=ENDPOINT, value_types=("number", "string", "null")
-    )
+    http: dict[str, str] | None = _setting("http: names of the fields of an endpoint's requests and replies")
+    headers: dict[str, str] | None = _setting("headers of the requests to an endpoint")
+    request: dict[str, Any] | None = _setting("openai: fields of the request, such as temperature")
 
-    stop_when: str | None = _stopping_setting(
-        "stop early once the result is statistically decided (samples run in random order)",
-        choices=("clear",),
+    stop_when: str | None = _setting(
+        "`clear`: stop once the goals below are decided (samples run in random order)", choices=("clear",)
     )
-    min: list[str] | str | None = _stopping_setting("goal: the metric is at least this value", "METRIC=VALUE")
-    max: list[str] | str | None = _stopping_setting("goal: the metric is at most this value", "METRIC=VALUE")
-    baseline: str | None = _stopping_setting(
-        "goal: better than this run, compared sample by sample (id or path)", "RUN"
-    )
-    stop_on: list[str] | str | None = _stopping_setting("with --baseline: the metric that decides", "METRIC")
-    margin: list[str] | str | None = _stopping_setting(
-        "with --baseline: goal: a loss of at most this size", "[METRIC=]SIZE"
-    )
-    alpha: float | None = _stopping_setting("significance level (default: 0.05)", number=SHARE)
+    min: list[str] | str | None = _setting("goals: METRIC=VALUE, the metric is at least this value")
+    max: list[str] | str | None = _setting("goals: METRIC=VALUE, the metric is at most this value")
+    baseline: str | None = _setting("goal: better than this run, compared sample by sample (id or path)")
+    stop_on: list[str] | str | None = _setting("with baseline: the metrics that decide")
+    margin: list[str] | str | None = _setting("with baseline: [METRIC=]SIZE, a loss of at most this size")
+    alpha: float | None = _setting("significance level of early stopping (default: 0.05)", "X", SHARE)
 
-    judge: str | None = _judge_setting(
-        "judge of the judged metrics: URL#model, support:NAME, MODULE:ATTR or jury:[A,B]",
-        "NAME",
-        marks="everyday",
-    )
+    judge: str | None = _setting("URL#model, support:NAME, MODULE:ATTR or jury:[A,B]", "NAME")
     # The judged metrics of --metrics: they are computed after the run, from the verdicts of the judge.
-    judge_metrics: list[str] | None = _judge_setting(flag=False, in_plan=False)
-    judge_mode: str | None = _judge_setting(
-        "how the judge answers: logprob, label or sampled:N (default: auto)", "MODE"
+    judge_metrics: list[str] | None = _setting("")
+    judge_mode: str | None = _setting("logprob, label or sampled:N (default: auto)", "MODE")
+    judge_api_key_env: str | None = _setting("environment variable with the judge's API key", "NAME")
+    judge_concurrency: int | None = _setting(
+        f"concurrent calls to the judge (default: {JUDGE_CONCURRENCY})", "N", COUNT
     )
-    judge_api_key_env: str | None = _judge_setting("environment variable with the judge's API key", "NAME")
-    judge_concurrency: int | None = _judge_setting(
-        f"concurrent calls to the judge (default: {JUDGE_CONCURRENCY})", "N", number=COUNT
+    judge_repeats: int | None = _setting("ask each question this number of times (default: 1)", "N", COUNT)
+    judge_timeout: float | None = _setting("seconds per attempt of the judge (default: 60)", "S", SECONDS)
+    judge_retries: int | None = _setting(
+        f"retries of the judge's calls (default: {ENDPOINT_RETRIES})", "N", AMOUNT
     )
-    judge_budget_calls: int | None = _judge_setting("stop judging after N calls", "N", number=COUNT)
-    judge_budget_tokens: int | None = _judge_setting("stop judging after N tokens", "N", number=COUNT)
-    judge_budget_cost: float | None = _judge_setting(
-        "stop judging at this cost (needs --judge-price-input and --judge-price-output)",
-        "USD",
-        number=PRICE,
+    judge_rpm: int | None = _setting("maximum requests per minute to the judge", "N", COUNT)
+    judge_tpm: int | None = _setting("maximum tokens per minute of the judge", "N", COUNT)
+    judge_budget_calls: int | None = _setting("stop judging after this number of calls", "N", COUNT)
+    judge_budget_tokens: int | None = _setting("stop judging after this number of tokens", "N", COUNT)
+    judge_budget_cost: float | None = _setting(
+        "stop judging at this cost; needs judge_price_input, judge_price_output", "USD", PRICE
     )
-    judge_price_input: float | None = _judge_setting(
-        "USD per 1,000 input tokens of the judge", "USD", number=PRICE
-    )
-    judge_price_output: float | None = _judge_setting(
-        "USD per 1,000 output tokens of the judge", "USD", number=PRICE
-    )
+    judge_price_input: float | None = _setting("USD per 1,000 input tokens of the judge", "USD", PRICE)
+    judge_price_output: float | None = _setting("USD per 1,000 output tokens of the judge", "USD", PRICE)
 
-    spans: str | None = _telemetry_setting(
-        "write the spans of the run to this file (OTLP JSON lines) or send them to this URL (OTLP/HTTP)",
-        "FILE|URL",
-    )
-    spans_content: bool = _telemetry_setting(
-        "include questions, answers and documents in the spans", default=False
-    )
+    spans: str | None = _setting("write the run's spans (OTLP) to a file or a collector", "FILE|URL")
+    spans_content: bool = _setting("with --spans: include questions, answers, documents", default=False)
 
-    seed: int = _setting(
-        "random seed (default: 0)", "N", marks="identifies shared", default=0, number=AMOUNT, experiment="all"
-    )
-    price_input: float | None = _setting(
-        _price_help("input"),
-        "USD",
-        marks="stored shared",
-        number=PRICE,
-        experiment="variant",
-        policy="price_input",
-        calls=True,
-    )
-    price_output: float | None = _setting(
-        _price_help("output"),
-        "USD",
-        marks="stored shared",
-        number=PRICE,
-        experiment="variant",
-        policy="price_output",
-        calls=True,
-    )
+    seed: int = _setting("random seed (default: 0)", "N", AMOUNT, default=0)
+    price_input: float | None = _setting("USD per 1,000 input tokens of the system", "USD", PRICE)
+    price_output: float | None = _setting("USD per 1,000 output tokens of the system", "USD", PRICE)
     min_coverage: float | None = _setting(
-        f"exit with code 3 if a smaller share of samples succeeded (default: {MIN_COVERAGE:g})",
-        "SHARE",
-        marks="stored shared",
-        number=COVERAGE,
+        f"exit with 3 if fewer samples succeed (default: {MIN_COVERAGE:g})", "SHARE", COVERAGE
     )
-    id: str | None = _setting(
-        "id of the run (default: made from system, dataset and time)", "ID", marks="everyday shared"
-    )
-    force: bool = _setting(
-        "replace a run with the same id", marks="everyday shared", default=False, in_plan=False
-    )
-    out: str = _setting(
-        f"folder for stored runs (default: {DEFAULT_OUT})",
-        "DIR",
-        marks="everyday shared",
-        default=DEFAULT_OUT,
-        experiment="all",
-    )
-    full: bool = _setting(
-        "print the table of all results, not only a summary", marks="everyday", default=False, in_plan=False
-    )
-    json: bool = _setting(
-        "print one JSON document instead of text", marks="everyday shared", default=False, in_plan=False
-    )
-
-    # Not a setting: the header of a run that was started in Python does not name its dataset and system.
+    id: str | None = _setting("id of the run (default: system, dataset and time)", "ID")
+    force: bool = _setting("replace a run with the same id", default=False)
+    out: str = _setting(f"folder of runs (default: {DEFAULT_OUT})", "DIR", default=DEFAULT_OUT)
+    full: bool = _setting("print all results, not only a summary", default=False)
+    json: bool = _setting("print one JSON document instead of text", default=False)
 
     def __post_init__(self) -> None:
         if not self.executor:
@@ -430,33 +241,33 @@ class RunSettings:
     @classmethod
     def merged(cls, *layers: Mapping[str, Any]) -> RunSettings:
         """Return the settings of several layers. Later layers win; None and unknown names are left out."""
-        names = {one.name for one in fields(cls)}
         values: dict[str, Any] = {}
         for layer in layers:
-            values |= {name: value for name, value in layer.items() if name in names and value is not None}
+            values |= {name: value for name, value in layer.items() if name in SETTINGS and value is not None}
         return cls(**values)
+
+    def given(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return those of the named settings that have a value."""
+        return {name: value for name in names if (value := getattr(self, name))}
 
     def as_stored(self) -> dict[str, Any]:
         """Return what the configuration of a run keeps, by name; settings without a value are left out."""
-        values = {one.name: getattr(self, one.name) for one in SETTINGS.values() if one.stored}
+        values = {name: getattr(self, name) for name in STORED}
         return {name: value for name, value in values.items() if value is not None}
-
-    def in_group(self, group: str) -> dict[str, Any]:
-        """Return the settings of a group that have a value, by name."""
-        values = {one.name: getattr(self, one.name) for one in SETTINGS.values() if one.group == group}
-        return {name: value for name, value in values.items() if value}
 
     def for_judge(self) -> RunSettings:
         """Return the settings of the calls of the judge: those whose names start with judge_."""
-        own = {name.removeprefix("judge_"): value for name, value in self.in_group(JUDGE).items()}
+        own = {name.removeprefix("judge_"): value for name, value in self.given(OF_JUDGE).items()}
+        # Zero retries are a value, too.
+        own["retries"] = self.judge_retries
         usual = {"out": self.out, "plain_http": self.plain_http, "concurrency": JUDGE_CONCURRENCY}
         return RunSettings.merged(usual, own)
 
     def call_policy(self) -> CallPolicy:
         """Return how calls that fail are handled, and how many may be made."""
         if self.budget_cost is not None and self.price_input is None and self.price_output is None:
-            raise PlanError("--budget-cost needs --price-input and --price-output.")
-        values = {one.policy: getattr(self, one.name) for one in SETTINGS.values() if one.policy}
+            raise PlanError("budget_cost needs price_input and price_output.")
+        values = {theirs: getattr(self, ours) for ours, theirs in _POLICY.items()}
         values = {name: value for name, value in values.items() if value is not None}
         if self.longest_wait is not None:
             values["longest_retry_after"] = self.longest_wait
@@ -472,13 +283,10 @@ def _retried(named: list[str] | str | None, retries: int) -> tuple[str, ...]:
     names = [name.strip() for name in as_names(named)]
     for name in names:
         if not all(part.isidentifier() for part in name.split(".")):
-            raise DataError(
-                "--retry-on",
-                f"{name!r:.60} is not the name of an exception class.",
-                fix="Write, for example, ModelLoading.",
-            )
+            what = f"{name!r:.60} is not the name of an exception class."
+            raise DataError("retry_on", what, fix="Write, for example, ModelLoading.")
     if not retries:
-        raise PlanError("--retry-on needs --retries N.")
+        raise PlanError("retry_on needs retries: add a number of them.")
     return (*PASSING, *(name.rpartition(".")[2] for name in names))
 
 
@@ -503,30 +311,62 @@ def column_names(text: str | None) -> dict[str, str] | None:
 
 
 # How a plan file writes a value, by the first of these types that a setting may have.
-_KINDS: dict[type, PlanKind] = {
-    list: "names",
+_KINDS: dict[object, PlanKind] = {
+    list[str]: "names",
     bool: "switch",
     int: "whole number",
     float: "number",
-    dict: "mapping",
+    dict[str, str]: "mapping",
+    dict[str, Any]: "options",
     str: "text",
 }
 
 
 def _described() -> dict[str, Setting]:
-    described = {}
     hints = get_type_hints(RunSettings)
+    described = {}
     for one in fields(RunSettings):
-        facts = one.metadata.get("setting")
-        if facts is not None:
-            hint = hints[one.name]
-            types = {get_origin(part) or part for part in get_args(hint) or (hint,)}
-            kind = next(kind for type_, kind in _KINDS.items() if type_ in types)
-            described[one.name] = facts._replace(name=one.name, kind=kind)
+        types = get_args(hints[one.name]) if type(None) in get_args(hints[one.name]) else (hints[one.name],)
+        kind = next(kind for type_, kind in _KINDS.items() if type_ in types)
+        described[one.name] = one.metadata["setting"]._replace(name=one.name, kind=kind)
     return described
 
 
 SETTINGS: dict[str, Setting] = _described()
-PLAN_KEYS: dict[str, Setting] = {name: one for name, one in SETTINGS.items() if one.in_plan}
-# Budgets end a run when they are spent: the setting's name, and the field of the call policy.
-BUDGETS: dict[str, str] = {name: one.policy for name, one in SETTINGS.items() if name.startswith("budget_")}
+
+# Of one command only, or found out while it runs.
+_NOT_IN_PLANS = {
+    *("config", "estimate", "resume", "retry_failed", "spans", "spans_content", "force", "full", "json"),
+    *("metric_files", "judge_metrics"),
+}
+PLAN_KEYS: dict[str, Setting] = {name: one for name, one in SETTINGS.items() if name not in _NOT_IN_PLANS}
+PATHS = ("dataset", "ground_truth", "cache", "prompt")  # relative to the plan file that names them
+
+# The configuration of a run keeps the others, and --resume restores them from there. The header of a run has
+# its metrics, top_k, seed and id.
+_NOT_STORED = {
+    *("outputs", "ignore_identical_ids", "cache", "out", "metrics", "top_k", "seed", "id"),
+    *(_NOT_IN_PLANS - {"metric_files", "judge_metrics"}),
+}
+STORED = tuple(name for name in SETTINGS if name not in _NOT_STORED)
+
+# The options that an endpoint system is loaded with, the goals of early stopping, and the calls of a judge.
+OF_ENDPOINT = ("api_key_env", "prompt", "plain_http", "http", "headers", "request")
+OF_STOPPING = ("stop_when", "min", "max", "baseline", "stop_on", "margin", "alpha")
+OF_JUDGE = tuple(name for name in SETTINGS if name.startswith("judge"))
+BUDGETS = ("budget_calls", "budget_tokens", "budget_cost")  # they end a run when they are spent
+
+# The fields of the call policy that settings give.
+_POLICY = {
+    "timeout": "timeout",
+    "longest_wait": "longest_wait",
+    "rpm": "requests_per_minute",
+    "tpm": "tokens_per_minute",
+    "budget_calls": "max_calls",
+    "budget_tokens": "max_tokens",
+    "budget_cost": "max_cost",
+    "breaker": "breaker_after",
+    "keep_going": "keep_going",
+    "price_input": "price_input",
+    "price_output": "price_output",
+}

@@ -135,7 +135,7 @@ class _Contexts:
         if not self._are_retrieved:
             return []
         return [
-            "The retrieved documents are the contexts of the dataset (--contexts-as-retrieved), and its "
+            "The retrieved documents are the contexts of the dataset (contexts_as_retrieved), and its "
             "relevant documents were chosen from these. Any system has these values, by construction: "
             f"{', '.join(self.names)}."
         ]

@@ -43,11 +43,11 @@ class StopRule:
 
     def __post_init__(self) -> None:
         if not self.goals:
-            raise PlanError("--stop-when needs a goal: give --min, --max or --baseline.")
+            raise PlanError("stop_when needs a goal: give min, max or baseline.")
         if not 0 < self.alpha < 1:
             raise PlanError(f"alpha is between 0 and 1, not {self.alpha}.")
         if self.baseline is None and any(goal.is_of_baseline for goal in self.goals):
-            raise PlanError("This goal compares with a baseline: give --baseline RUN.")
+            raise PlanError("This goal compares with a baseline: give baseline: RUN.")
 
     def as_dict(self) -> dict[str, object]:
         """What decides when the run stops: resuming it under another rule would be another run."""

@@ -16,8 +16,8 @@ from .figures import Figure, GatedRun, command_for
 from .rules import Limits, Rule, RuleResult, shown
 
 _UNCALIBRATED = (
-    "Compare the judge with people: auepora judge RUN --calibrate labels.jsonl; or allow it: "
-    "--allow-uncalibrated (in a file: allow_uncalibrated: true)."
+    "Compare the judge with people: auepora judge RUN --calibrate labels.jsonl; or allow it in a file of "
+    "rules: allow_uncalibrated: true."
 )
 _DISTRUSTED = "Use another judge, and look at its probes and its audit (auepora judge-audit)."
 

@@ -161,7 +161,7 @@ class AgreementReport:
             ("Query", "About", "Distance", "Annotations"),
             rows,
             f"{len(self.disagreements)} disagreements, the largest first (1 is the largest possible)",
-            [f"... and {more} more (--all)"] if more else [],
+            [f"... and {more} more (--json)"] if more else [],
             numeric=(2,),
         )
 

@@ -177,7 +177,7 @@ def next_commands(folder: Path, task: Task, items: Sequence[Item]) -> list[str]:
     scale = " --scale 0,1" if {label.value for label in task.labels} != {0.0, 1.0} else ""
     # Items of one question are not independent.
     repeats = len({item.sample_id for item in items}) < len(items)
-    cluster = " --cluster query_id" if repeats and not _is_of_samples(task) else ""
+    cluster = " --columns cluster=query_id" if repeats and not _is_of_samples(task) else ""
     commands = []
     if task.kind != "pairs":
         commands.append(f"auepora judge-audit --labels {labels} --judge lexical{scale}{cluster}")

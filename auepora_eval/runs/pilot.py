@@ -177,7 +177,7 @@ def estimate_table(pilot: Pilot, estimates: Estimates, concurrency: int) -> Tabl
     if estimates["total_tokens"] is None and estimates["input_tokens"] is None:
         notes.append("Tokens: the system reports none, so its cost is unknown too.")
     elif estimates["cost"] is None:
-        notes.append("Cost: unknown. Give --price-input and --price-output (USD per 1,000 tokens).")
+        notes.append("Cost: unknown. Set price_input and price_output (USD per 1,000 tokens) in a plan.")
     return Table(
         ("", "Per sample", "All samples", "Lowest to highest"),
         [(name, *_cells(estimate, text)) for name, estimate, text in rows],

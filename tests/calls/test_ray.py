@@ -20,6 +20,7 @@ from auepora_eval.calls.ray import RayExecutor
 from auepora_eval.errors import MissingDependencyError
 from auepora_eval.runs.journal.journal import stored_places
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import plan
 from tests.calls.ray_nodes import ROOT, Nodes, left_over, loopback_only, ray_nodes
 from tests.servers import chat_server
 from tests.stable import stable_bytes
@@ -157,7 +158,7 @@ def test_ctrl_c_ends_the_waits_of_ray_workers(here: Path, cluster: Nodes) -> Non
     with chat_server(
         says=lambda body: {"answer": "answer 3"}, bare=True, mode_of=mode_of, retry_after="60"
     ) as server:
-        flags = ("--executor", "ray", "--concurrency", "3", "--address", cluster.address)
+        flags = ("--executor", "ray", "--concurrency", "3", *plan(here, address=cluster.address))
         running = started(here, cluster.environment, *flags, system=f"http:{server.url}/ask")
         limit = time.monotonic() + 90
         while len(asked) < 3 and time.monotonic() < limit and running.poll() is None:
@@ -181,7 +182,7 @@ def test_ctrl_c_ends_the_waits_of_ray_workers(here: Path, cluster: Nodes) -> Non
 @needs_ray
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes here")
 def test_ctrl_c_twice_on_a_ray_stops_now(here: Path, cluster: Nodes) -> None:
-    flags = ("--executor", "ray", "--concurrency", "2", "--address", cluster.address)
+    flags = ("--executor", "ray", "--concurrency", "2", *plan(here, address=cluster.address))
     running = started(here, cluster.environment, *flags, pace=30)
     limit = time.monotonic() + 90
     while time.monotonic() < limit and running.poll() is None:
@@ -199,7 +200,7 @@ def test_ctrl_c_twice_on_a_ray_stops_now(here: Path, cluster: Nodes) -> None:
 def test_a_cluster_that_is_not_there_is_named(here: Path, environment: dict[str, str]) -> None:
     waits = ("RAY_py_gcs_connect_timeout_s", "RAY_gcs_rpc_server_connect_timeout_s")
     impatient = {**environment, **dict.fromkeys(waits, "1")}
-    _, err = ended(started(here, impatient, "--executor", "ray", "--address", "127.0.0.1:1"), 2)
+    _, err = ended(started(here, impatient, "--executor", "ray", *plan(here, address="127.0.0.1:1")), 2)
     assert "the Ray cluster 127.0.0.1:1 cannot be reached" in err
 
 

@@ -129,9 +129,9 @@ def test_a_cap_that_cannot_be_held_says_so_at_once_and_at_the_end(executor: str)
     calls, said = calls_made(CallPolicy(max_tokens=1500), {}, executor=executor)
     assert calls == 12
     assert said == [
-        "The tokens of an answer, or their price, are not all known, so --budget-tokens (max_tokens) cannot "
+        "The tokens of an answer, or their price, are not all known, so budget_tokens (max_tokens) cannot "
         "be enforced exactly. The run continues. To limit it in any case, set --budget-calls (max_calls).",
-        "12 of 12 answers could not be counted in full for --budget-tokens (max_tokens).",
+        "12 of 12 answers could not be counted in full for budget_tokens (max_tokens).",
     ]
 
 
@@ -143,7 +143,7 @@ def test_what_is_told_now_and_then_is_counted_and_the_rest_is_said() -> None:
         "The tokens of an answer, or their price,",
         "2 of 4 answers could not be counted in f",
     ]
-    assert "--budget-cost (max_cost) and --tpm (tokens_per_minute)" in said[0]
+    assert "budget_cost (max_cost) and tpm (tokens_per_minute)" in said[0]
 
 
 def test_nothing_is_said_where_no_cap_needs_it() -> None:

@@ -136,7 +136,6 @@ def test_hostile_text_cannot_control_the_terminal(agree: Run) -> None:
 
 
 def test_the_bundled_people(agree: Run) -> None:
-    out, _ = agree("demo", "--dataset", "demo", "--adjudicated", "s.gt.json", "--all")
+    out, _ = agree("demo", "--dataset", "demo", "--adjudicated", "s.gt.json")
     assert "3 annotators" in out
     assert "ivo_quality_q031 by ivo: overall_score is 0.57, but the mean of its parts is 0.367" in out
-    assert "more (--all)" not in out

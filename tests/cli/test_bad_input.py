@@ -397,7 +397,6 @@ def test_odd_values_in_a_results_file(
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--seed", "-1"],
         ["--top-k", "0"],
         ["--limit", "0"],
         ["--timeout", "nan"],

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
+from tests.builders import plan
 
 Said = pytest.CaptureFixture[str]
 
@@ -34,7 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_stopped_run_reports_its_journal(here: Path, capsys: Said) -> None:
-    assert main(["run", "--out", "out", *MINE, "--budget-tokens", "20", "--json"]) == 1
+    assert main(["run", "--out", "out", *MINE, *plan(budget_tokens=20), "--json"]) == 1
     said = capsys.readouterr()
     assert "stopped: 31 tokens were used, of a budget of 20." in said.err
     assert json.loads(said.out)["stopped"].startswith("31 tokens were used, of a budget of 20.")
@@ -58,7 +59,7 @@ def test_calls_in_progress_are_counted(here: Path, capsys: Said) -> None:
     slow = "    def run(self, sample, top_k=5):\n        import time; time.sleep(0.02)\n"
     text = SYSTEM.replace("    def run(self, sample, top_k=5):\n", slow)
     (here / "mine.py").write_text(text, encoding="utf-8")
-    assert main(["run", "--out", "out", *MINE, "--budget-tokens", "20", "--concurrency", "8"]) == 1
+    assert main(["run", "--out", "out", *MINE, *plan(budget_tokens=20), "--concurrency", "8"]) == 1
     told = re.search(r"stopped: ([\d.]+) tokens were used", capsys.readouterr().err)
     assert main(["run", "--out", "out", "--resume", "x"]) == 1
     kept = re.search(r"budget: ([\d.]+) of 20 tokens were spent before", capsys.readouterr().err)

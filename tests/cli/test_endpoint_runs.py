@@ -13,7 +13,7 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.scoring import Tally
 from auepora_eval.core.types import Failure
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
-from tests.builders import an_output
+from tests.builders import an_output, plan
 from tests.servers import chat_server
 
 DOCUMENTS = [{"id": "d1", "text": "A.", "score": 0.9}, {"id": "d2", "text": "B."}]
@@ -46,7 +46,7 @@ def results(name: str) -> dict[str, Any]:
 def test_failed_attempts_are_reported(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     modes = ["500", "ok", "garbage", "500", "ok", "ok"]
     with chat_server(modes, says=lambda body: {"answer": "a"}, bare=True) as server:
-        assert run("--system", f"http:{server.url}/ask", "--longest-wait", "0.01", "--id", "r") == 0
+        assert run("--system", f"http:{server.url}/ask", *plan(longest_wait=0.01), "--id", "r") == 0
         assert len(server.requests) == 6 + 3
     told = "Failed attempts: 3 (2 × http_5xx, 1 × bad_output); 2 samples were answered by a later one."
     assert told in capsys.readouterr().out

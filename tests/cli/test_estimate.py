@@ -13,6 +13,7 @@ from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.cli.main import main
 from auepora_eval.runs.pilot import Estimate, Pilot, Use, duration_text, estimated
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import plan
 from tests.servers import ChatServer, chat_server
 
 SAMPLES = 23
@@ -41,7 +42,7 @@ def asked(server: ChatServer) -> list[int]:
 
 def test_pilot_counts_when_the_run_is_resumed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with chat_server(["ok"], says=lambda body: "a") as server:
-        assert run(server, "--estimate", "--id", "r", "--price-input", "0.01", "--price-output", "0.03") == 0
+        assert run(server, "--estimate", "--id", "r", *plan(price_input=0.01, price_output=0.03)) == 0
         printed = capsys.readouterr().out
         assert "Estimate for 23 samples, based on 5" in printed
         assert "Next: auepora run --resume r\n" in printed
@@ -63,7 +64,7 @@ def test_tokens_and_cost_are_those_that_the_endpoint_reports(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with chat_server(["ok"], says=lambda body: "a") as server:
-        prices = ("--price-input", "0.01", "--price-output", "0.03")
+        prices = plan(price_input=0.01, price_output=0.03)
         assert run(server, "--estimate", "--id", "r", *prices, "--json") == 0
         pilot = json.loads(capsys.readouterr().out)
         assert main(["run", "--resume", "r", "--json"]) == 0
@@ -79,7 +80,7 @@ def test_tokens_and_cost_are_those_that_the_endpoint_reports(
 
 def test_calls_that_fail_are_reported_and_retried(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with chat_server(["500"] * 5 + ["ok"], says=lambda body: "a") as server:
-        assert run(server, "--estimate", "--id", "r", "--retries", "0") == 3
+        assert run(server, "--estimate", "--id", "r", *plan(retries=0)) == 3
         captured = capsys.readouterr()
         assert "5 × " in captured.out
         assert "every call failed" in captured.err

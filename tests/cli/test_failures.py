@@ -10,6 +10,7 @@ import pytest
 
 import auepora_eval as ae
 from auepora_eval.cli.main import main
+from tests.builders import plan
 from tests.judges.scripted import judge_server
 from tests.servers import chat_server
 
@@ -88,17 +89,17 @@ def test_show_failed_lists_each_reason_once(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(
-    ("system", "flags", "code", "outputs"),
+    ("system", "keys", "code", "outputs"),
     [
-        pytest.param("broken", (), 3, 20, id="twenty alike"),
-        pytest.param("broken", ("--keep-going",), 3, 30, id="the user wants all"),
-        pytest.param("broken", ("--breaker", "5"), 1, 5, id="the user names a number"),
-        pytest.param("various", (), 3, 30, id="of two kinds"),
-        pytest.param("late", (), 3, 30, id="the twentieth is answered"),
+        pytest.param("broken", {}, 3, 20, id="twenty alike"),
+        pytest.param("broken", {"keep_going": True}, 3, 30, id="the user wants all"),
+        pytest.param("broken", {"breaker": 5}, 1, 5, id="the user names a number"),
+        pytest.param("various", {}, 3, 30, id="of two kinds"),
+        pytest.param("late", {}, 3, 30, id="the twentieth is answered"),
     ],
 )
-def test_run_without_an_answer_ends(system: str, flags: tuple[str, ...], code: int, outputs: int) -> None:
-    assert run(f"rag.py:{system}", *flags) == code
+def test_run_without_an_answer_ends(system: str, keys: dict[str, object], code: int, outputs: int) -> None:
+    assert run(f"rag.py:{system}", *plan(**keys)) == code
     assert len(stored_outputs()) == outputs
 
 

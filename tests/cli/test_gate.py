@@ -52,26 +52,38 @@ def gate(runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     [
         (("same", "--min", "hit@5=0.75"), 0),
         (("same", "--min", "hit@5=0.76"), 1),
-        (("same", "--min", "hit@5=0.75", "--on", "bound"), 1),
         (("same", "--min", "mrr=0.1"), 3),
         (("same", "--baseline", "old"), 0),
         (("worse", "--baseline", "old"), 1),
         (("worse", "--baseline", "old", "--margin", "0.5"), 3),
         (("worse", "--baseline", "old", "--margin", "0.6"), 0),
         (("worse", "--baseline", "old", "--margin", "hit@5=0.1"), 1),
-        (("worse", "--baseline", "old", "--max-loss", "hit@5=0.4"), 1),
-        (("worse", "--baseline", "old", "--max-loss", "hit@5=0.6"), 0),
         (("shaky", "--min", "hit@5=0.7"), 3),
         (("shaky", "--min", "hit@5=0.7", "--if-inconclusive", "pass"), 0),
         (("shaky", "--min", "hit@5=0.7", "--if-inconclusive", "fail"), 1),
         (("shaky", "--max-failed", "0.09"), 3),
         (("shaky", "--max-failed", "0.1"), 0),
-        (("shaky", "--baseline", "old", "--no-regression", "hit@5", "--max-count-drop", "0.05"), 1),
-        (("same", "--max-failed", "0", "--min-samples", "41"), 3),
     ],
 )
 def test_exit_codes(gate: Run, words: tuple[str, ...], code: int) -> None:
     assert gate(*words, code=code)[0].startswith("gate ")
+
+
+@pytest.mark.parametrize(
+    ("words", "rules", "code"),
+    [
+        (("same",), "min: {hit@5: 0.75}\non: bound", 1),
+        (("worse", "--baseline", "old"), "max_loss: {hit@5: 0.4}", 1),
+        (("worse", "--baseline", "old"), "max_loss: {hit@5: 0.6}", 0),
+        (("shaky", "--baseline", "old", "--no-regression", "hit@5"), "max_count_drop: 0.05", 1),
+        (("same", "--max-failed", "0"), "min_samples: 41", 3),
+    ],
+)
+def test_rules_that_are_in_a_file_only(
+    gate: Run, words: tuple[str, ...], rules: str, code: int, tmp_path: Path
+) -> None:
+    (tmp_path / "gate.yaml").write_text(rules, encoding="utf-8")
+    assert gate(*words, "--rules", str(tmp_path / "gate.yaml"), code=code)[0].startswith("gate ")
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-from types import ModuleType
-from typing import cast
+import contextlib
+import re
+import shlex
+import shutil
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from auepora_eval.cli import echo
-from auepora_eval.cli.main import COMMANDS, FOLDED, GROUPS, Command, command_parser, load_command, main
+from auepora_eval.cli.main import COMMANDS, FOLDED, GROUPS, command_parser, load_command, main
+
+ROOT = Path(__file__).parents[2]
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -35,13 +40,6 @@ def test_three_ways_to_the_help_of_a_command(
 def test_help_of_a_family_lists_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, "help", "dataset") == printed(capsys, "dataset")
     assert printed(capsys, "help", "dataset", "check").startswith("usage: auepora dataset check ")
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_from_is_the_format_in_every_command(name: str) -> None:
-    flags = command_parser(name, load_command(name))._option_string_actions
-    if "--format" in flags:
-        assert flags["--from"] is flags["--format"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -83,38 +81,70 @@ def test_a_folded_command_names_its_new_form(name: str, capsys: pytest.CaptureFi
     assert flags <= set(command_parser(command, load_command(command))._option_string_actions)
 
 
+def flags_of(name: str) -> list[str]:
+    actions = command_parser(name, load_command(name))._actions
+    return [
+        action.option_strings[-1] for action in actions if action.option_strings and action.dest != "help"
+    ]
+
+
+def test_there_are_few_flags() -> None:
+    counts = {name: len(flags_of(name)) for name in COMMANDS}
+    assert counts["run"] <= 30
+    assert sum(counts.values()) <= 300, counts
+
+
+def test_every_flag_of_run_is_used_in_the_docs() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/how-to").glob("*.md")]
+    words = set(
+        re.findall(
+            r"--[a-z][a-z-]*",
+            "".join(page.read_text(encoding="utf-8") for page in pages if page.name != "commands.md"),
+        )
+    )
+    assert set(flags_of("run")) <= words
+
+
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_wraps_at_words(
+def test_help_fits_one_screen(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setenv("COLUMNS", "100")
+    wide = printed(capsys, "help", *name.split())
+    monkeypatch.setenv("COLUMNS", "80")
     out = printed(capsys, "help", *name.split())
-    # Indented lines are examples or flags, which are never broken.
-    assert [line for line in out.splitlines() if len(line) > 70 and not line.startswith(" ")] == []
+    assert len(out.splitlines()) <= 40
+    assert max(map(len, out.splitlines())) <= 80
+    assert Counter(out.split()) == Counter(wide.split()), "a word is broken"
 
 
-def command_with_flags(**attributes: object) -> Command:
-    module = ModuleType("fetch")
-    module.__doc__ = "Fetch something.\n\nExample:\n\n  auepora fetch\n"
-    for name, value in attributes.items():
-        setattr(module, name, value)
-    return cast(Command, module)
+def examples(name: str) -> list[str]:
+    lines = load_command(name).__doc__.splitlines()
+    return [line.strip() for line in lines if line.startswith("  auepora ")]
 
 
-def add_two_flags(parser: ArgumentParser) -> None:
-    parser.add_argument("--often", help="needed every day")
-    parser.add_argument("--rarely", help="needed once a year")
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    with contextlib.chdir(folder):
+        assert main(["demo"]) == 0
+    return folder
 
 
-def test_help_shows_the_everyday_flags_and_help_all_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = command_parser("fetch", command_with_flags(add_arguments=add_two_flags, EVERYDAY=("--often",)))
-    assert "--often" in parser.format_help()
-    assert "--help-all" in parser.format_help()
-    assert "--rarely" not in parser.format_help()
-    assert parser.parse_args(["--rarely", "x"]).rarely == "x"
-    with pytest.raises(SystemExit):
-        parser.parse_args(["--help-all"])
-    assert "needed once a year" in capsys.readouterr().out
+@pytest.mark.full
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_works_on_bundled_data(
+    name: str, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("auepora_eval.cli.view.serve_pages", lambda *_, **__: None)
+    lines = examples(name)
+    assert lines[-1].startswith(f"auepora {name}")
+    if lines[0] == "auepora demo" and name != "demo":
+        shutil.copytree(demo, tmp_path, dirs_exist_ok=True)
+        lines = lines[1:]
+    for line in lines:
+        assert main(shlex.split(line)[1:]) == 0, line
 
 
 def test_a_note_wraps_on_a_terminal_only(
@@ -131,8 +161,3 @@ def test_a_note_wraps_on_a_terminal_only(
         "data/evaluation/results/a-long-name.results.json",
         "was written again",
     ]
-
-
-def test_score_has_no_flag_for_a_setting_that_run_has_no_flag_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["score", "--help"]) == 0
-    assert "--judge-metrics" not in capsys.readouterr().out

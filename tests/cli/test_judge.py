@@ -13,6 +13,7 @@ import pytest
 from auepora_eval.cli.judge import read_labels
 from auepora_eval.cli.main import main
 from auepora_eval.errors import DataError
+from tests.builders import plan
 from tests.judges.scripted import Material, judge_server
 
 
@@ -52,7 +53,7 @@ def scores(path: Path) -> dict[str, Any]:
 
 def test_one_command_judges_a_stored_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with judge_server(said) as server:
-        prices = ("--price-input", "0.01", "--price-output", "0.02")
+        prices = plan(judge_price_input=0.01, judge_price_output=0.02)
         assert main(["judge", "one", "--judge", f"{server.url}#m", "--mode", "label", *prices]) == 0
     out = capsys.readouterr().out
     assert "judged_faithfulness" in out
@@ -84,7 +85,7 @@ def test_the_mode_that_auto_chose_is_announced_and_stored(
 
 def test_a_jury_is_calibrated_and_keeps_it(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jury = "jury:[support:lexical,support:consistent]"
-    assert main(["judge", "one", "--jury", "support:lexical,support:consistent", "--calibrate", "demo"]) == 0
+    assert main(["judge", "one", "--judge", jury, "--calibrate", "demo"]) == 0
     out = capsys.readouterr().out
     assert "(24 labels, " in out
     assert "uncalibrated judge" not in out
@@ -121,7 +122,7 @@ def test_a_replay_needs_no_network_and_gives_the_same_results(runs: Path) -> Non
 
 def test_a_dry_run_sends_nothing(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with judge_server(said) as server:
-        judge = ("--judge", f"{server.url}#m", "--mode", "label", "--price-input", "0.001")
+        judge = ("--judge", f"{server.url}#m", "--mode", "label", *plan(judge_price_input=0.001))
         assert main(["judge", "one", *judge, "--dry-run"]) == 0
         assert server.requests == []
         calls = int(capsys.readouterr().out.split("Calls: ")[1].split(" ")[0])
@@ -134,7 +135,7 @@ def test_the_judge_of_a_run_is_asked_after_the_run_is_stored(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with judge_server(said) as server:
-        judge = ("recall@5,judged_faithfulness", "--judge", f"{server.url}#m", "--judge-mode", "label")
+        judge = ("recall@5,judged_faithfulness", "--judge", f"{server.url}#m", *plan(judge_mode="label"))
         assert run("two", *judge) == 0
     names = [name for section in scores(runs / "two.results.json").items() for name in _names(section)]
     assert "judged_faithfulness" in names
@@ -149,7 +150,7 @@ def test_a_dead_judge_leaves_the_run_and_says_how_to_judge_it_later(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with judge_server(said, ["ok", "500"]) as server:
-        flags = ("recall@5", "--judge", f"{server.url}#m", "--judge-budget-calls", "3")
+        flags = ("recall@5", "--judge", f"{server.url}#m", *plan(judge_budget_calls=3))
         assert run("two", *flags) == 1
     err = capsys.readouterr().err
     assert (runs / "two.results.json").exists()
@@ -169,16 +170,6 @@ def test_a_support_function_cannot_answer_every_question(
 ) -> None:
     assert main(["judge", "one", "--judge", "support:lexical", "--metrics", "judged_correctness"]) == 2
     assert "which a support function cannot answer" in capsys.readouterr().err
-
-
-def test_grades_are_written_as_qrels(runs: Path, tmp_path: Path) -> None:
-    with judge_server(said) as server:
-        flags = ("--metrics", "judged_relevance@3", "--qrels", str(tmp_path / "qrels.txt"))
-        assert main(["judge", "one", "--judge", f"{server.url}#m", *flags]) == 0
-    lines = (tmp_path / "qrels.txt").read_text().splitlines()
-    assert len(lines) == 24
-    assert lines[0].split()[0] == "q001"
-    assert {line.split()[3] for line in lines} == {"2"}
 
 
 def test_a_judge_that_prefers_the_first_answer_prefers_none(
@@ -236,14 +227,14 @@ def test_one_call_at_a_time_is_one_call_at_a_time(runs: Path, command: str) -> N
         if command == "judge":
             assert main(["judge", "one", *judge, "--mode", "label", "--concurrency", "1"]) == 0
         else:
-            assert run("two", "recall@5", *judge, "--judge-mode", "label", "--judge-concurrency", "1") == 0
+            assert run("two", "recall@5", *judge, *plan(judge_mode="label", judge_concurrency=1)) == 0
     assert most == 1
 
 
 def test_a_budget_counts_what_its_own_judge_spent(runs: Path) -> None:
     assert main(["judge", "one", "--judge", "support:lexical"]) == 0
     with judge_server(said) as server:
-        judge = ("--judge", f"{server.url}#m", "--mode", "label", "--budget-calls", "60")
+        judge = ("--judge", f"{server.url}#m", "--mode", "label", *plan(judge_budget_calls=60))
         assert main(["judge", "one", *judge]) == 0
         assert 20 < len(server.requests) <= 60
 
@@ -288,9 +279,9 @@ def test_every_sample_of_a_verdict_counts_as_a_call(runs: Path, capsys: pytest.C
     with judge_server(said) as server:
         judge = ("--judge", f"{server.url}#m", "--mode", "sampled:5", "--concurrency", "1")
         assert main(["judge", "one", *judge, "--dry-run"]) == 0
-        assert main(["judge", "one", *judge, "--budget-calls", "20"]) == 1
+        assert main(["judge", "one", *judge, *plan(judge_budget_calls=20)]) == 1
         assert len(server.requests) == 20
-        assert main(["judge", "one", *judge, "--budget-calls", "20"]) == 1
+        assert main(["judge", "one", *judge, *plan(judge_budget_calls=20)]) == 1
         assert len(server.requests) == 20
         assert main(["judge", "one", *judge]) == 0
     calls = int(capsys.readouterr().out.split("Calls: ")[1].split()[0].replace(",", ""))
@@ -317,11 +308,11 @@ def test_resume_judges_a_run_that_was_stopped_after_its_last_answer(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with judge_server(said) as server:
-        judge = ("--judge", f"{server.url}#m", "--judge-mode", "label", "--judge-concurrency", "1")
-        metrics = ("recall@5,judged_faithfulness", *judge)
-        assert run("half", *metrics, "--judge-budget-calls", "3") == 1
+        metrics = ("recall@5,judged_faithfulness", "--judge", f"{server.url}#m")
+        keys: dict[str, object] = {"judge_mode": "label", "judge_concurrency": 1}
+        assert run("half", *metrics, *plan(**keys, judge_budget_calls=3)) == 1
         assert "#m' --mode label --metrics judged_faithfulness" in capsys.readouterr().err
-        flags = ("--judge-budget-calls", "1000")
+        flags = plan(**keys, judge_budget_calls=1000)
         if how == "named":
             assert run("half", *metrics, *flags, "--resume") == 0
         else:
@@ -331,7 +322,7 @@ def test_resume_judges_a_run_that_was_stopped_after_its_last_answer(
         assert run("half", *metrics, *flags, "--resume") == 0
         assert "nothing to resume" in capsys.readouterr().err
         assert len(server.requests) == asked
-        assert run("whole", *metrics) == 0
+        assert run("whole", *metrics, *plan(**keys)) == 0
         assert len(server.requests) == 2 * asked  # nothing was asked twice
 
 

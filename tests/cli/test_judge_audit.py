@@ -38,9 +38,17 @@ def audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     rest = [{"said": one["said"], "set": "x"} for one in answers[80:]]
     Path("rest.jsonl").write_text("\n".join(map(json.dumps, rest)))
 
-    def run(*words: str, code: int = 0) -> tuple[str, str]:
+    def run(*words: str, columns: tuple[str, ...] = (), code: int = 0) -> tuple[str, str]:
         capsys.readouterr()
-        flags = ["--labels", "rated.jsonl", "--label", "stars", "--scale", "1,4", "--score", "said"]
+        flags = [
+            "--labels",
+            "rated.jsonl",
+            "--columns",
+            ",".join(["label=stars", *columns]),
+            "--scale",
+            "1,4",
+        ]
+        flags += ["--score", "said"]
         assert main(["judge-audit", *flags, "--score-scale", "1,5", *words]) == code
         shown = capsys.readouterr()
         assert "Traceback" not in shown.err
@@ -50,7 +58,8 @@ def audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def test_sections_of_the_report(audit: Run) -> None:
-    out, _ = audit("--unlabelled", "rest.jsonl", "--by", "set", "--threshold", "0.6")
+    words = ("--unlabelled", "rest.jsonl", "--threshold", "0.6")
+    out, _ = audit(*words, columns=("by=set",))
     for text in (
         "said compared with 80 labelled claims",
         "accuracy at 0.6",
@@ -73,13 +82,13 @@ def test_sections_of_the_report(audit: Run) -> None:
 
 
 def test_json_output(audit: Run) -> None:
-    document = json.loads(audit("--unlabelled", "rest.jsonl", "--json", "--bins", "5")[0])
+    document = json.loads(audit("--unlabelled", "rest.jsonl", "--json")[0])
     assert document["judge"] == "said"
-    assert document["calibration"]["bins"] == len(document["calibration"]["table"]) == 5
+    assert document["calibration"]["bins"] == len(document["calibration"]["table"]) == 10
     assert document["bias"]["value"] > 0
     mean = document["estimate"]["mean"]
     assert mean["judge_alone"] > mean["corrected"]["value"]
-    again = json.loads(audit("--unlabelled", "rest.jsonl", "--json", "--bins", "5")[0])
+    again = json.loads(audit("--unlabelled", "rest.jsonl", "--json")[0])
     assert again == document
 
 
@@ -100,11 +109,10 @@ def test_plot(audit: Run) -> None:
         (("--scale", "1"), "is not like 1,4"),
         (("--scale", "1,3"), "rated.jsonl:"),
         (("--judge", "lexical"), "not allowed with argument"),
-        (("--bins", "0"), "0 is less than 1"),
-        (("--bins", "9" * 5000), "is not a whole number"),
         (("--unscored-as", "2"), "is not from 0 to 1"),
         (("--unscored-as", "x"), "is not a number"),
-        (("--cluster", "nope"), "there is no 'nope' in it. Name the column with --cluster"),
+        (("--columns", "label=stars,cluster=nope"), "there is no 'nope' in it. Name the column: --columns"),
+        (("--columns", "colour=set"), "--columns has no 'colour'. There are evidence, claim"),
         (("--unlabelled", "none.jsonl"), "none.jsonl"),
         (("--unlabelled", "empty.jsonl"), "there are no samples in it"),
         (("--unlabelled", "one.jsonl"), "A correction needs at least two of each"),
@@ -117,7 +125,7 @@ def test_impossible_requests(audit: Run, words: tuple[str, ...], says: str) -> N
 
 
 def test_two_clusters_are_inconclusive(audit: Run) -> None:
-    alone, together = (json.loads(audit("--json", *more)[0]) for more in ((), ("--cluster", "set")))
+    alone, together = (json.loads(audit("--json", columns=more)[0]) for more in ((), ("cluster=set",)))
     assert together["kappa"]["value"] == alone["kappa"]["value"]
     assert together["human_ceiling"]["alpha"]["confidence_interval"] == [-1.0, 1.0]
     assert alone["human_ceiling"]["alpha"]["confidence_interval"] != [-1.0, 1.0]
@@ -178,7 +186,7 @@ def test_missing_bound_of_the_calibration_error_is_explained(
     assert main(audited(tmp_path, [1, 2, 4, 3, 1, 4], "label", "--scale", "1,4", "--score-scale", "1,4")) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "(the value by chance alone is known only for labels of yes and no)" in out
-    assert main(audited(tmp_path, [1, 0, 1, 0], "label", "--cluster", "claim")) == 0
+    assert main(audited(tmp_path, [1, 0, 1, 0], "label", "--columns", "cluster=claim")) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "(the value by chance alone is not known for claims in clusters)" in out
 

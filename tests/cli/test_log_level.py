@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.cli.main import COMMANDS, command_parser, load_command, main
+from auepora_eval.cli.main import main
 
 SYSTEM = """
 def shouts(query):
@@ -63,11 +63,6 @@ def test_logger_is_restored(work: Path) -> None:
     before = logger.level, logger.propagate, list(logger.handlers)
     main([*RUN, "--log-level", "debug"])
     assert (logger.level, logger.propagate, list(logger.handlers)) == before
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_the_flag(name: str) -> None:
-    assert "--log-level" in command_parser(name, load_command(name)).format_help()
 
 
 def test_unknown_level_is_an_error(work: Path, capsys: pytest.CaptureFixture[str]) -> None:

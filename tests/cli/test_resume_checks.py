@@ -18,6 +18,7 @@ from auepora_eval.io.loader import load_dataset
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.journal.identity import check_same_identity
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import plan
 
 SIZE = 8
 Said = pytest.CaptureFixture[str]
@@ -51,7 +52,6 @@ def stored() -> EvaluationResultsStorage:
 DIFFERENT = [
     pytest.param(["--metrics", "bleu"], "metrics was exact_match, now it is bleu", id="metrics"),
     pytest.param(["--top-k", "9"], "top_k was 5, now it is 9", id="top_k"),
-    pytest.param(["--seed", "3"], "seed was 0, now it is 3", id="seed"),
     pytest.param(["--dataset", "more.jsonl"], "the dataset was 'd', 8 samples, now it is 'more'", id="data"),
     pytest.param(["--limit", "4"], "now it is 'd', 4 samples", id="limit"),
     pytest.param(
@@ -191,15 +191,15 @@ def test_python_run_is_resumed_in_python(here: Path, capsys: Said) -> None:
         assert "was started in Python" in capsys.readouterr().err
 
 
-STOP = ("--stop-when", "clear", "--min", "exact_match=0.5", "--min", "token_f1=0.5")
-
-
 def test_differences_are_listed_completely(here: Path, capsys: Said) -> None:
-    words = (*MINE[:-1], "exact_match,token_f1", *STOP, "--budget-calls", "2", "--id", "x")
-    assert run(*words, "--alpha", "0.05") == 1
+    stop: dict[str, object] = {"stop_when": "clear", "min": ["exact_match=0.5", "token_f1=0.5"]}
+    words = (*MINE[:-1], "exact_match,token_f1", "--budget-calls", "2", "--id", "x")
+    assert run(*words, *plan(**stop, alpha=0.05)) == 1
     capsys.readouterr()
-    assert run("--resume", "x", "--alpha", "0.01", "--budget-calls", "9") == 4
-    assert "stop_when: alpha was 0.05, now it is 0.01" in capsys.readouterr().err
+    assert run("--resume", "x", *plan(alpha=0.01, seed=3), "--budget-calls", "9") == 4
+    said = capsys.readouterr().err
+    assert "stop_when: alpha was 0.05, now it is 0.01" in said
+    assert "seed was 0, now it is 3" in said
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import plan
 from tests.servers import ChatServer, chat_server
 
 SIZE = 8
@@ -41,7 +42,7 @@ MINE = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exac
 
 def test_resume_retries_an_outage_of_a_finished_run(here: Path, capsys: Said) -> None:
     with chat_server(["503"] * SIZE + ["ok"]) as server:
-        assert run(*on(server), "--retries", "0", "--id", "x") == 3
+        assert run(*on(server), *plan(retries=0), "--id", "x") == 3
         assert EvaluationResultsStorage("out").load_tally("x").failed == SIZE
         assert run("--resume", "x") == 0
         assert len(server.requests) == 2 * SIZE
@@ -84,10 +85,10 @@ def test_an_answer_to_another_prompt_is_not_in_the_cache(here: Path, capsys: Sai
         ]:
             prompt.write_text(f"# system\nAnswer.\n# user\n{text}\n", encoding="utf-8")
             server.requests.clear()
-            assert run(*on(server), *cached, "--id", name, *(("--prompt", "mine.md") if text else ())) == 0
+            assert run(*on(server), *cached, "--id", name, *(plan(prompt="mine.md") if text else ())) == 0
             assert len(server.requests) == asked
         server.requests.clear()
-        assert run(*on(server), *cached, "--id", "d", "--prompt", "mine.md") == 0
+        assert run(*on(server), *cached, "--id", "d", *plan(prompt="mine.md")) == 0
         assert server.requests == []
     assert f"cache: {SIZE} of {SIZE} answers reused" in capsys.readouterr().err
 
@@ -121,26 +122,26 @@ def test_spent_budget_needs_a_new_one(here: Path, capsys: Said) -> None:
 
 def test_prices_are_remembered(here: Path, capsys: Said) -> None:
     with chat_server() as server:
-        priced = ("--budget-cost", "0.02", "--price-input", "1", "--price-output", "1")
+        priced = plan(budget_cost=0.02, price_input=1, price_output=1)
         assert run(*on(server), *priced, "--id", "x") == 1
         asked = len(server.requests)
         assert 0 < asked < SIZE
         assert run("--resume", "x") == 1
         assert len(server.requests) == asked
         assert "US dollars were spent, of a budget of 0.02" in capsys.readouterr().err
-        assert run("--resume", "x", "--budget-cost", "9") == 0
+        assert run("--resume", "x", *plan(budget_cost=9)) == 0
         assert len(server.requests) == SIZE
 
 
-def test_a_cost_without_prices_names_the_flags(here: Path, capsys: Said) -> None:
-    assert run(*MINE, "--budget-cost", "1", "--id", "x") == 2
-    assert "--budget-cost needs --price-input" in capsys.readouterr().err
+def test_a_cost_without_prices_names_the_keys(here: Path, capsys: Said) -> None:
+    assert run(*MINE, *plan(budget_cost=1), "--id", "x") == 2
+    assert "budget_cost needs price_input" in capsys.readouterr().err
 
 
 def test_other_server_or_prompt_is_rejected(here: Path, capsys: Said) -> None:
     (here / "mine.md").write_text("# system\nAnswer.\n# user\nSay {{material}}\n", encoding="utf-8")
     with chat_server() as server, chat_server() as other:
-        assert run(*on(server), "--prompt", "mine.md", "--budget-calls", "3", "--id", "x") == 1
+        assert run(*on(server), *plan(prompt="mine.md"), "--budget-calls", "3", "--id", "x") == 1
         capsys.readouterr()
         again = ("--resume", "x", "--budget-calls", "9")
         assert run(*again, "--system", f"openai:{other.url}#m") == 4

@@ -21,6 +21,7 @@ from auepora_eval.runs.journal.journal import HEADER, JOURNAL
 from auepora_eval.runs.journal.lock import RunLock
 from auepora_eval.runs.store.state import RunState
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import plan
 from tests.servers import ChatServer, chat_server
 
 pytestmark = pytest.mark.full
@@ -66,11 +67,11 @@ def test_old_results_are_kept_until_new_ones_are_complete(here: Path, capsys: Sa
     # Three of eight fail; the first time that the run is gone on with, one of them is mended; then none.
     answers = ["ok"] * 5 + ["503"] * 3 + ["ok"] + ["503"] * 5 + ["ok"]
     with chat_server(answers) as server:
-        assert run(*on(server), "--retries", "0", "--id", "x") == 3
+        assert run(*on(server), *plan(retries=0), "--id", "x") == 3
         before = (here / "out" / "x.results.json").read_bytes()
         outputs = stored().load_run("x").outputs
         capsys.readouterr()
-        assert run("--resume", "x", "--breaker", "1") == 1
+        assert run("--resume", "x", *plan(breaker=1)) == 1
         said = capsys.readouterr().err
         assert f"kept: {SIZE} outputs" in said
         assert "The results of x stay until there are new ones." in said
@@ -85,7 +86,7 @@ def test_old_results_are_kept_until_new_ones_are_complete(here: Path, capsys: Sa
         ):
             assert main([*words, "--out", "out"]) in (0, 3), words
         capsys.readouterr()
-        assert run("--resume", "x", "--breaker", "9") == 3
+        assert run("--resume", "x", *plan(breaker=9)) == 3
         assert "2 of them failed and are retried" in capsys.readouterr().err
         assert stored().load_tally("x").failed == 2
         assert stored().load_run("x").outputs != outputs
@@ -97,7 +98,7 @@ def test_old_results_are_kept_until_new_ones_are_complete(here: Path, capsys: Sa
 
 def test_outdated_results_are_rebuilt(here: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     with chat_server(["503"] * 3 + ["ok"]) as server:
-        assert run(*on(server), "--retries", "0", "--id", "x") == 3
+        assert run(*on(server), *plan(retries=0), "--id", "x") == 3
 
         def no_room(*paths: object) -> None:
             raise OSError(28, "No space left on device")
@@ -279,7 +280,7 @@ def test_a_run_without_a_header_cannot_be_resumed(here: Path, capsys: Said) -> N
 def test_a_budget_counts_all_sessions(here: Path, capsys: Said) -> None:
     (here / "d.jsonl").write_text(lines(30), encoding="utf-8")
     assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
-    assert run("--resume", "x", "--budget-calls", "10", "--max-failures", "5") == 1
+    assert run("--resume", "x", "--budget-calls", "10", *plan(max_failures=5)) == 1
     assert stored().state("x").answered == 10
     capsys.readouterr()
     assert run("--resume", "x", "--budget-calls", "10") == 1

@@ -1,4 +1,4 @@
-"""--retry-on: custom errors are retried, now and on resume."""
+"""retry_on: custom errors are retried, now and on resume."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from auepora_eval.calls.policy import PASSING
 from auepora_eval.cli.main import main
 from auepora_eval.core.settings import RunSettings
+from tests.builders import plan
 
 SYSTEM = """
 from pathlib import Path
@@ -27,7 +28,7 @@ def answer(query):
     return "a"
 """
 RUN = ["run", "--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match", "--out", "r"]
-PATIENT = ["--retries", "2", "--longest-wait", "0.001"]
+PATIENT: dict[str, object] = {"retries": 2, "longest_wait": 0.001}
 
 
 @pytest.fixture
@@ -42,18 +43,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", ["Loading", "mine.Loading", "KeyError,LookupError"])
 def test_named_error_is_retried(here: Path, name: str) -> None:
-    assert main([*RUN, *PATIENT, "--retry-on", name, "--id", "x"]) == 0
+    assert main([*RUN, *plan(**PATIENT, retry_on=name), "--id", "x"]) == 0
     assert len((here / "asked").read_text()) == 5
 
 
 def test_unnamed_error_is_not_retried(here: Path) -> None:
-    assert main([*RUN, *PATIENT, "--id", "x"]) == 3
+    assert main([*RUN, *plan(**PATIENT), "--id", "x"]) == 3
     assert len((here / "asked").read_text()) == 3
 
 
 def test_resume_retries_named_errors(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "failing").write_text("9", encoding="utf-8")
-    assert main([*RUN, *PATIENT, "--retry-on", "Loading", "--id", "x"]) == 3
+    assert main([*RUN, *plan(**PATIENT, retry_on="Loading"), "--id", "x"]) == 3
     (here / "failing").write_text("0", encoding="utf-8")
     assert main(["run", "--resume", "x", "--out", "r"]) == 0
     assert "3 of them failed and are retried" in capsys.readouterr().err
@@ -71,16 +72,13 @@ def test_retry_on_in_a_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("keys", "said"),
     [
-        (["--retry-on", "Loading"], "--retry-on needs --retries N."),
-        (
-            ["--retries", "1", "--retry-on", "no name"],
-            "--retry-on: 'no name' is not the name of an exception class.",
-        ),
-        (["--retries", "1", "--retry-on", ""], "--retry-on: '' is not the name of an exception class."),
+        ({"retry_on": "Loading"}, "retry_on needs retries"),
+        ({"retries": 1, "retry_on": "no name"}, "retry_on: 'no name' is not the name of an exception class."),
+        ({"retries": 1, "retry_on": ""}, "retry_on: '' is not the name of an exception class."),
     ],
 )
-def test_bad_arguments(here: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*RUN, *words, "--id", "x"]) == 2
+def test_bad_keys(here: Path, keys: dict[str, object], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RUN, *plan(**keys), "--id", "x"]) == 2
     assert said in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""auepora run --stop-when clear: output, and later commands on the run."""
+"""Early stopping (`stop_when: clear`): output, and later commands on the run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
+from tests.builders import plan
 
 Auepora = Callable[..., tuple[str, str]]
 DEMO = ("--dataset", "demo", "--system", "auepora_eval.demo.systems:bm25", "--metrics", "recall@5,hit@5")
@@ -19,9 +20,10 @@ DEMO = ("--dataset", "demo", "--system", "auepora_eval.demo.systems:bm25", "--me
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of all samples to compare with, and one that stops early."""
     folder = tmp_path_factory.mktemp("runs")
+    early = plan(folder, stop_when="clear", min=["recall@5=0.3"])
     out = ("--out", str(folder), "--json")
     assert main(["run", *DEMO, "--id", "base", *out]) == 0
-    assert main(["run", *DEMO, "--id", "early", "--stop-when", "clear", "--min", "recall@5=0.3", *out]) == 0
+    assert main(["run", *DEMO, "--id", "early", *early, *out]) == 0
     return folder
 
 
@@ -44,8 +46,8 @@ def stopping(runs: Path, name: str) -> dict[str, Any]:
 
 
 def test_report(auepora: Auepora, runs: Path) -> None:
-    words = ("--stop-when", "clear", "--min", "recall@5=0.3", "--id", "again", "--concurrency", "4")
-    out, err = auepora("run", *DEMO, *words)
+    early = plan(runs, stop_when="clear", min=["recall@5=0.3"])
+    out, err = auepora("run", *DEMO, *early, "--id", "again", "--concurrency", "4")
     assert "samples run in random order (seed 0)" in err
     assert "decided: recall@5 at least 0.3" in err
     assert "Stopped early, after" in out
@@ -81,18 +83,10 @@ def test_stopped_run_is_not_compared_as_complete(auepora: Auepora) -> None:
 
 
 def test_against_a_baseline(auepora: Auepora, runs: Path) -> None:
-    words = ("--stop-when", "clear", "--baseline", "base", "--stop-on", "recall@5", "--margin", "0.3")
-    out, _ = auepora("run", *DEMO, *words, "--id", "same")
+    goal = plan(runs, stop_when="clear", baseline="base", stop_on="recall@5", margin="0.3")
+    out, _ = auepora("run", *DEMO, *goal, "--id", "same")
     assert "It is no worse than base on recall@5, within 0.3" in out
     assert stopping(runs, "same")["baseline_id"] == "base"
-
-
-def test_stop_when_in_a_plan(auepora: Auepora, runs: Path, tmp_path: Path) -> None:
-    plan = tmp_path / "plan.config.yaml"
-    lines = ("dataset: demo", f"system: {DEMO[3]}", "metrics: [recall@5, hit@5]", "stop_when: clear")
-    plan.write_text("\n".join([*lines, "min: [recall@5=0.3]", "id: planned"]), encoding="utf-8")
-    auepora("run", "--config", str(plan))
-    assert stopping(runs, "planned") == stopping(runs, "early")
 
 
 def test_resume_keeps_the_stopping_rule(auepora: Auepora, runs: Path) -> None:
@@ -105,23 +99,20 @@ def test_resume_keeps_the_stopping_rule(auepora: Auepora, runs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("keys", "told"),
     [
-        (("--min", "recall@5=0.5"), "--min is for early stopping: add --stop-when clear"),
-        (("--stop-when", "clear"), "give --min, --max or --baseline"),
-        (("--stop-when", "clear", "--min", "0.5"), "names no metric"),
-        (("--stop-when", "clear", "--min", "recall@5=high"), "has no number"),
-        (("--stop-when", "clear", "--min", "mrr=0.5"), "mrr is to become clear, but is not measured"),
-        (
-            ("--stop-when", "clear", "--baseline", "base"),
-            "--baseline needs the metric that decides: give --stop-on",
-        ),
-        (("--stop-when", "clear", "--margin", "0.1"), "need a baseline: give --baseline RUN"),
-        (("--stop-when", "clear", "--baseline", "base", "--margin", "hit@5=-1"), "A margin is a positive"),
-        (("--stop-when", "clear", "--baseline", "nobody", "--stop-on", "hit@5"), "No run 'nobody'"),
+        ({"min": "recall@5=0.5"}, "min is for early stopping: add 'stop_when: clear'"),
+        ({"stop_when": "clear"}, "stop_when needs a goal: give min, max or baseline"),
+        ({"stop_when": "clear", "min": "0.5"}, "names no metric"),
+        ({"stop_when": "clear", "min": "recall@5=high"}, "has no number"),
+        ({"stop_when": "clear", "min": "mrr=0.5"}, "mrr is to become clear, but is not measured"),
+        ({"stop_when": "clear", "baseline": "base"}, "baseline needs the metric that decides: add stop_on"),
+        ({"stop_when": "clear", "margin": "0.1"}, "margin and stop_on need a baseline"),
+        ({"stop_when": "clear", "baseline": "base", "margin": "hit@5=-1"}, "A margin is a positive"),
+        ({"stop_when": "clear", "baseline": "nobody", "stop_on": "hit@5"}, "No run 'nobody'"),
     ],
 )
-def test_bad_arguments(auepora: Auepora, runs: Path, words: tuple[str, ...], told: str) -> None:
-    _, err = auepora("run", *DEMO, "--id", "refused", *words, code=2)
+def test_bad_goals(auepora: Auepora, runs: Path, keys: dict[str, object], told: str) -> None:
+    _, err = auepora("run", *DEMO, "--id", "refused", *plan(runs, **keys), code=2)
     assert told in err
     assert not (runs / "refused.results.json").exists()

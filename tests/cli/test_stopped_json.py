@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
+from tests.builders import plan
 
 pytestmark = pytest.mark.full
 
@@ -47,21 +48,21 @@ def asked(system: str, *flags: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("system", "flags", "why", "kept"),
+    ("system", "keys", "why", "kept"),
     [
-        ("answers", ("--budget-calls", "5"), "the budget of 5 calls is used up", 5),
-        ("fails", ("--breaker", "3"), "https://u:***@h/ is down", 3),
+        ("answers", {"budget_calls": 5}, "the budget of 5 calls is used up", 5),
+        ("fails", {"breaker": 3}, "https://u:***@h/ is down", 3),
     ],
 )
 def test_stopped_run_prints_json(
     system: str,
-    flags: tuple[str, ...],
+    keys: dict[str, object],
     why: str,
     kept: int,
     work: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(asked(system, *flags)) == 1
+    assert main(asked(system, *plan(**keys))) == 1
     told = json.loads(capsys.readouterr().out)
     assert why in told.pop("stopped")
     resume = "auepora run --resume r --out out"

@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
+import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from dataclasses import field, make_dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auepora_eval.cli.flags import add_settings
 from auepora_eval.core import settings
-from auepora_eval.core.settings import COUNT, PLAN_KEYS, SECONDS, SETTINGS, SHARE, RunSettings, Setting
+from auepora_eval.core.settings import (
+    COUNT,
+    PATHS,
+    PLAN_KEYS,
+    SECONDS,
+    SETTINGS,
+    SHARE,
+    RunSettings,
+    Setting,
+)
 from auepora_eval.errors import DataError, PlanError
-from auepora_eval.io.config.plan import BLOCKS, check_config
+from auepora_eval.io.config.plan import BLOCKS, check_config, planned
 from auepora_eval.io.schema import checker, schema
+
+VALUES = {
+    "text": "some text",
+    "whole number": 3,
+    "number": 0.5,
+    "switch": True,
+    "names": ["a", "b"],
+    "mapping": {"answer": "said"},
+    "options": {"temperature": 0},
+}
 
 
 @pytest.fixture
 def shards(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[RunSettings]]:
     """RunSettings with one more field, as if it were in the source."""
-    facts = Setting(help="parts of the dataset", metavar="N", number=COUNT, stored=True)
+    facts = Setting(help="parts of the dataset", metavar="N", number=COUNT)
     more = ("shards", int | None, field(default=None, metadata={"setting": facts}))
     extended: Any = make_dataclass("RunSettings", [more], bases=(RunSettings,))
     extended.__module__ = settings.__name__
     monkeypatch.setattr(settings, "RunSettings", extended)
     described = settings._described()
-    for table, added in ((SETTINGS, described), (PLAN_KEYS, described)):
-        monkeypatch.setitem(table, "shards", added["shards"])
+    for table in (SETTINGS, PLAN_KEYS):
+        monkeypatch.setitem(table, "shards", described["shards"])
+    monkeypatch.setattr(settings, "STORED", (*settings.STORED, "shards"))
     checker.cache_clear()
     yield extended
     checker.cache_clear()
@@ -35,7 +57,7 @@ def shards(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[RunSettings]]:
 
 def test_new_setting_is_flag_plan_key_stored_setting_and_schema(shards: Any) -> None:
     parser = ArgumentParser()
-    add_settings(parser, list(SETTINGS.values()))
+    add_settings(parser, *SETTINGS)
     assert parser.parse_args(["--shards", "3"]).shards == 3
     with pytest.raises(SystemExit):
         parser.parse_args(["--shards", "0"])
@@ -67,6 +89,25 @@ def test_the_schema_of_a_setting(name: str, expected: dict[str, object]) -> None
     assert SETTINGS[name].schema == expected
 
 
+@pytest.mark.parametrize("name", PLAN_KEYS)
+def test_every_key_of_a_plan_is_described_and_reaches_the_settings(name: str, tmp_path: Path) -> None:
+    setting = PLAN_KEYS[name]
+    assert setting.help
+    value = setting.choices[0] if setting.choices else VALUES[setting.kind]
+    path = tmp_path / "plan.config.json"
+    path.write_text(json.dumps({name: value}), encoding="utf-8")
+    assert getattr(RunSettings.merged(planned(path)), name) == (
+        str(tmp_path / str(value)) if name in PATHS else value
+    )
+
+
+def test_the_settings_of_a_judge_are_those_that_start_with_its_name() -> None:
+    calls = RunSettings.merged(
+        {"judge_retries": 0, "judge_rpm": 60, "rpm": 9, "judge_timeout": 2.5}
+    ).for_judge()
+    assert (calls.retries, calls.rpm, calls.timeout, calls.concurrency) == (0, 60, 2.5, 8)
+
+
 def test_later_layers_win_and_none_is_left_out() -> None:
     merged = RunSettings.merged({"top_k": 3, "limit": 9}, {"top_k": 7, "limit": None, "unknown": 1})
     assert (merged.top_k, merged.limit, merged.seed) == (7, 9, 0)
@@ -89,9 +130,9 @@ def test_the_call_policy() -> None:
     policy = RunSettings(system="openai:http://127.0.0.1#m", rpm=60, longest_wait=5).call_policy()
     assert (policy.retries, policy.requests_per_minute, policy.longest_retry_after) == (4, 60, 5)
     assert RunSettings(system="m:f", retries=2, retry_on="my.Loading").call_policy().retry_on[-1] == "Loading"
-    with pytest.raises(PlanError, match="--retry-on needs --retries"):
+    with pytest.raises(PlanError, match="retry_on needs retries"):
         RunSettings(retry_on="Loading").call_policy()
-    with pytest.raises(PlanError, match="--budget-cost needs --price-input"):
+    with pytest.raises(PlanError, match="budget_cost needs price_input"):
         RunSettings(budget_cost=1.0).call_policy()
 
 

@@ -29,7 +29,7 @@ def test_limits_on_an_uncalibrated_judge_are_refused() -> None:
     report = gate_run(judged_run("run", SEVENTY), AT_LEAST)
     assert (report.verdicts[0].outcome, report.exit_code) == ("missing", 3)
     assert "uncalibrated judge" in report.verdicts[0].why
-    assert "--allow-uncalibrated (in a file: allow_uncalibrated: true)" in report.verdicts[0].fix
+    assert "allow_uncalibrated: true" in report.verdicts[0].fix
     assert outcome({**AT_LEAST, "allow_uncalibrated": True}) == ("passed", 0)
     assert outcome({"min": {METRIC: 0.7}, "allow_uncalibrated": True}) == ("failed", 1)
     # "pass" is about doubt; that nothing is known of the judge is none.
@@ -92,14 +92,13 @@ def test_error_rates_widen_a_margin() -> None:
     assert gate_run(pair[1], rules, baseline=pair[0]).verdicts[0].outcome == "inconclusive"
 
 
-def test_the_key_and_the_flag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(DataError, match="Expected"):
         rules_of({"allow_uncalibrated": "yes"})
     EvaluationResultsStorage(tmp_path).save_run(judged_run("run", SEVENTY))
     command = ["gate", "run", "--min", f"{METRIC}=0.5", "--out", str(tmp_path)]
     assert main(command) == 3
     assert "uncalibrated judge" in capsys.readouterr().out
-    assert main([*command, "--allow-uncalibrated"]) == 0
     rules = tmp_path / "gate.yaml"
     rules.write_text("allow_uncalibrated: true\n", encoding="utf-8")
     assert main([*command, "--rules", str(rules)]) == 0

@@ -87,11 +87,8 @@ def test_one_rule_has_one_outcome(
     control, candidate = (document["variants"][one]["run"] for one in "ab")
     baseline = control if kind in ("margin", "max_loss") else None
 
-    flags = [
-        f"--{kind.replace('_', '-')}",
-        f"{name}={limit}",
-        *(["--baseline", baseline] if baseline else []),
-    ]
+    Path("gate.json").write_text(json.dumps({kind: {name: limit}}), encoding="utf-8")
+    flags = ["--rules", "gate.json", *(["--baseline", baseline] if baseline else [])]
     code = main(["gate", candidate, *flags, "--json"])
     printed = json.loads(capsys.readouterr().out)["verdicts"][0]
     assert {**printed, "variant": "b"} == rail

@@ -307,9 +307,9 @@ def test_goals_that_cannot_be_decided_are_refused_before_the_first_call(
 
 
 def test_rules_that_make_no_sense() -> None:
-    with pytest.raises(PlanError, match="--stop-when needs a goal"):
+    with pytest.raises(PlanError, match="stop_when needs a goal"):
         StopRule(())
-    with pytest.raises(PlanError, match="give --baseline RUN"):
+    with pytest.raises(PlanError, match="give baseline: RUN"):
         StopRule((Goal("exact_match", "better"),))
     with pytest.raises(PlanError, match="alpha"):
         at_least(0.5, alpha=1.0)

@@ -211,7 +211,9 @@ def test_command_rejects_harmful_arguments(tmp_path: Path, capsys: pytest.Captur
     assert "gave no task" in error(str(folder), "--out", str(out))
     assert not out.parent.exists()
     assert "there is no such folder" in error(str(tmp_path / "nowhere"), "--out", str(out))
-    assert "must be less than" in error(str(folder), "--out", str(out), "--overlap", "300")
+    (tmp_path / "default.yaml").write_text("generation: {overlap: 300}\n", encoding="utf-8")
+    config = ("--config", str(tmp_path / "default.yaml"))
+    assert "must be less than" in error(str(folder), "--out", str(out), *config)
     assert "there is no variant 'poem'" in error(str(folder), "--out", str(out), "--variants", "poem")
     out.parent.mkdir()
     out.write_text("mine")
@@ -239,3 +241,19 @@ def test_real_documents_give_questions_with_exact_spans() -> None:
         span = record["metadata"]["answer_span"]
         assert texts[span["document"]][span["start"] : span["end"]] == record["expected_response"]
     assert generation.report()["gold_never_share"] == 0
+
+
+def test_rare_settings_are_in_the_project_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, out = tmp_path / "default.yaml", tmp_path / "tasks.jsonl"
+
+    def passages(section: str) -> int:
+        config.write_text(f"generation: {section}\n", encoding="utf-8")
+        words = ["dataset", "generate", "demo", "--out", str(out), "--config", str(config), "--json"]
+        assert main([*words, "--force"]) == 0
+        count: int = json.loads(capsys.readouterr().out)["passages"]
+        return count
+
+    assert passages("{chunk_tokens: 32, overlap: 0}") > passages("{}")
+    config.write_text("generation: {chunk_tokens: 1}\n", encoding="utf-8")
+    assert main(["dataset", "generate", "demo", "--out", str(out), "--config", str(config)]) == 2
+    assert "chunk_tokens" in capsys.readouterr().err

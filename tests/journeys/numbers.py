@@ -54,9 +54,10 @@ def results_document() -> Any:
 
 def comparison() -> Any:
     with_runs("steady", "shaky", "sharp")
+    Path("seed.config.yaml").write_text("seed: 3\n", encoding="utf-8")
     return {
         "failures": call("compare steady shaky --json --margin 0.05 --by scenario"),
-        "turned": call("compare shaky steady --json --resamples 2000 --seed 3"),
+        "turned": call("compare shaky steady --json --resamples 2000 --config seed.config.yaml"),
         "better": call("compare steady sharp --json --resamples 2000 --regressions-of mrr"),
     }
 
@@ -100,12 +101,14 @@ def scored() -> Any:
 
 def gates() -> Any:
     with_runs("steady", "shaky", "other", "sharp")
+    Path("bounds.yaml").write_text("min: {recall@5: 0.5}\non: bound\nmin_samples: 10\n", encoding="utf-8")
+    Path("loss.yaml").write_text("max_loss: {ndcg@5: 0.05}\nmax_count_drop: 0.05\n", encoding="utf-8")
     return {
         "absolute": call("gate shaky --min recall@5=0.3 --min mrr=0.6 --max-failed 0.01 --json"),
-        "bounds": call("gate steady --min recall@5=0.5 --on bound --min-samples 10 --json"),
+        "bounds": call("gate steady --rules bounds.yaml --json"),
         "no regression": call("gate shaky --baseline sharp --no-regression all --json"),
         "margins": call("gate other --baseline steady --margin recall@5=0.1 --margin token_f1=0.02 --json"),
-        "max loss": call("gate shaky --baseline steady --max-loss ndcg@5=0.05 --max-count-drop 0.05 --json"),
+        "max loss": call("gate shaky --baseline steady --rules loss.yaml --json"),
     }
 
 
@@ -164,9 +167,12 @@ def people() -> Any:
 
 def early_stop() -> Any:
     with_runs("steady")
-    flags = "--dataset demo --metrics recall@5,mrr --stop-when clear"
-    call(f"run {flags} --system rag.py:other --id limit --min recall@5=0.15")
-    call(f"run {flags} --system rag.py:sharp --id better --baseline steady --stop-on recall@5")
+    goals = {"limit": "min: [recall@5=0.15]", "better": "baseline: steady\nstop_on: [recall@5]"}
+    for name, goal in goals.items():
+        Path(f"{name}.config.yaml").write_text(f"stop_when: clear\n{goal}\n", encoding="utf-8")
+    flags = "--dataset demo --metrics recall@5,mrr"
+    call(f"run {flags} --system rag.py:other --id limit --config limit.config.yaml")
+    call(f"run {flags} --system rag.py:sharp --id better --config better.config.yaml")
     return {name: stored(name) for name in ("limit", "better")}
 
 

@@ -137,7 +137,7 @@ def test_every_flag_of_seed_000(project: Path) -> None:
     assert script("build_evaluation_dataset", *words, "--force").returncode == 0
     manifest = json.loads(Path("out/m.json").read_text())
     assert (manifest["version"], manifest["filters"]) == ("v7", {"limit": 4})
-    assert main(["dataset", "build", "--summaries-output", "s.jsonl", "--limit", "1"]) == 0
+    assert main(["dataset", "build", "--summary-output", "s.jsonl", "--limit", "1"]) == 0
     assert Path("s.jsonl").exists()
 
 

@@ -97,7 +97,6 @@ def test_three_runs(auepora: Any) -> None:
         pytest.param(("--baseline", "a", "--margin", "recall@5=0.05"), 1, id="margin"),
         # The answered samples have a recall of 1. All of them have one of 0.67.
         pytest.param(("--min", "recall@5=0.9"), 3, id="minimum"),
-        pytest.param(("--baseline", "a", "--max-count-drop", "0.1"), 1, id="missing answers"),
     ],
 )
 def test_gate(auepora: Any, rules: tuple[str, ...], code: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import COMMANDS, main
+from tests.builders import plan
 
 SYSTEM = '''
 """A user's system: two functions."""
@@ -226,8 +227,7 @@ def test_max_failures_stops_with_code_1_and_keeps_the_outputs(
         "my_rag:system",
         "--id",
         "x",
-        "--max-failures",
-        "0",
+        *plan(max_failures=0),
     )
     assert auepora(*words) == 1
     assert "more than the 0 allowed" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
+from tests.builders import plan
 from tests.raw_tasks import records, write_tasks
 from tests.servers import chat_server
 
@@ -129,7 +130,7 @@ def test_grounding_is_scored_against_what_the_model_was_shown(run: Run, by: str)
     run("dataset", "build")
 
     def value(name: str, system: str) -> float:
-        flags = ["--contexts-as-retrieved", "--metrics", "grounding_overlap", "--id", name]
+        flags = [*plan(contexts_as_retrieved=True), "--metrics", "grounding_overlap", "--id", name]
         if by == "run":
             run("run", "--dataset-type", "qa", "--system", f"systems.py:{system}", *flags)
         else:
@@ -218,7 +219,7 @@ def test_the_prompt_reaches_a_server_that_asks_for_it(run: Run) -> None:
     flags = ("--dataset-type", "qa", "--metrics", "token_f1", "--limit", "1")
     prompt = a_task(0)["rag"]["prompt"]
     with chat_server() as server:
-        run("run", *flags, "--system", f"openai:{server.url}#m", "--prompt", "mine.md", "--id", "a")
+        run("run", *flags, "--system", f"openai:{server.url}#m", *plan(prompt="mine.md"), "--id", "a")
         assert server.requests[0]["messages"][1]["content"] == prompt
     with chat_server(says=lambda body: {"answer": "x"}, bare=True) as server:
         run("run", *flags, "--system", f"http:{server.url}/ask", "--config", "plan.config.yaml", "--id", "b")
@@ -228,8 +229,8 @@ def test_the_prompt_reaches_a_server_that_asks_for_it(run: Run) -> None:
 @pytest.mark.parametrize("by", ["run", "score"])
 def test_values_by_construction_say_so_and_are_not_in_the_defaults(run: Run, by: str) -> None:
     run("dataset", "build")
-    note = "The retrieved documents are the contexts of the dataset (--contexts-as-retrieved)"
-    data = ["--dataset", "evaluation/datasets/qa_pairs.jsonl", "--contexts-as-retrieved"]
+    note = "The retrieved documents are the contexts of the dataset (contexts_as_retrieved)"
+    data = ["--dataset", "evaluation/datasets/qa_pairs.jsonl", *plan(contexts_as_retrieved=True)]
     if by == "run":
         command = ["run", *data, "--system", "systems.py:inventing"]
     else:

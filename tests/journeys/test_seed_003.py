@@ -15,6 +15,7 @@ from auepora_eval.io.schema import DataFormatValidator
 from auepora_eval.metrics.citations.evaluator import CitationEvaluator
 from auepora_eval.quality.checks import DataQualityChecker
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import plan
 
 pytestmark = pytest.mark.full
 
@@ -193,10 +194,11 @@ def test_one_annotators_ground_truth_is_the_gold_of_a_run(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = ("--dataset", "tools.eval.json", "--metrics", f"{SPAN_METRICS},{CLAIM_METRICS}")
-    run = ("run", *data, "--system", "system.py:cites", "--system-version", "personal-rag-v2.1.0")
-    _, err = command(capsys, *run, "--id", "without", code=2)
+    run = ("run", *data, "--system", "system.py:cites")
+    version: dict[str, object] = {"system_version": "personal-rag-v2.1.0"}
+    _, err = command(capsys, *run, *plan(**version), "--id", "without", code=2)
     assert "metadata.citations" in err  # the dataset has no gold citations of its own
-    command(capsys, *run, "--id", "first", "--ground-truth", "tools.gt.json")
+    command(capsys, *run, "--id", "first", *plan(**version, ground_truth="tools.gt.json"))
     stored = EvaluationResultsStorage().load_results("first")
     assert stored["system_version"] == "personal-rag-v2.1.0"
     assert stored["configuration"]["ground_truth"] == "tools.gt.json"
@@ -222,7 +224,7 @@ def test_one_annotators_ground_truth_is_the_gold_of_a_run(
     out, _ = command(capsys, "show", "first")
     assert "cites on tools" in out  # the name of the system is kept beside its version
     again = ("score", *data, "--outputs", "data/evaluation/results/first.run/journal.jsonl")
-    command(capsys, *again, "--id", "again", "--ground-truth", "tools.gt.json", "--system-version", "v3")
+    command(capsys, *again, "--id", "again", *plan(ground_truth="tools.gt.json", system_version="v3"))
     scored = EvaluationResultsStorage().load_results("again")
     assert scored["system_version"] == "v3"
     assert scored["citation_metrics"]["span_accuracy"] == stored["citation_metrics"]["span_accuracy"]
@@ -232,7 +234,7 @@ def test_our_results_line_up_with_those_of_the_seed(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     metrics = f"hit@1,hit@3,ndcg@5,mrr,{SPAN_METRICS},{CLAIM_METRICS}"
-    words = ("--dataset", "tools.eval.json", "--ground-truth", "tools.gt.json", "--metrics", metrics)
+    words = ("--dataset", "tools.eval.json", *plan(ground_truth="tools.gt.json"), "--metrics", metrics)
     command(capsys, "run", *words, "--system", "system.py:cites", "--id", "ours")
     storage = EvaluationResultsStorage()
     example = json.loads((SEED / "comprehensive.results.json").read_text())

@@ -69,10 +69,13 @@ def test_records(record: dict[str, Any], columns: Columns, expected: Labelled) -
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({"claim": "c", "label": 1}, "f:1: there is no evidence or .* Name the column with --evidence"),
+        (
+            {"claim": "c", "label": 1},
+            "f:1: there is no evidence or .* Name the column: --columns evidence=NAME",
+        ),
         ({"evidence": 3, "claim": "c", "label": 1}, "not a text or texts"),
         ({"evidence": "e", "claim": ["c"], "label": 1}, "the claim is .* not a text"),
-        ({"evidence": "e", "claim": "c"}, "Name the column with --label"),
+        ({"evidence": "e", "claim": "c"}, "Name the column: --columns label=NAME"),
         ({"evidence": "e", "claim": "c", "label": "perhaps"}, "neither yes nor no.*--positive"),
         ({"evidence": "e", "claim": "c", "label": 2}, "neither yes nor no"),
     ],
@@ -165,18 +168,18 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ]
     lines += [{"evidence": PIER, "claim": "The Annet moors at the pier.", "label": 1, "set": "t\x1b[31m"}]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    assert main(["judge-audit", "--labels", str(path), "--by", "set"]) == 0
+    assert main(["judge-audit", "--labels", str(path), "--columns", "by=set"]) == 0
     captured = capsys.readouterr().out
     assert "accuracy at 0.7" in captured
     assert "\x1b[31m" not in captured
     assert main(["judge-audit", "--labels", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["claims"] == 5
     assert main(["judge-audit", "--labels", str(path), "--judge", "nonsense"]) == 2
-    assert main(["judge-audit", "--labels", str(path), "--label", "absent"]) == 2
+    assert main(["judge-audit", "--labels", str(path), "--columns", "label=absent"]) == 2
     capsys.readouterr()
     assert main(["judge-audit", "--labels", str(path), "--positive", "zzz"]) == 2
     assert "--positive: none of the" in capsys.readouterr().err
-    assert main(["judge-audit", "--labels", str(path), "--by", "nope"]) == 2
+    assert main(["judge-audit", "--labels", str(path), "--columns", "by=nope"]) == 2
     assert "claims has a field 'nope'" in capsys.readouterr().err
     assert main(["judge-audit", "--labels", str(tmp_path / "none.jsonl")]) == 2
     (tmp_path / "empty.jsonl").write_text("")

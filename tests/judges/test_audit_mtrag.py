@@ -87,7 +87,7 @@ def test_few_labels_and_the_judge_estimate_the_mean_of_all_labels(
     for name, chosen in (("some", records[::4]), ("rest", [r for n, r in enumerate(records) if n % 4])):
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, chosen)), encoding="utf-8")
     files = ["--labels", str(tmp_path / "some.jsonl"), "--unlabelled", str(tmp_path / "rest.jsonl")]
-    how = ["--score", "rl_f", "--label", "faithfulness", "--scale", "1,4", "--json"]
+    how = ["--score", "rl_f", "--columns", "label=faithfulness", "--scale", "1,4", "--json"]
     assert main(["judge-audit", *files, *how]) == 0
     mean = json.loads(capsys.readouterr().out)["estimate"]["mean"]
     assert (mean["labels"], mean["unlabelled"]) == (80, 238)

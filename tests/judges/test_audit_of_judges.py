@@ -18,6 +18,7 @@ from auepora_eval.judges.question import Judgement, Question, kind_named
 from auepora_eval.judges.trust.audit import Audit, audit, judge_calibration, judge_scores
 from auepora_eval.judges.trust.labels import Labelled
 from auepora_eval.runs.verdicts import read_audit
+from tests.builders import plan
 from tests.judges.functions import ALWAYS_YES, INVERSE, ORACLE, a_coin
 from tests.judges.scripted import Material, Rule, judge_server, supported
 
@@ -105,8 +106,7 @@ def test_the_command_audits_a_model_and_stores_what_it_found(
             str(labels),
             "--judge",
             f"{server.url}#small",
-            "--mode",
-            "label",
+            *plan(tmp_path, judge_mode="label"),
         ]
         command += ["--out", str(out), "--cache", str(cache)]
         assert main(command) == 0

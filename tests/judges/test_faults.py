@@ -22,6 +22,7 @@ from auepora_eval.judges.asking import Asking
 from auepora_eval.judges.judge import FunctionJudge, VerdictBook
 from auepora_eval.judges.question import Question, kind_named
 from auepora_eval.runs.verdicts import VERDICTS, VerdictFile, VerdictWriter
+from tests.builders import plan
 from tests.judges.killed_judge import CONCURRENCY, KILLS, RUN, judge_words, prepare
 from tests.judges.scripted import Material, material_of, says
 from tests.servers import ChatServer, chat_server
@@ -97,7 +98,7 @@ def test_faults_are_counted_and_asked_again(
     prepare(limit=8)
     results, verdicts = tmp_path / f"runs/{RUN}.results.json", tmp_path / f"runs/{RUN}.run" / VERDICTS
     with failing_server(mode, share) as server:
-        flags = ["--retries", "0", "--timeout", "0.5", "--concurrency", "32"]
+        flags = ["--concurrency", "32", *plan(judge_retries=0, judge_timeout=0.5)]
         code = main([*judge_words(server.url), *flags])
     failures = expected_failures(verdicts)
     failed_verdicts = [one for one in VerdictFile(verdicts).book.values() if one.failed]

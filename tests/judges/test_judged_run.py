@@ -18,7 +18,7 @@ from auepora_eval.judges.llm import LlmJudge
 from auepora_eval.judges.metric import ask_until_answered
 from auepora_eval.judges.metrics.faithfulness import Evidence, JudgedFaithfulness
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
-from tests.builders import a_sample, scored_run
+from tests.builders import a_sample, plan, scored_run
 from tests.judges.oracles import RUBRIC
 from tests.judges.scripted import material_of, supported
 from tests.servers import chat_server, completion
@@ -69,7 +69,8 @@ def test_the_command_asks_for_every_judged_metric_and_replays_it(
 ) -> None:
     metrics = ["--metrics", ",".join(VALUES), "--out", str(tmp_path)]
     with chat_server(["ok"], says=reply, bare=True) as server:
-        asked = ["judge", "first", "--judge", f"{server.url}#m", "--mode", "label", "--plain-http"]
+        asked = ["judge", "first", "--judge", f"{server.url}#m", "--mode", "label"]
+        asked += plan(tmp_path, plain_http=True)
         assert main([*asked, *metrics]) == 0
     run = storage.load_run("first")
     assert {name: run[name].value for name in VALUES} == pytest.approx(VALUES)

@@ -10,6 +10,7 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.runs.verdicts import VERDICTS, VerdictFile
+from tests.builders import plan
 from tests.judges.killed_judge import RUN, judge_words, prepare
 from tests.judges.scripted import Material, judge_server, material_of
 from tests.servers import chat_server, completion
@@ -46,7 +47,7 @@ def test_a_key_is_written_nowhere(
     with chat_server(modes, says=repeats, bare=True) as server:
         words = judge_words(server.url)
         words[words.index("label")] = mode
-        code = main([*words, "--api-key-env", "JUDGE_KEY", "--retries", "0"])
+        code = main([*words, "--api-key-env", "JUDGE_KEY", *plan(tmp_path, judge_retries=0)])
         assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
     printed = capsys.readouterr()
     assert (code == 0) == (server_mode == "echoed verdict"), printed.err

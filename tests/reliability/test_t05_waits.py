@@ -21,7 +21,7 @@ from auepora_eval.core.systems.call import EXECUTORS
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import CallError, InterruptedRunError
 from auepora_eval.runs.journal.journal import stored_places
-from tests.builders import a_dataset, a_sample, an_output
+from tests.builders import a_dataset, a_sample, an_output, plan
 from tests.servers import chat_server
 
 ROOT = str(Path(__file__).parents[2])
@@ -51,21 +51,25 @@ def started(here: Path, url: str, *words: str) -> subprocess.Popen[str]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes here")
 @pytest.mark.parametrize(
-    ("mode", "requests", "words"),
+    ("mode", "requests", "words", "keys"),
     [
-        pytest.param("ok", 2, "--concurrency 4 --rpm 30", id="pace, threads"),
-        pytest.param("ok", 2, "--executor serial --rpm 20", id="pace, serial"),
-        pytest.param("ok", 2, "--executor async --concurrency 4 --rpm 20", id="pace, async"),
-        pytest.param("ok", 2, "--executor processes --concurrency 2 --rpm 20", id="pace, processes"),
-        pytest.param("429", 4, "--concurrency 4", id="Retry-After, threads"),
-        pytest.param("429", 2, "--executor processes --concurrency 2", id="Retry-After, processes"),
+        pytest.param("ok", 2, "--concurrency 4", {"rpm": 30}, id="pace, threads"),
+        pytest.param("ok", 2, "--executor serial", {"rpm": 20}, id="pace, serial"),
+        pytest.param("ok", 2, "--executor async --concurrency 4", {"rpm": 20}, id="pace, async"),
+        pytest.param("ok", 2, "--executor processes --concurrency 2", {"rpm": 20}, id="pace, processes"),
+        pytest.param("429", 4, "--concurrency 4", {}, id="Retry-After, threads"),
+        pytest.param("429", 2, "--executor processes --concurrency 2", {}, id="Retry-After, processes"),
         pytest.param(
-            "500", 12, "--executor processes --concurrency 2 --retries 20 --longest-wait 1", id="retries"
+            "500",
+            12,
+            "--executor processes --concurrency 2",
+            {"retries": 20, "longest_wait": 1},
+            id="retries",
         ),
     ],
 )
 def test_t05_signal_ends_waits_without_another_request(
-    here: Path, mode: str, requests: int, words: str
+    here: Path, mode: str, requests: int, words: str, keys: dict[str, object]
 ) -> None:
     asked: list[float] = []
 
@@ -76,7 +80,7 @@ def test_t05_signal_ends_waits_without_another_request(
     with chat_server(
         says=lambda body: {"answer": "answer"}, bare=True, mode_of=mode_of, retry_after="30"
     ) as server:
-        running = started(here, server.url, *words.split())
+        running = started(here, server.url, *words.split(), *plan(here, **keys))
         limit = time.monotonic() + 60
         while len(asked) < requests and time.monotonic() < limit and running.poll() is None:
             time.sleep(0.02)

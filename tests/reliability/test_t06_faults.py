@@ -24,6 +24,7 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.systems.call import attempts_of
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from tests.builders import plan
 from tests.servers import ChatServer, chat_server, untrusted_certificate
 
 FULL = os.environ.get("AUEPORA_FAULTS") == "all"
@@ -212,8 +213,8 @@ def outcome_of(
     """`auepora run` from beginning to end, and what is stored of it."""
     words = ["run", "--dataset", str(dataset_file(folder, fault.size)), "--system", system, "--id", "r"]
     words += ["--metrics", "exact_match", "--concurrency", str(CONCURRENCY), "--out", str(folder / "runs")]
-    words += ["--timeout", str(fault.timeout), "--retries", str(fault.retries)]
-    words += ["--longest-wait", str(fault.longest_wait), "--keep-going"]
+    words += ["--timeout", str(fault.timeout)]
+    words += plan(folder, retries=fault.retries, longest_wait=fault.longest_wait, keep_going=True)
     start = time.perf_counter()
     code = main([*words, *flags])
     seconds = time.perf_counter() - start
@@ -299,7 +300,8 @@ def test_repeated_request_counts_as_an_attempt(
 
     with faulty_server("http", mode_of) as server:
         words = ["run", "--dataset", str(dataset_file(tmp_path, 40)), "--out", str(tmp_path)]
-        words += ["--system", name_of("http", server.url), "--metrics", "exact_match", "--retries", "0"]
+        words += ["--system", name_of("http", server.url), "--metrics", "exact_match"]
+        words += plan(tmp_path, retries=0)
         words += ["--budget-calls", str(budget), "--concurrency", str(concurrency), "--id", "r"]
         ended = main(words)
         requests = len(server.requests)
@@ -318,7 +320,7 @@ def test_breaker_stops_a_run_of_failures(tmp_path: Path, capsys: pytest.CaptureF
     with chat_server(["500"]) as server:
         words = ["run", "--dataset", str(dataset_file(tmp_path, 40)), "--out", str(tmp_path)]
         words += ["--system", name_of("openai", server.url), "--metrics", "exact_match"]
-        code = main([*words, "--retries", "0", "--breaker", "5"])
+        code = main([*words, *plan(tmp_path, retries=0, breaker=5)])
         requests = len(server.requests)
     said = capsys.readouterr()
     assert code == 1

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from auepora_eval.cli.main import main
+from tests.builders import plan
 from tests.servers import chat_server
 
 CANARY = "sk-Canary+/7Zq42=xyzzy"
@@ -70,7 +71,7 @@ def test_sent_key_is_not_stored(
     ) as server:
         name = f"openai:{server.url}#m" if kind == "openai" else f"http:{server.url}/ask"
         asked = ["run", "--dataset", dataset, "--system", name, "--api-key-env", "PROVIDER_API_KEY"]
-        main([*asked, "--out", str(out), "--metrics", "exact_match", "--retries", "1", "--id", "r"])
+        main([*asked, "--out", str(out), "--metrics", "exact_match", *plan(tmp_path, retries=1), "--id", "r"])
         assert server.headers[0]["Authorization"] == f"Bearer {CANARY}"
     said = capsys.readouterr()
     assert list(out.iterdir())
@@ -137,7 +138,8 @@ def test_log_and_spans_contain_no_key(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"team={quote(CANARY, safe='')}")
     out = tmp_path / "out"
-    asked = ["run", "--dataset", dataset, "--system", "leaky.py:chained", "--retries", "1", "--out", str(out)]
+    asked = ["run", "--dataset", dataset, "--system", "leaky.py:chained", "--out", str(out)]
+    asked += plan(retries=1)
     asked += ["--metrics", "exact_match", "--id", "r", "--spans", str(out / "spans.jsonl"), "--spans-content"]
     main([*asked, "--log-level", "debug"])
     said = capsys.readouterr()

@@ -19,7 +19,7 @@ from auepora_eval.errors import DataError, NotFoundError, StorageError
 from auepora_eval.io.results.document import section_of
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
-from tests.builders import a_dataset, a_sample, an_output
+from tests.builders import a_dataset, a_sample, an_output, plan
 
 
 @pytest.fixture
@@ -97,19 +97,19 @@ def test_metrics_of_citations_have_their_section() -> None:
     assert section_of(result) == "citation_metrics"
 
 
-def test_prices_come_from_flags_and_from_a_plan(tmp_path: Path, capsys: Any) -> None:
+def test_prices_come_from_a_plan(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "d.jsonl").write_text('{"sample_id": "1", "query": "q", "relevant_docs": ["a"]}')
     line = {"sample_id": "1", "retrieved": ["a"], "extra": {"input_tokens": 1000, "output_tokens": 500}}
     (tmp_path / "o.jsonl").write_text(json.dumps(line))
     words = ["score", "--dataset", str(tmp_path / "d.jsonl"), "--outputs", str(tmp_path / "o.jsonl")]
     words += ["--out", str(tmp_path / "runs"), "--json", "--metrics", "recall@1"]
-    assert main([*words, "--price-input", "2", "--price-output", "4"]) == 0
+    assert main([*words, *plan(tmp_path, price_input=2.0, price_output=4)]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["performance_metrics"]["api_usage"]["estimated_cost_usd"] == 4.0
     assert document["configuration"]["price_input"] == 2.0
     assert "resource_usage" not in document["performance_metrics"]  # the system was not called
-    assert main([*words, "--price-input", "-2"]) == 2
-    assert "is not a price" in capsys.readouterr().err
+    assert main([*words, *plan(tmp_path, price_input=-2)]) == 2
+    assert "price_input: -2 is out of range. Use a price." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,6 @@ def test_an_endpoint_that_tells_them_can_be_measured(
     old = Path("old.jsonl")
     record = {"sample_id": "", "answer": "yes", "timings": EVERY}
     old.write_text("".join(json.dumps({**record, "sample_id": str(n)}) + "\n" for n in range(3)))
-    words = ["score", "--outputs", str(old), "--id", "y", "--spans", "t.jsonl", *common]
+    words = ["score", "--outputs", str(old), "--id", "y", *common]
     assert main(words) == 3
     assert "1.0000" in capsys.readouterr().out

@@ -1,13 +1,12 @@
 """Build the splits of a dataset from raw tasks.
 
-Read one task per line and write qa_pairs.jsonl, summaries.jsonl and manifest.json: all of them, or none.
-Bad records are left out, counted and named. Task types without a split are counted. Example:
+Read one task per line and write qa_pairs.jsonl, summaries.jsonl and manifest.json: all
+of them, or none. Bad records are left out, counted and named. Building an existing
+version again must give the same content: give a new --version for new content, and
+--force to replace the files.
 
   auepora dataset generate demo --out offline_dataset.jsonl
   auepora dataset build --offline-dataset offline_dataset.jsonl --version v1
-
-Building an existing version again must give the same content. For new content, give a new --version and
---force to replace the files. Without a new --version, --force replaces the content of the existing version.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...cli import echo
 from ...errors import DataError
-from ..common import add_flag, add_json
-from ..flags import count
+from .. import echo
+from ..flags import add_flag, add_json, count
 
 if TYPE_CHECKING:
     from ...builder.build import BuildPlan, BuildResult
@@ -30,13 +28,12 @@ _NAMED = 100
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_flag(parser, "--config", "project file with the paths, such as configs/default.yaml", "FILE")
+    add_flag(parser, "--config", "project file with the paths: configs/default.yaml", "FILE")
     add_flag(parser, "--offline-dataset", "file with the raw tasks, plain or gzip", "FILE")
     add_flag(parser, "--qa-output", "file for questions and answers", "FILE")
-    parser.add_argument("--summary-output", "--summaries-output", metavar="FILE", help="file for summaries")
-    add_flag(parser, "--citations-output", "file for the split `citations`", "FILE")
+    add_flag(parser, "--summary-output", "file for summaries", "FILE")
     add_flag(parser, "--manifest-output", "file for the manifest", "FILE")
-    add_flag(parser, "--splits", "splits to build", "NAMES", default="qa,summaries")
+    add_flag(parser, "--splits", "of qa, summaries, citations", "NAMES", default="qa,summaries")
     add_flag(parser, "--version", "version, vN or vN.N", "vN", default="v1")
     add_flag(parser, "--limit", "use only the first N records", "N", type=count)
     add_flag(parser, "--rejects", "write the records that are left out, with reasons", "FILE")
@@ -71,7 +68,7 @@ def _plan(args: Namespace) -> BuildPlan:
 
     # A flag wins over the config, the config over the defaults.
     config = load_evaluation_config(args.config) if args.config else EvaluationConfig()
-    paths = {"qa": args.qa_output, "summaries": args.summary_output, "citations": args.citations_output}
+    paths = {"qa": args.qa_output, "summaries": args.summary_output, "citations": None}
     names = list(dict.fromkeys(name.strip() for name in args.splits.split(",") if name.strip()))
     unknown = [name for name in names if name not in SPLIT_NAMES]
     if unknown or not names:
@@ -80,9 +77,6 @@ def _plan(args: Namespace) -> BuildPlan:
             f"there is no split {unknown[0]!r:.40}." if unknown else "names no split.",
             fix=f"Choose from {', '.join(SPLIT_NAMES)}.",
         )
-    # Who names a file for the split wants it built.
-    if args.citations_output and "citations" not in names:
-        names.append("citations")
     return BuildPlan(
         source=Path(args.offline_dataset) if args.offline_dataset else config.path("offline_dataset_path"),
         outputs={name: Path(paths[name]) if paths[name] else config.split_path(name) for name in names},

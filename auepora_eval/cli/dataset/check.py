@@ -1,20 +1,12 @@
 """Check files: their form, and the content of datasets, which are also described.
 
-Form: every error of a dataset, results or other file is listed with its place. Content: duplicates and wrong
-references, citations and labels; --fail-on says which findings count. Description: sizes, labels, and the
-metrics that the dataset supports; --sample shows a few samples instead, with the share of the reference's
-words that are in its gold documents. The exit code is 1 if something is wrong, 2 if a file cannot be read.
+Every error of the form is listed with its place. Content: duplicates and wrong
+references, citations and labels. The exit code is 1 if something is wrong, 2 if a file
+cannot be read. Name a manifest to check a build: the splits are compared with it. With
+--previous, a split, task type, document or label that lost more than a tenth of its
+records is wrong, too. Without FILE, the manifest of the project is checked.
 
-Name a manifest to check a build: the splits are compared with it (form, references, counts, hashes). With
---previous, the exit code is also 1 if a split, task type, document or label has lost more than a tenth of its
-records (--max-drop) since that build. Without FILE, the manifest in --config is checked, or else the one in
-evaluation/datasets. Example:
-
-  auepora dataset check demo
-  auepora dataset check demo --fail-on warning --sample 3 --suspicious
-  auepora dataset generate demo --out offline_dataset.jsonl
-  auepora dataset build --offline-dataset offline_dataset.jsonl
-  auepora dataset check evaluation/datasets/manifest.json --card evaluation/datasets/README.md
+  auepora dataset check demo --sample 3 --suspicious
 """
 
 from __future__ import annotations
@@ -28,10 +20,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...cli import echo
 from ...errors import DataError, PlanError
-from ..common import add_flag, add_format, add_json, open_samples
-from ..flags import add_seed, at_least, share
+from .. import echo
+from ..common import open_samples
+from ..flags import add_flag, add_json, add_settings, at_least
 from .describe import (
     chosen_samples,
     description,
@@ -49,35 +41,25 @@ if TYPE_CHECKING:
 
 # What is printed without --all: errors and drops of a file, findings of one check.
 _SHOWN, _PER_CHECK = 100, 3
+_MAX_DROP = 0.1  # share of its records that a split, task type, document or label may lose
 _UNREADABLE = (None, "unreadable")  # there is no such file, or its format cannot be detected
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    severities = ("error", "warning", "note")
     about = "files of any known format, manifests, or demo"
     parser.add_argument("files", metavar="FILE", nargs="*", help=about)
-    add_format(parser, "the files")
-    add_flag(parser, "--lenient", "form: require only the essential fields")
-    add_flag(parser, "--min-severity", "lowest severity to show", choices=severities, default="note")
-    add_flag(
-        parser,
-        "--fail-on",
-        "lowest severity that makes the exit code 1",
-        choices=(*severities, "never"),
-        default="error",
-    )
-    add_flag(parser, "--all", f"show everything (default: {_SHOWN} errors, {_PER_CHECK} findings per check)")
+    add_settings(parser, "format")
+    about = "severity that fails: error, warning, note or never"
+    choices = ("error", "warning", "note", "never")
+    add_flag(parser, "--fail-on", about, "WHAT", choices=choices, default="error")
+    add_flag(parser, "--all", "show every error and finding")
     add_flag(parser, "--sample", "show N samples, chosen at random", "N", type=at_least(1))
-    add_flag(parser, "--suspicious", "show the samples that their documents support least (default: 5)")
+    add_flag(parser, "--suspicious", "show those that their documents support least")
     add_flag(parser, "--id", "show this sample", "ID")
-    add_seed(parser)
-    about = "write a dataset card: a README.md for people, with the YAML block that Hugging Face reads"
-    add_flag(parser, "--card", about, "FILE")
+    add_flag(parser, "--card", "write a dataset card, a README.md for people", "FILE")
     add_flag(parser, "--force", "overwrite the card if it exists")
-    group = parser.add_argument_group("a build, named by its manifest")
-    add_flag(group, "--config", "project file with the paths, such as configs/default.yaml", "FILE")
-    add_flag(group, "--previous", "manifest of an earlier build to compare with", "FILE")
-    add_flag(group, "--max-drop", "largest share of records that may be lost", "X", type=share, default=0.1)
+    add_flag(parser, "--previous", "manifest of an earlier build to compare with", "FILE")
+    add_flag(parser, "--config", "project file with the paths: configs/default.yaml", "FILE")
     add_json(parser)
 
 
@@ -105,7 +87,7 @@ def run(args: Namespace) -> int:
     unreadable = [one for one in found if one.kind in _UNREADABLE]
     has_failed = any(_is_bad(one, args.fail_on) for one in found)
     if args.json:
-        files = [_section(one, args) for one in found]
+        files = [_section(one) for one in found]
         echo.say_json({"ok": not has_failed, "fail_on": args.fail_on, "files": files})
     for one in unreadable:
         echo.note(f"auepora: {echo.one_line(one.errors[0], 1000)}")
@@ -133,7 +115,6 @@ def _manifest_in(name: str) -> str:
 def _is_bad(one: _Checked, fail_on: str) -> bool:
     from ...quality.view import at_least
 
-    # By all issues: --min-severity hides some, which must not change the exit code.
     severe = fail_on != "never" and any(at_least(issue, fail_on) for issue in one.issues)
     return bool(one.errors or one.drops or severe)
 
@@ -142,16 +123,16 @@ def _checked(name: str, args: Namespace) -> _Checked:
     from ...io.builds import drops, not_compared, read_manifest
     from ...io.loader import FORMATS
 
-    one = _Checked(name, "jsonl") if name == "demo" else _form(Path(name), args.format, args.lenient)
+    one = _Checked(name, "jsonl") if name == "demo" else _form(Path(name), args.format)
     if one.kind is not None and one.kind in FORMATS:
         _read(one, args)
     elif one.kind == "manifest" and args.previous:
         before, after = read_manifest(args.previous).manifest, read_manifest(name).manifest
-        one.drops, one.not_compared = drops(before, after, args.max_drop), not_compared(before, after)
+        one.drops, one.not_compared = drops(before, after, _MAX_DROP), not_compared(before, after)
     return one
 
 
-def _form(path: Path, kind: str | None, lenient: bool) -> _Checked:
+def _form(path: Path, kind: str | None) -> _Checked:
     """Return what is wrong with the form of a file."""
     from ...io.detect import kind_of_file
     from ...io.validate import file_errors
@@ -163,7 +144,7 @@ def _form(path: Path, kind: str | None, lenient: bool) -> _Checked:
         with suppress(OSError):
             exists = path.is_file()
         return _Checked(str(path), "unreadable" if exists else None, [str(error)])
-    return _Checked(str(path), kind, file_errors(path, kind, lenient=lenient))
+    return _Checked(str(path), kind, file_errors(path, kind))
 
 
 def _read(one: _Checked, args: Namespace) -> None:
@@ -203,13 +184,7 @@ def _shows_samples(args: Namespace) -> bool:
     return bool(args.sample or args.suspicious or args.id is not None)
 
 
-def _listed(one: _Checked, least: str) -> list[QualityIssue]:
-    from ...quality.view import at_least
-
-    return [issue for issue in one.issues if at_least(issue, least)]
-
-
-def _section(one: _Checked, args: Namespace) -> dict[str, Any]:
+def _section(one: _Checked) -> dict[str, Any]:
     """Return the sections of a file for JSON; those that it does not have are left out."""
     from ...quality.view import SEVERITIES
 
@@ -218,12 +193,11 @@ def _section(one: _Checked, args: Namespace) -> dict[str, Any]:
         "form": {"format": one.kind, "valid": not one.errors, "errors": one.errors},
     }
     if one.size is not None:
-        listed = _listed(one, args.min_severity)
-        counts = Counter(issue.severity for issue in listed)
+        counts = Counter(issue.severity for issue in one.issues)
         sections["content"] = {
             "samples": one.size,
             "counts": {severity: counts[severity] for severity in SEVERITIES},
-            "issues": [issue.as_record() for issue in listed],
+            "issues": [issue.as_record() for issue in one.issues],
         }
     if one.description is not None:
         sections["description"] = one.description
@@ -251,7 +225,7 @@ def _say(one: _Checked, args: Namespace) -> None:
         echo.say(f"{echo.one_line(one.name, 200)}: {'NOT VALID' if one.errors else 'valid'} ({one.kind})")
     _say_some(one.errors, limit)
     if one.size is not None:
-        _say_issues(one, _listed(one, args.min_severity), whole=args.all)
+        _say_issues(one, one.issues, whole=args.all)
     if one.kind == "manifest":
         _say_build(one, limit)
 

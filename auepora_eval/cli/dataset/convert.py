@@ -1,21 +1,15 @@
 """Convert a dataset, results or other files between formats.
 
-The formats follow from the names of the files and from the first records.
+  a dataset         .jsonl .parquet .eval.json .yaml .csv
+  ground truth      .gt.json .gt.yaml
+  results           .results.json .results.yaml .results.csv
+  benchmark data    .benchmark.json .benchmark.parquet .benchmark.h5
 
-  a dataset            .jsonl .parquet .eval.json .yaml .csv
-  ground truth         .gt.json .gt.yaml
-  results              .results.json .results.yaml .results.csv
-  benchmark data       .benchmark.json .benchmark.parquet .benchmark.h5
-
-Every format but CSV keeps all data. A note names what CSV cannot hold.
-
-Files of other tools can be read: trec, beir, ragas, deepeval, label-studio, promptfoo, inspect, ragchecker,
-mlflow, squad, llama-index, and tables with any columns. The first five can also be written, with --to. If a
-file has answers too, --outputs writes them as predictions. A TREC run becomes predictions. With --from
-label-studio and an OUT that ends in .gt.json, there is one file per annotator. Examples:
+Every format but CSV keeps all data. Files of trec, beir, ragas, deepeval,
+label-studio, promptfoo, inspect, ragchecker, mlflow, squad, llama-index and tables
+with any columns can be read, and the first five can be written, with --to.
 
   auepora dataset convert demo demo.eval.json
-  auepora dataset convert demo.eval.json demo.csv
 """
 
 from __future__ import annotations
@@ -23,9 +17,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ...cli import echo
-from ...core.settings import SETTINGS, column_names
-from ..common import add_flag, add_json, open_samples
+from ...core.settings import column_names
+from .. import echo
+from ..common import open_samples
+from ..flags import add_flag, add_json, add_settings
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -33,11 +28,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("target", metavar="OUT", help="the file to write")
     add_flag(parser, "--from", "format of IN (default: detected)", "FORMAT", dest="from_format")
     add_flag(parser, "--to", "format of OUT (default: from its name)", "FORMAT", dest="to_format")
-    add_flag(parser, "--columns", SETTINGS["columns"].help, SETTINGS["columns"].metavar)
-    add_flag(
-        parser, "--outputs", "answers: written to FILE, or read from it with --to trec|ragas|...", "FILE"
-    )
-    add_flag(parser, "--topics", "texts of the queries of TREC qrels: id, tab, text per line", "FILE")
+    add_settings(parser, "columns")
+    add_flag(parser, "--outputs", "file of answers: written, or read with --to ragas, ...", "FILE")
+    add_flag(parser, "--topics", "TREC: texts of the queries, one line of id, tab, text", "FILE")
     add_flag(parser, "--force", "replace OUT if it exists")
     add_json(parser)
 

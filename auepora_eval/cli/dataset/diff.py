@@ -3,8 +3,6 @@
 Samples are matched by id. The files may have different formats. The exit code is 1 if the datasets differ,
 and 0 if they are the same.
 
-Example:
-
   auepora dataset diff demo demo
 """
 
@@ -14,8 +12,9 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ...cli import echo
-from ..common import add_flag, add_json, open_samples
+from .. import echo
+from ..common import open_samples
+from ..flags import add_flag, add_json
 
 if TYPE_CHECKING:
     from ...quality.description import DatasetDifference, FieldChange, Group

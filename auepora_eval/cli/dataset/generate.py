@@ -1,18 +1,11 @@
 """Generate a test set from documents.
 
-The documents are .txt, .md, .html, .pdf (extra `pdf`) or .jsonl files (one document per line). `demo` names
-the bundled documents. The output is a file of raw tasks: questions with their exact answers, summaries, and
-statements to cite. Variants of the questions test robustness. The passages of the documents are written to
-corpus.jsonl. Your system should index this file. The same documents, flags and seed give identical files.
-
-With --llm, a language model writes the tasks. Its replies are checked against the documents. Each reply is
-stored in offline_tasks.jsonl as soon as it arrives, so --resume can continue a generation that was stopped.
-Without --llm, no data leaves this machine.
-
-Example:
+The documents are .txt, .md, .html, .pdf (extra `pdf`) or .jsonl files. The output is a
+file of raw tasks, and corpus.jsonl with the passages, which your system should index.
+The same documents, flags and seed give identical files. With --llm, a model writes the
+tasks, and each reply is stored, so that --resume repeats no call.
 
   auepora dataset generate demo --out offline_dataset.jsonl
-  auepora dataset generate demo --out few.jsonl --corpus few_corpus.jsonl --tasks qa --variants none
 """
 
 from __future__ import annotations
@@ -23,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...calls.policy import CallPolicy, Limits
-from ...cli import echo
 from ...errors import CallError, DataError, PlanError, StorageError
-from ..common import add_flag, add_json, progress_bar
-from ..flags import add_seed, at_least, covered, seconds
+from .. import echo
+from ..common import progress_bar
+from ..flags import add_flag, add_json, add_log_level, add_seed, add_settings, at_least
 from ..interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
@@ -35,76 +28,54 @@ if TYPE_CHECKING:
     from ...generate.llm.tasks import Made
     from ...generate.passages import CutDocument
     from ...generate.records import Record
+    from ...io.config.project import GenerationConfig
 
 _SHOWN = 5
+_TASKS = ("qa", "summaries", "citations")
+_VARIANTS = ("noise", "unanswerable", "counterfactual", "paraphrase", "typo")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "folder", metavar="FOLDER", nargs="?", help="folder of documents, a single file, or `demo`"
-    )
-    add_flag(
-        parser,
-        "--config",
-        "project file that sets FOLDER and --out, such as configs/default.yaml",
-        "FILE",
-    )
+    about = "folder of documents, a single file, or `demo`"
+    parser.add_argument("folder", metavar="FOLDER", nargs="?", help=about)
     add_flag(parser, "--out", "file for the tasks (default: offline_dataset.jsonl)", "FILE")
-    add_flag(parser, "--corpus", "file for the passages (default: corpus.jsonl beside the tasks)", "FILE")
-    add_flag(parser, "--tasks", "kinds of tasks", "NAMES", type=_names, default="qa,summaries,citations")
-    add_flag(
-        parser, "--per-document", "maximum number of questions per document", "N", type=at_least(1), default=8
-    )
+    add_flag(parser, "--corpus", "file for the passages (default: corpus.jsonl)", "FILE")
+    about = "qa, summaries, citations (default: all)"
+    add_flag(parser, "--tasks", about, "NAMES", type=_names, default=_TASKS)
+    add_flag(parser, "--per-document", "most questions per document", "N", type=at_least(1), default=8)
+    about = "noise, unanswerable, counterfactual, paraphrase, typo, or none (default: all)"
+    add_flag(parser, "--variants", about, "NAMES", type=_names, default=_VARIANTS)
     add_seed(parser)
-    add_flag(
-        parser, "--chunk-tokens", "maximum number of tokens per passage", "N", type=at_least(16), default=256
-    )
-    add_flag(
-        parser, "--overlap", "tokens that neighbouring passages share", "N", type=at_least(0), default=32
-    )
-    every = "noise,unanswerable,counterfactual,paraphrase,typo"
-    add_flag(parser, "--variants", "variants of the questions, or none", "NAMES", type=_names, default=every)
-    add_flag(
-        parser, "--variant-share", "share of questions that get variants", "X", type=covered, default=0.25
-    )
+    about = "project file: FOLDER, --out, and the section `generation`"
+    add_flag(parser, "--config", about, "FILE")
+    add_flag(parser, "--llm", "model that writes the tasks", "URL#MODEL")
+    add_settings(parser, "api_key_env")
+    add_flag(parser, "--concurrency", "with --llm: concurrent calls", "N", type=at_least(1), default=4)
+    add_settings(parser, "budget_calls")
+    add_flag(parser, "--resume", "with --llm: resume without repeating a call")
     add_flag(parser, "--force", "replace existing files")
-    _add_model_flags(parser)
     add_json(parser)
-
-
-def _add_model_flags(parser: ArgumentParser) -> None:
-    """Add the flags that only apply with --llm."""
-    group = parser.add_argument_group("with a language model")
-    add_flag(
-        group,
-        "--llm",
-        "model that writes the tasks (OpenAI-compatible endpoint), such as http://127.0.0.1:8000/v1#small-model",
-        "URL#MODEL",
-    )
-    add_flag(group, "--api-key-env", "environment variable with the API key (not the key itself)", "NAME")
-    add_flag(group, "--resume", "resume a generation that was stopped, without repeating a call")
-    add_flag(group, "--concurrency", "concurrent calls", "N", type=at_least(1), default=4)
-    add_flag(group, "--budget-calls", "maximum number of calls in this session", "N", type=at_least(1))
-    add_flag(group, "--timeout", "seconds per attempt", "S", type=seconds, default=60.0)
-    add_flag(group, "--plain-http", "allow plain HTTP to remote hosts (the key is sent unencrypted)")
+    add_log_level(parser)
 
 
 def run(args: Namespace) -> int:
     from ...demo.world import DATA
     from ...generate.corpus import read_corpus
+    from ...io.config.project import GenerationConfig, load_generation_config
 
     folder, out = _paths(args)
+    rare = load_generation_config(args.config) if args.config else GenerationConfig()
     corpus_out = Path(args.corpus) if args.corpus else out.with_name("corpus.jsonl")
     if args.folder == "demo":
         folder = DATA / "corpus.jsonl"
-    _check_arguments(args, folder, out, corpus_out)
+    _check_arguments(args, folder, out, corpus_out, rare)
     corpus = read_corpus(folder)
     for left in corpus.left_out[:_SHOWN]:
         echo.note(f"note: {echo.one_line(left.name, 80)} is left out: {echo.one_line(left.reason, 120)}")
     if len(corpus.left_out) > _SHOWN:
         echo.note(f"note: ... and {len(corpus.left_out) - _SHOWN} more")
     write = _write_model_tasks if args.llm else _write_tasks
-    report = write(args, corpus, out, corpus_out)
+    report = write(args, rare, corpus, out, corpus_out)
     if args.json:
         echo.say_json(report)
     else:
@@ -128,7 +99,9 @@ def _paths(args: Namespace) -> tuple[Path, Path]:
     return folder, Path(args.out) if args.out else config.path("offline_dataset_path")
 
 
-def _check_arguments(args: Namespace, folder: Path, out: Path, corpus_out: Path) -> None:
+def _check_arguments(
+    args: Namespace, folder: Path, out: Path, corpus_out: Path, rare: GenerationConfig
+) -> None:
     if out.resolve() == corpus_out.resolve():
         raise DataError("--corpus", "is the same file as --out.", fix="Name two files.")
     for path in (out, corpus_out):
@@ -137,8 +110,8 @@ def _check_arguments(args: Namespace, folder: Path, out: Path, corpus_out: Path)
             raise DataError(
                 str(path), "is among the documents, and would be read as one.", fix="Write it elsewhere."
             )
-    if args.overlap >= args.chunk_tokens:
-        raise PlanError(f"--overlap {args.overlap} must be less than --chunk-tokens {args.chunk_tokens}.")
+    if rare.overlap >= rare.chunk_tokens:
+        raise PlanError(f"overlap {rare.overlap} must be less than chunk_tokens {rare.chunk_tokens}.")
     model_only = ("resume", "api_key_env", "budget_calls")
     for name in () if args.llm else model_only:
         if getattr(args, name) not in (None, False):
@@ -148,7 +121,9 @@ def _check_arguments(args: Namespace, folder: Path, out: Path, corpus_out: Path)
             )
 
 
-def _write_tasks(args: Namespace, corpus: Corpus, out: Path, corpus_out: Path) -> Record:
+def _write_tasks(
+    args: Namespace, rare: GenerationConfig, corpus: Corpus, out: Path, corpus_out: Path
+) -> Record:
     """Write the tasks by rules and their passages. Return the report."""
     from ...generate.generator import Generation, Settings
 
@@ -156,10 +131,10 @@ def _write_tasks(args: Namespace, corpus: Corpus, out: Path, corpus_out: Path) -
         tasks=args.tasks,
         per_document=args.per_document,
         seed=args.seed,
-        chunk_tokens=args.chunk_tokens,
-        overlap=args.overlap,
+        chunk_tokens=rare.chunk_tokens,
+        overlap=rare.overlap,
         variants=args.variants,
-        variant_share=args.variant_share,
+        variant_share=rare.variant_share,
     )
     generation = Generation(corpus, settings)
     no_task = ("the documents", "gave no task.", "The rules read English prose. Check the documents.")
@@ -243,7 +218,9 @@ def _names(text: str) -> tuple[str, ...]:
 # `dataset generate --llm`.
 
 
-def _write_model_tasks(args: Namespace, corpus: Corpus, out: Path, corpus_out: Path) -> Record:
+def _write_model_tasks(
+    args: Namespace, rare: GenerationConfig, corpus: Corpus, out: Path, corpus_out: Path
+) -> Record:
     """Write the tasks of a language model and their passages. Return the report."""
     from ...generate.llm.tasks import ModelRecords
     from ...generate.passages import cut
@@ -255,17 +232,17 @@ def _write_model_tasks(args: Namespace, corpus: Corpus, out: Path, corpus_out: P
         if path.exists() and not replaces:  # checked before anything is paid for
             raise StorageError(f"{path} exists already. Choose another name, or use --force to replace it.")
     documents = [
-        cut(document, tokens=args.chunk_tokens, overlap=args.overlap) for document in corpus.documents
+        cut(document, tokens=rare.chunk_tokens, overlap=rare.overlap) for document in corpus.documents
     ]
     journal = _journal_path(out)
     is_new = not journal.exists()
-    made = _ask_model(args, documents, journal)
+    made = _ask_model(args, rare, documents, journal)
     if not made.answered:
         if is_new:  # it has only calls that failed
             journal.unlink(missing_ok=True)
         raise CallError("no call was answered; nothing is written.", kind="no_answer")
     records = ModelRecords(
-        made, documents, variants=args.variants, variant_share=args.variant_share, seed=args.seed
+        made, documents, variants=args.variants, variant_share=rare.variant_share, seed=args.seed
     )
     fix = f"{journal.name} has the reason for each rejected task. Try another model."
     no_task = ("the model's answers", "gave no task that its documents support.", fix)
@@ -281,7 +258,9 @@ def _journal_path(out: Path) -> Path:
     return out.with_name(f"{out.name.removesuffix('.gz').removesuffix('.jsonl')}.tasks.jsonl")
 
 
-def _ask_model(args: Namespace, documents: Sequence[CutDocument], journal: Path) -> Made:
+def _ask_model(
+    args: Namespace, rare: GenerationConfig, documents: Sequence[CutDocument], journal: Path
+) -> Made:
     from ...generate.llm.asking import Wanted
     from ...generate.llm.tasks import MOST_FAILURES, generate_tasks
 
@@ -289,7 +268,7 @@ def _ask_model(args: Namespace, documents: Sequence[CutDocument], journal: Path)
     wanted = Wanted({name: counts.get(name, 1) for name in args.tasks})
     limits = Limits(CallPolicy(retries=4, max_calls=args.budget_calls, breaker_after=MOST_FAILURES))
     bar = progress_bar(None, "asking the model")
-    with finishing_first(limits.halt) as signalled, _model(args) as model, bar as advance:
+    with finishing_first(limits.halt) as signalled, _model(args, rare) as model, bar as advance:
         made = generate_tasks(
             documents,
             model,
@@ -307,10 +286,10 @@ def _ask_model(args: Namespace, documents: Sequence[CutDocument], journal: Path)
     return made
 
 
-def _model(args: Namespace) -> ChatModel:
+def _model(args: Namespace, rare: GenerationConfig) -> ChatModel:
     from ...calls.chat import ChatModel, split_endpoint
     from ...calls.keys import key_from_environment
 
     url, model = split_endpoint(args.llm)
     key = key_from_environment(args.api_key_env) if args.api_key_env is not None else None
-    return ChatModel(url, model, api_key=key, timeout=args.timeout, plain_http=args.plain_http)
+    return ChatModel(url, model, api_key=key, timeout=rare.timeout, plain_http=rare.plain_http)

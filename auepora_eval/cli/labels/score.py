@@ -1,16 +1,10 @@
 """Compare the labels of a detector with the true labels.
 
-The predictions come from one of these sources:
-
-  --predictions  labels, one line per sample: {"id": "q1", "predicted_label": "accurate"}, or a report
-                 with detailed_results
-  --scores       scores from 0 to 1: {"id": "q1", "score": 0.7}; thresholds turn them into labels
-  --system       a detector in Python
-  --fhri         the FHRI of the stored answers
-
-In static mode, the labels describe the stored answers. A system gets them in metadata["stored_output"] and
-returns a label. In live mode, it answers the question again. It never sees a true label. A sample without a
-prediction counts as failed. Example, on bundled data:
+The labels come from --predictions ({"id": "q1", "predicted_label": "accurate"} per
+line, or a report with detailed_results), from --scores ({"id": "q1", "score": 0.7}),
+from a detector in Python (--system) or from the FHRI of the stored answers (--fhri).
+In static mode they describe the stored answers; in live mode the system answers again.
+A sample without a prediction counts as failed.
 
   auepora labels score --dataset demo --fhri --slices
 """
@@ -23,39 +17,23 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 
-from ...cli import echo
 from ...core.types import EvaluationSample, SystemOutputs
 from ...errors import DataError
-from ..common import add_flag, coverage_code, progress, say_failures
-from ..flags import at_least
+from .. import echo
+from ..common import coverage_code, progress, say_failures
+from ..flags import add_flag
 from .shared import add_shared, decisions, labelled_samples, note_no_detector, scores_of, thresholds_of
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_shared(parser)
     add_flag(parser, "--predictions", "predicted labels", "FILE")
-    add_flag(
-        parser,
-        "--scores",
-        "scores from 0 to 1 (higher is better); the thresholds of the scenarios turn them into labels",
-        "FILE",
-    )
-    add_flag(parser, "--against", "predicted labels of another detector, to compare with", "FILE")
-    add_flag(
-        parser,
-        "--system",
-        "detector to call; with --fhri, the system whose new answers are labelled",
-        "MODULE:ATTR",
-    )
+    add_flag(parser, "--scores", "scores from 0 to 1, turned into labels by thresholds", "FILE")
+    add_flag(parser, "--against", "predicted labels of another detector", "FILE")
+    add_flag(parser, "--system", "detector, or with --fhri the system to label", "MODULE:ATTR")
     add_flag(parser, "--fhri", "label the answers by the FHRI")
-    add_flag(
-        parser,
-        "--mode",
-        "whether the labels describe the stored answers or new ones",
-        choices=("static", "live"),
-        default="static",
-    )
-    add_flag(parser, "--concurrency", "concurrent calls", "N", type=at_least(1), default=1)
+    about = "static (stored answers) or live (new ones)"
+    add_flag(parser, "--mode", about, "MODE", choices=("static", "live"), default="static")
     add_flag(parser, "--slices", "also report by scenario, risk tier, category and more")
 
 
@@ -125,7 +103,7 @@ def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOut
     from ...core.dataset import InMemoryDataset
     from ...core.plan import EvaluationPlan
     from ...core.runner import AueporaEvaluator, MemoryRecord, evaluate
-    from ...core.systems.call import EXECUTORS, without_answers
+    from ...core.systems.call import without_answers
     from ...core.systems.named import load_system
 
     # An id such as "halluc_07" says it all: the system gets a number in its place.
@@ -139,9 +117,6 @@ def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOut
             load_system(args.system),
             # No metric: the answers are scored later, with the labels that the system was not given.
             EvaluationPlan([]),
-            executor=EXECUTORS.get("threads" if args.concurrency > 1 else "serial")(
-                concurrency=args.concurrency
-            ),
             on_output=advance,
         )
         return evaluate(evaluator, MemoryRecord(blind, evaluator.plan, args.system)).outputs

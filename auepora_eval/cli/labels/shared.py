@@ -6,11 +6,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ...cli import echo
-from ...core.settings import SETTINGS
 from ...core.types import EvaluationSample, SystemOutputs
-from ..common import add_flag, add_format, add_json, check_has_samples, open_samples
-from ..flags import add_settings
+from .. import echo
+from ..common import check_has_samples, open_samples
+from ..flags import add_flag, add_json, add_settings
 
 if TYPE_CHECKING:
     from ...io.label_set import ScoredSample
@@ -20,10 +19,8 @@ if TYPE_CHECKING:
 def add_shared(parser: ArgumentParser) -> None:
     """Add the flags of both commands."""
     add_flag(parser, "--dataset", "label set, or `demo`", "FILE", required=True)
-    add_format(parser, "the dataset")
-    about = "thresholds of scenarios, YAML or JSON (default: SCENARIO_FHRI_THRESHOLDS of the guide)"
-    add_flag(parser, "--thresholds", about, "FILE")
-    add_settings(parser, [SETTINGS["min_coverage"]])
+    add_flag(parser, "--thresholds", "thresholds of scenarios, YAML or JSON", "FILE")
+    add_settings(parser, "min_coverage")
     add_json(parser)
 
 
@@ -32,7 +29,7 @@ def labelled_samples(args: Namespace) -> list[EvaluationSample]:
     from ...demo.world import demo_labels
     from ...labels.scoring import check_labelled
 
-    dataset = demo_labels() if args.dataset == "demo" else open_samples(args.dataset, args.format)
+    dataset = demo_labels() if args.dataset == "demo" else open_samples(args.dataset, None)
     samples = list(dataset)
     check_has_samples(args.dataset, len(samples))
     check_labelled(samples)

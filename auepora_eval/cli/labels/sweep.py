@@ -1,12 +1,9 @@
 """Find the threshold that best detects hallucinations.
 
-Try the thresholds 0.05 to 0.95 on reliability scores: one line per sample, {"id": "q1", "score": 0.7}, a
-report with detailed_results, or the FHRI of the stored answers. Samples that the detector calls a
-contradiction (predicted_label) stay one at every threshold.
-
-The chosen threshold has the largest macro-F1 among those that find 80% of the hallucinations. The fitted
-macro-F1 is too optimistic. On new data, expect the cross-validated one. A sample without a score counts as
-failed: it is left out of the figures, and their ranges show what it could change. Example, on bundled data:
+Try the thresholds 0.05 to 0.95 on reliability scores ({"id": "q1", "score": 0.7} per
+line, a report with detailed_results, or the FHRI). The chosen one has the largest
+macro-F1 among those that find 80% of the hallucinations. On new data, expect the
+cross-validated macro-F1. A sample without a score counts as failed.
 
   auepora labels sweep --dataset demo --fhri
 """
@@ -17,10 +14,10 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from ...cli import echo
 from ...core.types import TRUE_LABEL, EvaluationSample
-from ..common import add_flag, coverage_code
-from ..flags import add_seed, at_least
+from .. import echo
+from ..common import coverage_code
+from ..flags import add_flag, at_least
 from .shared import add_shared, decisions, labelled_samples, note_no_detector, scores_of, thresholds_of
 
 if TYPE_CHECKING:
@@ -32,16 +29,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     chosen = parser.add_mutually_exclusive_group(required=True)
     add_flag(chosen, "--scores", "a score from 0 to 1 for each sample, higher is better", "FILE")
     add_flag(chosen, "--fhri", "score the stored answers by the FHRI")
-    add_seed(parser)
     add_flag(parser, "--per-scenario", "choose a threshold for each scenario")
-    add_flag(
-        parser,
-        "--folds",
-        "number of folds of the cross-validation, 0 for none",
-        "N",
-        type=at_least(0),
-        default=5,
-    )
+    about = "folds of the cross-validation, 0 for none"
+    add_flag(parser, "--folds", about, "N", type=at_least(0), default=5)
 
 
 def run(args: Namespace) -> int:
@@ -50,7 +40,7 @@ def run(args: Namespace) -> int:
 
     samples = labelled_samples(args)
     data = _scored(args, samples)
-    result = sweep(data, per_scenario=args.per_scenario, folds=args.folds, seed=args.seed)
+    result = sweep(data, per_scenario=args.per_scenario, folds=args.folds)
     if args.json:
         echo.say_json({"dataset": args.dataset, **asdict(result)})
     else:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...core.settings import PLAN_KEYS, is_endpoint
+from ...core.settings import BUDGETS, OF_JUDGE, PLAN_KEYS, is_endpoint
 from ...errors import DataError
 from ..files import file_name
 from ..schema import config_form_errors
@@ -24,8 +24,14 @@ from .plan import BLOCKS, check_config, check_setting, config_document
 
 # How a system is called. Any other name under config_overrides is the system's own business, even if a plan
 # has a setting of that name (alpha, min).
-_OF_CALLS = frozenset(name for name, one in PLAN_KEYS.items() if one.experiment == "variant")
-_OF_ALL = frozenset(name for name, one in PLAN_KEYS.items() if one.experiment == "all")
+_OF_CALLS = frozenset(
+    {
+        *("system", "outputs", "top_k", "executor", "concurrency", "timeout", "max_failures", "retries"),
+        *("retry_on", "longest_wait", "rpm", "tpm", "breaker", "address", *BUDGETS),
+        *("api_key_env", "prompt", "plain_http", "http", "price_input", "price_output"),
+    }
+)
+_OF_ALL = frozenset({"dataset", "format", "limit", "cache", "seed", "out", *OF_JUDGE} & PLAN_KEYS.keys())
 _FIELDS = ("name", "description", "primary_metric", "guard_rails", "alpha", "min_sample_size")
 # Of live services, and of other tests than those of `compare`.
 _UNREAD = (

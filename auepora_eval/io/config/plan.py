@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from ...core.settings import PLAN_KEYS
+from ...core.settings import PATHS, PLAN_KEYS
 from ...errors import DataError, did_you_mean
 from ...read.text import parse_settings
 from ..documents import parse_yaml, read_content
@@ -20,6 +20,7 @@ _IN_WORDS: dict[str, tuple[tuple[type, ...], str]] = {
     "switch": ((bool,), "true or false"),
     "names": ((list, str), "a list or a text"),
     "mapping": ((dict,), "names of fields"),
+    "options": ((dict,), "names of fields"),
 }
 BLOCKS = (
     "citation_accuracy",
@@ -50,6 +51,17 @@ def load_config(path: str | Path) -> dict[str, Any]:
             stacklevel=2,
         )
     return {name: value for name, value in settings.items() if name not in BLOCKS}
+
+
+def planned(path: str | Path | None) -> dict[str, Any]:
+    """Return the settings of a plan file, if there is one; its paths are relative to the file."""
+    if not path:
+        return {}
+    settings = load_config(path)
+    for name in PATHS:
+        if name in settings and settings[name] != "demo":
+            settings[name] = str(Path(path).parent / settings[name])
+    return settings
 
 
 def read_config(path: str | Path) -> dict[str, Any]:

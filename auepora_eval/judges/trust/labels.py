@@ -91,7 +91,7 @@ def labelled_claims(records: Iterable[tuple[str, Record]], columns: Columns) -> 
         raise DataError("--positive", what, fix="Give a label that occurs, as it is written there.")
     if claims and columns.by and not has_group:
         what = f"none of the {len(claims)} claims has a field {columns.by!r:.60}."
-        raise DataError("--by", what, fix="Give a field that occurs, or leave it out.")
+        raise DataError("--columns by", what, fix="Give a field that occurs, or leave it out.")
     return claims
 
 
@@ -113,10 +113,10 @@ def _labelled(where: str, record: Record, columns: Columns, *, is_labelled: bool
     evidence, claim = ((), "") if has_score else _texts(where, record, columns)
     score = _stored_score(where, record, columns) if has_score else None
     group = "" if not columns.by else str(record.get(columns.by, "none"))
-    cluster = str(_column(where, record, columns.cluster, (), "--cluster")) if columns.cluster else None
+    cluster = str(_column(where, record, columns.cluster, (), "cluster")) if columns.cluster else None
     if not is_labelled:
         return Labelled(evidence, claim, False, group, score=score, cluster=cluster)
-    label = _column(where, record, columns.label, LABEL, "--label")
+    label = _column(where, record, columns.label, LABEL, "label")
     if isinstance(label, Mapping | list):
         ratings = _ratings(where, label, columns)
         is_supported = round(fmean(ratings.values()), TIE_DIGITS) >= columns.people_threshold
@@ -129,11 +129,11 @@ def _labelled(where: str, record: Record, columns: Columns, *, is_labelled: bool
 
 
 def _texts(where: str, record: Record, columns: Columns) -> tuple[tuple[str, ...], str]:
-    evidence = _column(where, record, columns.evidence, EVIDENCE, "--evidence")
+    evidence = _column(where, record, columns.evidence, EVIDENCE, "evidence")
     texts = [evidence] if isinstance(evidence, str) else evidence
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise DataError(where, f"the evidence is {evidence!r:.60}, not a text or texts.", fix="Correct it.")
-    claim = _column(where, record, columns.claim, CLAIM, "--claim")
+    claim = _column(where, record, columns.claim, CLAIM, "claim")
     if not isinstance(claim, str):
         raise DataError(where, f"the claim is {claim!r:.60}, not a text.", fix="Correct it.")
     return tuple(texts), claim
@@ -177,12 +177,12 @@ def _on_scale(where: str, value: Any, scale: Scale, what: str, flag: str) -> flo
     return (number - low) / (high - low)
 
 
-def _column(where: str, record: Record, named: str, usual: Sequence[str], flag: str) -> Any:
+def _column(where: str, record: Record, named: str, usual: Sequence[str], field: str) -> Any:
     for name in (named,) if named else usual:
         if record.get(name) is not None:
             return record[name]
     wanted = repr(named) if named else " or ".join(usual)
-    raise DataError(where, f"there is no {wanted} in it.", fix=f"Name the column with {flag}.")
+    raise DataError(where, f"there is no {wanted} in it.", fix=f"Name the column: --columns {field}=NAME.")
 
 
 def _is_supported(where: str, label: Any, positive: str) -> bool:

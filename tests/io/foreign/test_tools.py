@@ -269,7 +269,7 @@ def answer(query):
 """
 
 
-@pytest.mark.parametrize("flags", [[], ["--from"]], ids=["recognised", "named"])
+@pytest.mark.parametrize("flags", [[], ["--format"]], ids=["recognised", "named"])
 @pytest.mark.parametrize(
     ("tool", "document", "expected"),
     [

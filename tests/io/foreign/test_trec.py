@@ -15,6 +15,7 @@ from auepora_eval.io.detect import kind_of_file
 from auepora_eval.io.outputs import load_predictions
 from auepora_eval.io.trec import load_qrels, read_run, save_qrels, save_run
 from auepora_eval.read.fields import ReadingNote
+from tests.builders import plan
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "interop" / "trec"
 
@@ -78,7 +79,7 @@ def test_round_trip(tmp_path: Path) -> None:
         save_run([("a b", read_run(run)["1"])], tmp_path / "c.run")
 
 
-@pytest.mark.parametrize("flags", [[], ["--from", "trec"], ["--format", "trec"]], ids=" ".join)
+@pytest.mark.parametrize("flags", [[], ["--format", "trec"]], ids=" ".join)
 def test_on_the_command_line(tmp_path: Path, flags: list[str]) -> None:
     qrels, run = files(tmp_path, "1 0 a 1\n2 0 a 1\n", "1 Q0 a 1 1.0 t\n")
     out = ["--out", str(tmp_path / "runs"), "--id", "a"]
@@ -144,7 +145,7 @@ def test_topics_and_runs_are_converted(tmp_path: Path, capsys: pytest.CaptureFix
 def test_hits_with_the_id_of_the_query_are_left_out(tmp_path: Path) -> None:
     qrels, run = files(tmp_path, "1 0 a 1\n", "1 Q0 1 1 3.0 t\n1 Q0 a 2 2.0 t\n")
     scored = ["score", "--dataset", str(qrels), "--outputs", str(run), "--metrics", "mrr"]
-    for name, flag, value in (("a", [], 0.5), ("b", ["--ignore-identical-ids"], 1.0)):
+    for name, flag, value in (("a", (), 0.5), ("b", plan(tmp_path, ignore_identical_ids=True), 1.0)):
         assert main([*scored, *flag, "--out", str(tmp_path / "runs"), "--id", name]) == 0
         assert ae.load_run(tmp_path / "runs" / name)["mrr"].value == value
 

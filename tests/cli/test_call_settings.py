@@ -1,4 +1,4 @@
-"""Flags of calls: meaning, storage and errors."""
+"""Settings of calls: meaning, storage and errors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.scoring import Tally
-from auepora_eval.core.settings import CALLS, ENDPOINT, PLAN_KEYS, SETTINGS, RunSettings
+from auepora_eval.core.settings import RunSettings
 from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
 from auepora_eval.errors import ScoringError
-from tests.builders import a_dataset, a_sample
+from tests.builders import a_dataset, a_sample, plan
 from tests.servers import chat_server
 
 LINES = [{"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": {"text": "a"}} for n in range(8)]
@@ -41,17 +41,17 @@ def test_endpoints_are_retried_by_default_and_python_is_not() -> None:
     assert RunSettings(system="mine.py:answer", concurrency=4).call_policy().retries == 0
 
 
-# What a plan may say of calls, what then holds, and a flag that says otherwise.
-KEYS: list[tuple[str, object, str, object]] = [
-    ("timeout", 7.5, "timeout", 9.0),
-    ("retries", 2, "retries", 3),
-    ("longest_wait", 4, "longest_retry_after", 5.0),
-    ("rpm", 60, "requests_per_minute", 61),
-    ("tpm", 900, "tokens_per_minute", 901),
-    ("budget_calls", 10, "max_calls", 11),
-    ("budget_tokens", 100, "max_tokens", 101),
-    ("budget_cost", 0.5, "max_cost", 0.25),
-    ("breaker", 20, "breaker_after", 21),
+# What a plan may say of calls, and what then holds.
+KEYS: list[tuple[str, object, str]] = [
+    ("timeout", 7.5, "timeout"),
+    ("retries", 2, "retries"),
+    ("longest_wait", 4, "longest_retry_after"),
+    ("rpm", 60, "requests_per_minute"),
+    ("tpm", 900, "tokens_per_minute"),
+    ("budget_calls", 10, "max_calls"),
+    ("budget_tokens", 100, "max_tokens"),
+    ("budget_cost", 0.5, "max_cost"),
+    ("breaker", 20, "breaker_after"),
 ]
 
 
@@ -59,28 +59,25 @@ def settled(*words: str) -> RunSettings:
     """The settings of `auepora run` with these words."""
     parser = ArgumentParser()
     run_command.add_arguments(parser)
-    return run_command.settled(parser.parse_args([*words, "--price-input", "1", "--price-output", "2"]))
+    return run_command.settled(parser.parse_args([*words]))
 
 
-@pytest.mark.parametrize(("key", "planned", "name", "flagged"), KEYS, ids=[row[0] for row in KEYS])
-def test_flag_overrides_plan_and_plan_overrides_default(
-    here: Path, key: str, planned: object, name: str, flagged: object
-) -> None:
-    base = "dataset: d.jsonl\nsystem: http:http://127.0.0.1:1/ask\n"
-    (here / "base.config.yaml").write_text(base, encoding="utf-8")
-    (here / "plan.config.yaml").write_text(f"{base}{key}: {planned}\n", encoding="utf-8")
-    default = getattr(settled("--config", "base.config.yaml").call_policy(), name)
-    assert default not in (planned, flagged)
-    assert getattr(settled("--config", "plan.config.yaml").call_policy(), name) == planned
-    flag = f"--{key.replace('_', '-')}"
-    words = ("--config", "plan.config.yaml", flag, str(flagged))
-    assert getattr(settled(*words).call_policy(), name) == flagged
+@pytest.mark.parametrize(("key", "planned", "name"), KEYS, ids=[row[0] for row in KEYS])
+def test_plan_overrides_default(here: Path, key: str, planned: object, name: str) -> None:
+    base = {
+        "dataset": "d.jsonl",
+        "system": "http:http://127.0.0.1:1/ask",
+        "price_input": 1,
+        "price_output": 2,
+    }
+    assert getattr(settled(*plan(**base)).call_policy(), name) != planned
+    assert getattr(settled(*plan(**base, **{key: planned})).call_policy(), name) == planned
 
 
-def test_plan_accepts_every_call_setting() -> None:
-    flags = {name for name, setting in SETTINGS.items() if setting.group in (CALLS, ENDPOINT)}
-    flags |= {"timeout", "concurrency", "executor", "max_failures", "cache", "min_coverage", "http"}
-    assert flags <= set(PLAN_KEYS)
+def test_flag_overrides_plan(here: Path) -> None:
+    base = plan(dataset="d.jsonl", system="http:http://127.0.0.1:1/ask", timeout=7.5, budget_calls=10)
+    policy = settled(*base, "--timeout", "9", "--budget-calls", "11").call_policy()
+    assert (policy.timeout, policy.max_calls) == (9.0, 11)
 
 
 @pytest.mark.parametrize(
@@ -151,20 +148,20 @@ http:
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("keys", "words"),
     [
-        (["--api-key-env", "PROVIDER_KEY"], "--api-key-env is for an endpoint"),
-        (["--plain-http"], "--plain-http is for an endpoint"),
-        (["--address", "auto"], "add --executor ray"),
-        (["--budget-cost", "1"], "--budget-cost needs --price-input and --price-output"),
-        (["--executor", "clouds"], "there is no executor 'clouds'"),
+        ({"api_key_env": "PROVIDER_KEY"}, "api_key_env is for an endpoint"),
+        ({"plain_http": True}, "plain_http is for an endpoint"),
+        ({"address": "auto"}, "add --executor ray"),
+        ({"budget_cost": 1}, "budget_cost needs price_input and price_output"),
+        ({"executor": "clouds"}, "there is no executor 'clouds'"),
     ],
 )
-def test_flag_without_effect_is_rejected(
-    here: Path, flags: list[str], words: str, capsys: pytest.CaptureFixture[str]
+def test_setting_without_effect_is_rejected(
+    here: Path, keys: dict[str, object], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["run", "--dataset", "d.jsonl", "--system", "mine.py:answer", "--out", "out"]
-    assert main([*asked, "--metrics", "exact_match", *flags]) == 2
+    assert main([*asked, "--metrics", "exact_match", *plan(**keys)]) == 2
     assert words in capsys.readouterr().err
 
 

@@ -205,7 +205,8 @@ _BLOCKS = frozenset(
     """address article aside blockquote br dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5
     h6 header hr li main nav ol p pre section table td th tr ul""".split()
 )
-_SILENT = frozenset(("script", "style", "noscript", "template", "svg", "iframe", "select", "textarea"))
+# Their content is not text of the page, if they are closed.
+_SILENT = ("noscript", "template", "svg", "iframe", "select", "textarea")
 # Each alternative also ends at the end of the page, so that an unclosed one is searched only once.
 _NOT_TEXT = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1[^>]*(?:>|\Z)|\Z)", re.IGNORECASE | re.DOTALL
@@ -272,7 +273,15 @@ def _well_tagged(page: str) -> str:
 
     The parser searches for the end of a tag from every <, which takes hours on a page of unclosed ones.
     """
-    return re.sub(r"<(?=[^<>]*(?:<|\Z))", "&lt;", _NOT_TEXT.sub("", page))
+    page = _NOT_TEXT.sub("", page)
+    for tag in _SILENT:
+        # Before the last closing tag every opening one is closed, so none is searched for in vain.
+        closings = list(re.finditer(rf"</{tag}\b[^>]*>?", page, re.IGNORECASE))
+        if closings:
+            end = closings[-1].end()
+            pattern = rf"<{tag}\b.*?</{tag}\b[^>]*>?"
+            page = re.sub(pattern, "", page[:end], flags=re.IGNORECASE | re.DOTALL) + page[end:]
+    return re.sub(r"<(?=[^<>]*(?:<|\Z))", "&lt;", page)
 
 
 class _Page(HTMLParser):
@@ -282,15 +291,10 @@ class _Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
         self.title = ""
-        self._silent = ""
         self._in_title = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self._silent:
-            return
-        if tag in _SILENT:
-            self._silent = tag
-        elif tag == "title":
+        if tag == "title":
             self._in_title = True
         elif tag in _BLOCKS:
             self.parts.append("\n" if tag in ("br", "li", "tr") else "\n\n")
@@ -302,9 +306,7 @@ class _Page(HTMLParser):
                 self.parts[-1] = " | "
 
     def handle_endtag(self, tag: str) -> None:
-        if tag == self._silent:
-            self._silent = ""
-        elif tag == "title":
+        if tag == "title":
             self._in_title = False
         elif tag in _BLOCKS and tag not in ("td", "th", "li", "tr", "br"):
             self.parts.append("\n\n")
@@ -312,7 +314,7 @@ class _Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._in_title:
             self.title = f"{self.title}{data}"[:500]
-        elif not self._silent:
+        else:
             self.parts.append(data.replace("\n", " "))
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..core.scores import cluster_of, is_given
 from ..core.types import EvaluationSample, gold_documents
 from ..errors import ScoringError
-from ..read.tasks import RAG_DIFFERS
+from ..read.tasks import EMPTY_PROMPT, NO_CONTEXTS, RAG_DIFFERS, missing_parts
 from .view import DatasetView, QualityIssue
 
 # Words that do not change what is asked; "who", "not", "before", "from" and "to" do.
@@ -51,10 +51,13 @@ def check_prompts(view: DatasetView) -> Iterator[QualityIssue]:
         if not isinstance(split, Mapping):
             continue
         prompt, contexts = split.get("rag_prompt"), split.get("contexts")
-        if isinstance(prompt, str) and not prompt.strip():
+        missing = missing_parts(
+            prompt if isinstance(prompt, str) else "-", contexts if isinstance(contexts, list) else "-"
+        )
+        if EMPTY_PROMPT in missing:
             fix = "Add it: a model that is run on the prompt is asked nothing."
             yield view.issue("warning", "prompts", "the rag_prompt is empty.", place=place, fix=fix)
-        if contexts == [] and sample.labels.get("answerable") is not False:
+        if NO_CONTEXTS in missing and sample.labels.get("answerable") is not False:
             fix = "Add the passages that the answer comes from, or label it answerable: false."
             yield view.issue("warning", "prompts", "there are no contexts.", place=place, fix=fix)
         differing = sample.metadata.get(RAG_DIFFERS)

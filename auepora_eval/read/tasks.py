@@ -254,12 +254,18 @@ def differing_fields(task: Task) -> list[str]:
     return [name for name, top, nested in pairs if top and nested and top != nested]
 
 
+def missing_parts(prompt: str, contexts: Sequence[object]) -> list[str]:
+    """Return what a system that is given the prompt would lack: EMPTY_PROMPT, NO_CONTEXTS, or nothing."""
+    return [name for name, part in ((EMPTY_PROMPT, prompt.strip()), (NO_CONTEXTS, contexts)) if not part]
+
+
 def check_complete(record: SplitRecord, where: str) -> None:
     """DataError if a record has no prompt for a system that takes one, or shows it no contexts."""
-    if not record.rag_prompt.strip():
+    missing = missing_parts(record.rag_prompt, record.contexts)
+    if EMPTY_PROMPT in missing:
         fix = "Write the prompt that the model is given, with its contexts."
         raise DataError(f"{where}: $.rag_prompt", "the prompt is empty.", fix=fix)
-    if not record.contexts:
+    if NO_CONTEXTS in missing:
         fix = "Write the contexts that the model is shown, or leave the record out."
         raise DataError(f"{where}: $.contexts", "there are no contexts.", fix=fix)
 
@@ -302,10 +308,7 @@ def split_record(task: Task, notes: Counter[str] | None = None) -> SplitRecord:
 
 def _note(task: Task, prompt: str, contexts: Sequence[str], notes: Counter[str]) -> None:
     """Count what is unusual about a task."""
-    if not prompt or prompt.isspace():
-        notes[EMPTY_PROMPT] += 1
-    if not contexts:
-        notes[NO_CONTEXTS] += 1
+    notes.update(missing_parts(prompt, contexts))
     if differing_fields(task):
         notes[RAG_DIFFERS] += 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from ..judges.judge import Asked, Asker, Judge, Judging, VerdictBook
 from ..judges.metric import JudgedMetric, add_note, ask_until_answered, open_questions
 from ..judges.metrics.preference import Preference, preference
 from ..judges.question import Judgement, Kind, Question, kind_named
+from ..judges.trust.calibration import Rate
 from ..judges.trust.probes import probed_kinds
 from ..judges.trust.record import with_judge
 from ..judges.trust.repeats import self_consistency, variance_parts
@@ -157,7 +158,17 @@ class RunJudging:
             labels=self.labels,
             is_share=metric.is_share_of_yes,
             threshold=getattr(metric, "threshold", None),
+            addressed=self._addressed({kind.name for kind in metric.question_kinds()}),
         )
+
+    def _addressed(self, kinds: Collection[str]) -> Rate:
+        """Return how many verdicts of these kinds are on texts of the run that address the judge."""
+        own = [
+            "suspicious" in verdict.flags
+            for verdict in self.verdicts()
+            if verdict.kind in kinds and not {"probe", "labelled"} & verdict.about.keys()
+        ]
+        return Rate(sum(own), len(own))
 
     def _mixed(self) -> str:
         models = self._models()

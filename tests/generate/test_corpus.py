@@ -217,3 +217,12 @@ def pdf(*pages: str) -> bytes:
     table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
     trailer = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF"
     return f"{body}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{trailer}".encode("latin-1")
+
+
+@pytest.mark.parametrize("tag", ["select", "svg", "iframe", "noscript", "template", "textarea"])
+def test_text_behind_an_unclosed_silent_tag_is_kept(tag: str) -> None:
+    for unclosed in ("", f"<{tag}>closed</{tag}>"):
+        page = f"<p>Before.</p>{unclosed}<{tag}><p>The ferry sails at noon.</p>".encode()
+        text = html_text(page, "a.html").text
+        assert "The ferry sails at noon." in text
+        assert "closed" not in text

@@ -4,6 +4,7 @@ The predictions have one line per sample, and a sample without one has failed:
 
   {"sample_id": "1", "retrieved": ["d7", "d2"], "answer": "42 days"}
 
+A file that has the questions and the answers is named alone: auepora score FILE.
 With --run the result is a new run, with the metrics of the old one and those in
 --metrics. Judged metrics are computed from the verdicts that the run has.
 
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help="samples with their answers; the same as --dataset"
+    )
     add_settings(parser, "dataset")
     add_flag(parser, "--outputs", "predictions (default: the answers in the dataset file)", "FILE")
     add_flag(parser, "--run", "score the outputs of this stored run, by id or path", "RUN")
@@ -62,12 +66,16 @@ def run(args: Namespace) -> int:
     from ..runs.store.storage import EvaluationResultsStorage
 
     settings = settings_of(args)
+    if args.file is not None:
+        if args.dataset is not None or args.run is not None:
+            raise PlanError("FILE takes the place of --dataset and --run. Leave one out.")
+        settings = replace(settings, dataset=args.file)
     if args.run is not None:
         return _score_run(args, settings)
     if args.only:
         raise PlanError("--only is for --run RUN. Leave it out.")
     if not settings.dataset:
-        raise PlanError("Name what to score: --dataset FILE, or --run RUN.")
+        raise PlanError("Name what to score: auepora score FILE, --dataset FILE, or --run RUN.")
     storage = EvaluationResultsStorage(settings.out)
     dataset = evaluated_dataset(settings, is_answered_elsewhere=args.outputs is not None)
     named = without_judged(named_plan(settings.metrics, settings.match), settings)

@@ -56,13 +56,12 @@ class Scores(Sequence[SampleScore]):
     def of(cls, scores: Iterable[float | SampleScore]) -> Scores:
         """Return the columns of a list of scores; a plain number has no id, parts or reason."""
         scores = list(scores)
-        ids, values = [""] * len(scores), np.empty(len(scores))
+        ids, values = [""] * len(scores), list(scores)
         parts: dict[int, tuple[float, ...]] = {}
         notes: dict[int, Note] = {}
         reasons: dict[int, str] = {}
         for place, score in enumerate(scores):
             if not isinstance(score, SampleScore):
-                values[place] = score
                 continue
             ids[place], values[place] = score.sample_id, math.nan if score.value is None else score.value
             if score.parts:

@@ -181,10 +181,11 @@ class RankedLists:
     def _compare_scores(self, sample: EvaluationSample, output: SystemOutputs) -> None:
         hits = output.retrieved
         ranked = hits if isinstance(hits, RankedIds) else sorted(hits, key=_RANK)
-        scores = in_single(ranked.scores if isinstance(ranked, RankedIds) else map(_SCORE, ranked)).tolist()
+        scores = ranked.scores if isinstance(ranked, RankedIds) else list(map(_SCORE, ranked))
         if scores == sorted(scores, reverse=True):  # nearly all lists; the rest is looked at one by one
             return
-        for (before, hit), (single_before, single) in zip(pairwise(ranked), pairwise(scores), strict=True):
+        singles = pairwise(in_single(scores))
+        for (before, hit), (single_before, single) in zip(pairwise(ranked), singles, strict=True):
             higher, lower = known_score(hit), known_score(before)
             if higher is not None and lower is not None and single > single_before:
                 self.out_of_order += 1

@@ -13,11 +13,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 
-from ..core.metrics_base import SampleMetric, metric, skip
+from ..core.metrics_base import SampleMetric, metric
 from ..core.scores import Batch, Scores
 from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from ..errors import ScoringError
-from .retrieval.hits import Hits, discounted_gain, hits_in, hits_of, no_relevant
+from .retrieval.hits import Hits, discounted_gain, hits_in, hits_of, ideal_gain
 
 
 class RetrievalMetric(SampleMetric):
@@ -33,16 +32,13 @@ class RetrievalMetric(SampleMetric):
         """Return the score of a list, of which at least one document could have been relevant."""
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        return self._score_hits(hits_of(sample, output, self.level, self.repeats))
+        hits = hits_of(sample, output, self.level, self.repeats)
+        return self.of_hits(hits) if isinstance(hits, Hits) else hits
 
     def score_all(self, batch: Batch) -> Scores:
-        # The metrics of a plan share the hits: finding them takes longer than all formulas together.
-        return self.score_each(batch, self._score_hits, batch.once(hits_in, self.level, self.repeats))
-
-    def _score_hits(self, hits: Hits | ScoringError) -> float | SampleScore:
-        if isinstance(hits, ScoringError):
-            raise hits
-        return self.of_hits(hits) if hits.gold else skip(no_relevant(self.level))
+        # The metrics of a plan share the hits: finding them takes longer than any formula.
+        lists = batch.once(hits_in, self.level, self.repeats)
+        return Scores.of([self.of_hits(hits) if isinstance(hits, Hits) else hits for hits in lists])
 
 
 @dataclass
@@ -182,7 +178,7 @@ class NDCGAtK(RetrievalMetric):
 
 def normalised_gain(ranks: list[int], grades: list[float], ideal: list[float]) -> float:
     """Return the discounted gain of the grades at these ranks, relative to that of the ideal list."""
-    best = discounted_gain(range(1, len(ideal) + 1), ideal)
+    best = ideal_gain(tuple(ideal))
     return discounted_gain(ranks, grades) / best if best > 0 else 0.0
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Iterable
+from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
 from ...core.matching import grade_of
+from ...core.metrics_base import skip
 from ...core.scores import Batch
-from ...core.types import EvaluationSample, RankedIds, SystemOutputs
+from ...core.types import EvaluationSample, RankedIds, SampleScore, SystemOutputs
 from ...errors import ScoringError
 
 _RANK = attrgetter("rank")
@@ -30,12 +33,16 @@ class Hits(NamedTuple):
 
 def hits_of(
     sample: EvaluationSample, output: SystemOutputs, level: float | None = None, repeats: bool = False
-) -> Hits:
-    """Return the relevant documents that were retrieved; with `repeats` at each of their places.
+) -> Hits | SampleScore:
+    """Return the relevant documents that were retrieved, or why the sample is skipped.
 
-    Without, a document that is retrieved twice counts at its first place, and its second place is a miss.
+    A document that is retrieved twice counts at its first place, and its second place is a miss; with
+    `repeats` it counts at each of its places.
     """
-    left = {doc_id: grade for doc_id, grade in gold_grades(sample).items() if is_relevant(grade, level)}
+    least = level or 0.0
+    left = {doc_id: grade for doc_id, grade in gold_grades(sample).items() if grade > 0 and grade >= least}
+    if not left:
+        return skip(no_relevant(level))
     gold = sorted(left.values(), reverse=True)
     ranks: list[int] = []
     grades: list[float] = []
@@ -47,14 +54,14 @@ def hits_of(
     return Hits(ranks, grades, gold, len(doc_ids))
 
 
-def hits_in(batch: Batch, level: float | None, repeats: bool) -> list[tuple[Hits | ScoringError]]:
-    """Return the hits of each sample, or why its grades cannot be used; for batch.once."""
-    hits: list[tuple[Hits | ScoringError]] = []
+def hits_in(batch: Batch, level: float | None, repeats: bool) -> list[Hits | SampleScore]:
+    """Return the hits of each sample, or why it has no score; for batch.once."""
+    hits: list[Hits | SampleScore] = []
     for sample, output in zip(batch.samples, batch.outputs, strict=True):
         try:
-            hits.append((hits_of(sample, output, level, repeats),))
-        except ScoringError as error:
-            hits.append((error,))
+            hits.append(hits_of(sample, output, level, repeats))
+        except ScoringError as error:  # a grade that is not a number
+            hits.append(SampleScore(None, str(error), failed=True))
     return hits
 
 
@@ -66,11 +73,6 @@ def gold_grades(sample: EvaluationSample) -> dict[str, float]:
         if grade > grades.get(doc.doc_id, -math.inf):
             grades[doc.doc_id] = grade
     return grades
-
-
-def is_relevant(grade: float, level: float | None) -> bool:
-    """Say whether a grade counts: above 0 it does, unless a level asks for more."""
-    return grade > 0 and (level is None or grade >= level)
 
 
 def no_relevant(level: float | None) -> str:
@@ -86,10 +88,19 @@ def in_order(output: SystemOutputs) -> list[str]:
     return [hit.doc.doc_id for hit in sorted(hits, key=_RANK)]
 
 
-def discounted_gain(ranks: list[int] | range, grades: list[float]) -> float:
+@lru_cache(maxsize=1 << 12)
+def ideal_gain(grades: tuple[float, ...]) -> float:
+    """Return the discounted gain of a list that has these grades from rank 1 on: few are different."""
+    return discounted_gain(range(1, len(grades) + 1), grades)
+
+
+def discounted_gain(ranks: Iterable[int], grades: Iterable[float]) -> float:
     """Return the sum of the grades, each divided by log2(rank + 1).
 
     >>> discounted_gain([1, 3], [3, 1])
     3.5
     """
-    return sum(grade / math.log2(rank + 1) for rank, grade in zip(ranks, grades, strict=False))
+    total = 0.0
+    for rank, grade in zip(ranks, grades, strict=False):
+        total += grade / math.log2(rank + 1)
+    return total

@@ -13,7 +13,7 @@ from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.scores import given
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ..retrieval_basic import LevelMetric, RetrievalMetric, normalised_gain
-from .hits import Hits, gold_grades, in_order, is_relevant, no_relevant
+from .hits import Hits, gold_grades, in_order, no_relevant
 
 
 def judgements(sample: EvaluationSample) -> dict[str, float]:
@@ -57,11 +57,12 @@ class BPref(SampleMetric):
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         gold = {doc.doc_id for doc in sample.relevant_docs or ()}
+        least = self.level or 0.0
         judged = {
-            doc_id: is_relevant(grade, self.level)
+            doc_id: grade > 0 and grade >= least
             for doc_id, grade in judgements(sample).items()
             # A candidate that is relevant but not among the relevant documents is a contradiction.
-            if grade >= 0 and (doc_id in gold or not is_relevant(grade, self.level))
+            if grade >= 0 and (doc_id in gold or grade == 0 or grade < least)
         }
         relevant = sum(judged.values())
         if not relevant:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import auepora_eval
 from auepora_eval.cli.main import GROUPS, command_parser, load_command, main
+from auepora_eval.core.metrics_base import METRICS
 from auepora_eval.core.settings import PLAN_KEYS
 from auepora_eval.core.targets import QUESTIONS, TargetCategory
 
@@ -60,6 +61,12 @@ def metrics_page() -> str:
             lines.append(f"- range: {' to '.join(ends)}, {direction} is better")
             if metric["oracle"]:
                 lines.append(f"- equals: {metric['oracle']}")
+    lines += ["", "## Metrics that lists leave out", ""]
+    lines += ["Rarely needed, and known by their names: `auepora metrics NAME` explains each.", ""]
+    lines += ["| metric | |", "|---|---|"]
+    for made in (made for made in map(METRICS.get, METRICS) if not made.listed):
+        summary = inspect.cleandoc(made.__doc__ or "").partition("\n")[0]
+        lines.append(f"| `{made.usage()}` | {summary} |")
     # Written by hand: tables of benchmarks/grounding.py and benchmarks/refusal.py, as printed.
     lines += ["", METRICS_IN_WORDS.read_text("utf-8").rstrip()]
     return "\n".join(lines) + "\n"

@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from ..demo.systems import DemoSystem
     from ..runs.store.storage import EvaluationResultsStorage
 
-METRICS = (
-    "recall@5,hit@5,mrr,ndcg@5,query_coverage,grounding_overlap,contains_answer,token_f1,rougeL_answer,"
-    "mean_latency,lexical_diversity@5,noise_retention,rejection_rate,over_refusal_rate,fake_adoption_rate"
-)
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--full", "print the tables of both runs and of the comparison")
@@ -75,13 +70,14 @@ def _run(system: DemoSystem, storage: EvaluationResultsStorage) -> EvaluationRun
     from ..core.plan import EvaluationPlan, PartialCoverageWarning
     from ..core.runner import AueporaEvaluator
     from ..demo.world import demo_dataset
-    from ..metrics.parse import parse_metrics
+    from ..metrics.parse import default_metrics
 
     dataset = demo_dataset()
     with progress(len(dataset), system.name) as advance, warnings.catch_warnings():
         # Some questions are unanswerable on purpose and have no gold documents; the table counts them.
         warnings.simplefilter("ignore", PartialCoverageWarning)
-        evaluator = AueporaEvaluator(system, EvaluationPlan(parse_metrics(METRICS)), on_output=advance)
+        plan = EvaluationPlan(default_metrics(list(dataset)))
+        evaluator = AueporaEvaluator(system, plan, on_output=advance)
         # A free id, so that the demo can be run again.
         return evaluator.run(dataset, evaluation_id=storage.free_id(f"demo-{system.name}"))
 

@@ -33,9 +33,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..core.metrics_base import METRICS, metric_class
+    from ..core.metrics_base import listed_metrics, metric_class
 
-    metrics = [metric_class(args.name)] if args.name else [METRICS.get(base) for base in METRICS]
+    metrics = [metric_class(args.name)] if args.name else listed_metrics()
     if args.target:
         metrics = _of_target(metrics, args.target)
     if args.dataset:

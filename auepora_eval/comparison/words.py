@@ -81,7 +81,10 @@ _SAID_OF_THE_FIRST = {  # where k is 1
     "hit": "for {now}% of the questions the first document is relevant",
     "precision": "for {now}% of the questions the first document is relevant",
 }
-_SAID_IN_SECONDS = {"mean_latency": "an answer takes {now} on average"}
+_SAID_IN_SECONDS = {
+    "mean_latency": "an answer takes {now} on average",
+    "latency": "an answer takes {now} at the {k} quantile",
+}
 
 _FIRST_MARGIN = {
     "": "",
@@ -368,7 +371,9 @@ def _said(metric: MetricComparison) -> str:
         now, before = _of_100(metric.candidate, metric.baseline)
     # Not formatted without a template: the name of a user's metric may have braces.
     value = (
-        template.format(now=now, k=metric.name.partition("@")[2]) if template else f"{metric.name} is {now}"
+        template.format(now=now, k=metric.name.partition("[")[0].partition("@")[2])
+        if template
+        else f"{metric.name} is {now}"
     )
     return (
         f"{value}{name}, the same for both"

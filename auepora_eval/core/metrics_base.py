@@ -87,6 +87,7 @@ class SampleMetric(Metric):
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     unit: ClassVar[str] = ""  # "s" for seconds; shares, counts and rates have none
     oracle: ClassVar[str] = ""
+    listed: ClassVar[bool] = True  # False: known by its name, but in no list and no default table
     whole_batch: ClassVar[bool] = False  # a sample's score depends on other samples: no scoring in chunks
     of_sums: ClassVar[bool] = False  # the aggregate needs no more than the sum of each column of the rows
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
@@ -382,6 +383,11 @@ METRICS: Registry[type[SampleMetric]] = Registry(
     ],
     base=SampleMetric,
 )
+
+
+def listed_metrics() -> list[type[SampleMetric]]:
+    """Return the classes of the metrics that lists show, by name."""
+    return [made for made in map(METRICS.get, METRICS) if made.listed]
 
 
 def skip(reason: str) -> SampleScore:

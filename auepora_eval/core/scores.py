@@ -56,7 +56,8 @@ class Scores(Sequence[SampleScore]):
     def of(cls, scores: Iterable[float | SampleScore]) -> Scores:
         """Return the columns of a list of scores; a plain number has no id, parts or reason."""
         scores = list(scores)
-        ids, values = [""] * len(scores), list(scores)
+        ids = [""] * len(scores)
+        values: list[Any] = list(scores)
         parts: dict[int, tuple[float, ...]] = {}
         notes: dict[int, Note] = {}
         reasons: dict[int, str] = {}

@@ -57,6 +57,7 @@ class _Labelled(BatchMetric):
 
     target = TargetCategory.GENERATION_FAITHFULNESS
     requires = (f"labels.{TRUE_LABEL}",)
+    listed = False
 
     @property
     def reads_answers(self) -> bool:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..core.metrics_base import METRICS, SampleMetric, scale_text
+from ..core.metrics_base import SampleMetric, listed_metrics, scale_text
 from ..core.targets import QUESTIONS
 from ..core.types import TargetCategory, as_target
 from ..decide.experiment_report import experiment_in_words, variant_runs
@@ -23,7 +23,7 @@ from .requests import Ask, Page, Reply
 def metrics_page(ask: Ask) -> Reply:
     """Show every metric with its meaning, those that match the words first asked for."""
     words = ask.values.get("words", "").strip()[:100]
-    known = [METRICS.get(base) for base in METRICS]
+    known = listed_metrics()
     chosen = [
         metric for metric in known if all(word in _searched(metric) for word in words.casefold().split())
     ]

@@ -127,7 +127,7 @@ def _targets(samples: Sequence[EvaluationSample]) -> list[dict[str, Any]]:
         lacking: Counter[str] = Counter()
         for name in METRICS:
             metric = METRICS.get(name)
-            if metric.target is not target:
+            if metric.target is not target or not metric.listed:
                 continue
             needs = tuple(metric.requires)
             if target is TargetCategory.NEGATIVE_REJECTION:

@@ -22,7 +22,11 @@ def test_every_metric_has_one_line(capsys: Capture) -> None:
     printed = [
         line.split()[0].partition("@")[0].partition("[")[0] for line in lines(capsys) if line[:2] == "  "
     ]
-    assert sorted(printed) == sorted(METRICS)
+    assert sorted(printed) == sorted(name for name in METRICS if METRICS.get(name).listed)
+    assert {"recall", "rougeL_answer", "citation_span_accuracy", "mean_latency"} <= set(printed)
+    assert "self_bleu" not in printed
+    assert main(["metrics", "self_bleu"]) == 0
+    assert "How alike" in capsys.readouterr().out
 
 
 def test_the_range_is_on_the_line(capsys: Capture) -> None:

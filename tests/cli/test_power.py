@@ -53,7 +53,7 @@ def power(demo_runs: Path, capsys: pytest.CaptureFixture[str]) -> Power:
             id="clusters",
         ),
         pytest.param(("demo-bm25", "--metric", "recall@5"), "120 samples detect a change of", id="one run"),
-        pytest.param(("demo-bm25", "demo-hybrid"), "shared by 14 metrics", id="two runs"),
+        pytest.param(("demo-bm25", "demo-hybrid"), "shared by 6 metrics", id="two runs"),
     ],
 )
 def test_report(power: Power, words: tuple[str, ...], told: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,9 +43,35 @@ def test_partial_coverage_is_a_warning_with_the_count() -> None:
 
 def test_no_samples_need_no_fields() -> None:
     EvaluationPlan(parse_metrics("recall@5")).validate_dataset([])
-    names = [metric.name for metric in default_metrics([a_sample()], top_k=5)]
-    assert names[:3] == ["query_coverage", "grounding_overlap", "lexical_diversity@5"]
-    assert all("latency" in name for name in names[3:])
+
+
+_TIME = "latency@0.95[end_to_end]"
+
+
+@pytest.mark.parametrize(
+    ("sample", "expected"),
+    [
+        pytest.param({}, ["grounding_overlap", _TIME], id="nothing"),
+        pytest.param({"relevant": "a"}, ["recall@3", "ndcg@3", "grounding_overlap", _TIME], id="documents"),
+        pytest.param(
+            {"reference": "22 cars"}, ["contains_answer", "grounding_overlap", _TIME], id="a short reference"
+        ),
+        pytest.param(
+            {"reference": "It carries 22 cars on deck"},
+            ["token_f1", "grounding_overlap", _TIME],
+            id="a sentence",
+        ),
+        pytest.param(
+            {"labels": {"answerable": False}},
+            ["grounding_overlap", "rejection_rate", "over_refusal_rate", _TIME],
+            id="unanswerable",
+        ),
+    ],
+)
+def test_the_default_metrics_are_those_that_the_samples_support(
+    sample: dict[str, Any], expected: list[str]
+) -> None:
+    assert [metric.name for metric in default_metrics([a_sample(**sample)], top_k=3)] == expected
 
 
 def test_every_target_has_a_question() -> None:

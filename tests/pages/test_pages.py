@@ -42,7 +42,6 @@ PAGES = [
     "/metrics",
     "/trend",
 ]
-EXIT_CODES = {"/gate": 1}  # the demo's gate fails
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +92,7 @@ def test_every_page_shows_a_command_that_works(
     assert shown is not None
     words = shlex.split(html.unescape(shown[1]))
     assert words[0] == "auepora"
-    assert main(words[1:]) == EXIT_CODES.get(path, 0)
+    assert main(words[1:]) == 0
     assert capsys.readouterr().out
 
 
@@ -130,7 +129,7 @@ def test_run_page_has_every_metric_of_the_run(client: Client, demo_runs: Path) -
 def test_a_bar_of_a_histogram_leads_to_as_many_samples_as_it_says(client: Client) -> None:
     page = client.get("/run/demo-bm25").text
     bars = re.findall(r'<a href="([^"]*)" aria-label="(\d+) samples?', page)
-    assert len(bars) > 40
+    assert len(bars) > 20
     for address, count in bars:
         listed = text_of(client.get(html.unescape(address)).text)
         assert f" {count} of 160 samples" in listed, address
@@ -146,8 +145,8 @@ def test_a_slice_leads_to_its_samples(client: Client) -> None:
 
 def test_the_mean_of_a_slice_is_the_mean_of_its_scores(client: Client, demo_runs: Path) -> None:
     index = open_index(demo_runs / "demo-bm25.results.json")
-    values = index.column("token_f1")[index.members("difficulty", "hard")]
-    page = text_of(client.get("/run/demo-bm25?slices=token_f1").text)
+    values = index.column("contains_answer")[index.members("difficulty", "hard")]
+    page = text_of(client.get("/run/demo-bm25?slices=contains_answer").text)
     scored = values[~np.isnan(values)]
     assert f"hard {len(scored)} {scored.mean():.4f}" in page
 
@@ -155,14 +154,14 @@ def test_the_mean_of_a_slice_is_the_mean_of_its_scores(client: Client, demo_runs
 def test_worst_first_is_what_show_worst_prints(
     client: Client, capsys: pytest.CaptureFixture[str], demo_runs: Path
 ) -> None:
-    assert main(["show", "demo-bm25", "--worst", "token_f1", "--n", "20", "--out", str(demo_runs)]) == 0
+    assert main(["show", "demo-bm25", "--worst", "ndcg@5", "--n", "20", "--out", str(demo_runs)]) == 0
     printed = re.findall(r"^(q\d+)", capsys.readouterr().out, re.MULTILINE)
-    page = client.get("/run/demo-bm25/samples?sort=token_f1").text
+    page = client.get("/run/demo-bm25/samples?sort=ndcg@5").text
     assert re.findall(r">(q\d+)</a>", page)[:20] == printed
 
 
 def test_pages_of_samples_join_to_all_of_them(client: Client) -> None:
-    address, seen, pages = "/run/demo-bm25/samples?sort=mrr", [], 0
+    address, seen, pages = "/run/demo-bm25/samples?sort=ndcg@5", [], 0
     while True:
         page = client.get(address).text
         pages += 1
@@ -261,7 +260,7 @@ def test_compare_page_has_the_verdict_and_the_changes(
     assert "145 of 160" in page
 
 
-@pytest.mark.parametrize("metric", ["recall@5", "token_f1", "contains_answer", "mean_latency[end_to_end]"])
+@pytest.mark.parametrize("metric", ["recall@5", "contains_answer", "grounding_overlap"])
 def test_samples_won_and_lost_are_those_of_the_comparison(
     client: Client, demo_runs: Path, metric: str
 ) -> None:
@@ -359,17 +358,16 @@ def test_the_gate_is_that_of_the_command(
 ) -> None:
     page = client.get("/gate").text  # the newest run against the one before it
     command = ["gate", "demo-hybrid", "--baseline", "demo-bm25", "--out", str(demo_runs)]
-    assert main([*command, "--json"]) == 1
+    assert main([*command, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     seen = text_of(page)
-    assert "Gate failed: demo-hybrid against demo-bm25" in seen
-    assert "Exit code 1" in seen
+    assert "Gate passed: demo-hybrid against demo-bm25" in seen
+    assert "Exit code 0" in seen
     for one in report["verdicts"]:
         assert f"{one['rule']} {one['name'] or ''}".strip() in seen
-    failed = next(one for one in report["verdicts"] if one["outcome"] == "failed")
-    assert failed["why"] in seen
-    leads = next(address for address in links(page, "/compare") if quote(failed["name"]) in address)
-    assert f"Samples by {failed['name']}" in text_of(client.get(leads.partition("#")[0]).text)
+    named = next(one for one in report["verdicts"] if one["name"])
+    leads = next(address for address in links(page, "/compare") if quote(named["name"]) in address)
+    assert f"Samples by {named['name']}" in text_of(client.get(leads.partition("#")[0]).text)
 
 
 def test_a_gate_without_a_baseline_needs_rules(client: Client) -> None:
@@ -406,8 +404,8 @@ def test_an_experiment_leads_to_its_samples(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_trend_leads_to_the_samples_of_each_run(client: Client) -> None:
-    page = client.get("/trend?metric=mrr").text
-    assert "/run/demo-bm25/samples?sort=mrr" in links(page)
+    page = client.get("/trend?metric=ndcg@5").text
+    assert "/run/demo-bm25/samples?sort=ndcg%405" in links(page)
 
 
 def test_the_line_of_a_run_leads_to_its_trend(tmp_path: Path) -> None:

@@ -137,6 +137,8 @@ class LexicalConsistency(GroundingMetric):
     hardly.
     """
 
+    listed = False
+
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
         source = _Sentences([sentence for text in documents for sentence in sentences(text)])
         values = [source.consistency(sentence) for sentence in sentences(answer)]

@@ -47,6 +47,7 @@ class DistinctNCorpus(BatchMetric):
     have it, which gives an answer its own value; the interval takes these shares as fixed.
     """
 
+    listed = False
     n: int = 2
     target = TargetCategory.DIVERSITY
     whole_batch = True
@@ -94,6 +95,7 @@ class SelfBleu(BatchMetric):
     what a failed answer would have done to the others.
     """
 
+    listed = False
     target = TargetCategory.DIVERSITY
     higher_is_better = False
     bounds = (0.0, 100.0)

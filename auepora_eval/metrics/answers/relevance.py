@@ -50,6 +50,7 @@ class QueryCoverage(SampleMetric):
     query. A repeated question scores 1 and a right "in 1911" scores 0: it is only a sign of drift.
     """
 
+    listed = False
     target = TargetCategory.GENERATION_RELEVANCE
     requires = ("query",)
 

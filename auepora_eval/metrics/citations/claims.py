@@ -75,6 +75,7 @@ class CitationDensity(SupportMetric):
     citation_completeness. A long claim counts for more.
     """
 
+    listed = False
     counted_as = ("cited_characters", "total_characters")
 
     def of_answer(self, sample: EvaluationSample, answer: JudgedAnswer) -> float | SampleScore:

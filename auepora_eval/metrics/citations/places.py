@@ -78,6 +78,7 @@ class CitationSpanExact(SpanAgreement):
     The same pairs as citation_span_accuracy, with their plain Jaccard: never more than that.
     """
 
+    listed = False
     counted_as = ("sum_of_jaccards", "gold_spans")
 
     def counted(self, assigned: Sequence[Match]) -> float:
@@ -91,6 +92,7 @@ class CitationSpanPerfect(SpanAgreement):
     Gold spans whose assigned cited span is equal / gold spans. Each of them is also a good match.
     """
 
+    listed = False
     counted_as = ("perfect_matches", "gold_spans")
 
     def counted(self, assigned: Sequence[Match]) -> float:
@@ -104,6 +106,7 @@ class CitationSpanGood(SpanAgreement):
     Gold spans whose assigned cited span reaches that / gold spans; see citation_span_accuracy.
     """
 
+    listed = False
     tolerance: int = TOLERANCE
     counted_as = ("good_matches", "gold_spans")
 
@@ -170,6 +173,7 @@ class CitationRelevance(CitationShare):
     nowhere is not relevant; an answer that cites nothing is skipped.
     """
 
+    listed = False
     counted_as = ("relevant_citations", "total_citations")
     requires = ("relevant_docs",)
 
@@ -200,6 +204,7 @@ class CitationFabricatedRate(TroubleRate):
     Known are the documents that were retrieved, and the relevant and candidate ones of the sample.
     """
 
+    listed = False
     counted_as = ("fabricated_citations", "total_citations")
     troubles = frozenset((UNRESOLVED, FABRICATED))
 
@@ -212,5 +217,6 @@ class CitationOutOfRangeRate(TroubleRate):
     skipped.
     """
 
+    listed = False
     counted_as = ("out_of_range_citations", "total_citations")
     troubles = frozenset((OUT_OF_RANGE,))

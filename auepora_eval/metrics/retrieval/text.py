@@ -31,6 +31,7 @@ class QueryTermCoverage(SampleMetric):
     text about something else in the same words is a hit.
     """
 
+    listed = False
     k: int
     target = TargetCategory.RETRIEVAL_RELEVANCE
     requires = ("query",)

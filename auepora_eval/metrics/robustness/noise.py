@@ -211,6 +211,7 @@ class NoiseArea(ByRatio):
     counts by its distance to the next one, not by how many samples it has.
     """
 
+    listed = False
     base: str = DEFAULT_BASE
     oracle = "scipy.integrate.trapezoid"
 

@@ -15,7 +15,8 @@ from typing import Any, Protocol
 import msgspec
 
 from ..errors import ArgumentError, DataError, did_you_mean, warn_user, wrong_type
-from ..read.fields import Reading, are_samples, has_query, read_foreign
+from ..read.fields import Reading, are_samples, read_foreign
+from ..read.names import has_query
 from ..read.records import UnknownFieldWarning
 from .types import Document, EvaluationSample, SystemOutputs
 

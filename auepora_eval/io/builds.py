@@ -5,6 +5,8 @@ What a record becomes:
     task_id -> sample_id                    question or instruction -> query
     reference_answer or _summary -> reference_answer.text
     retrieved -> candidate_docs             metadata.selected_chunk_ids -> relevant_docs, flagged `circular`
+    answer_citations -> metadata["citations"]
+    metadata.answer_span, .summary_spans -> metadata["spans"] of the relevant document that they are in
     task_type -> labels["task_type"]        metadata.labels -> labels
     rag_prompt, contexts, sources, retrieved, citations, answer_citations -> metadata["split"]
     metadata -> metadata
@@ -158,8 +160,21 @@ def _sample(record: SplitRecord) -> EvaluationSample:
         candidate_docs=list(candidates.values()) or None,
         reference_answer=answer,
         labels={**labels, "task_type": record.task_type},
-        metadata={**record.metadata, _OF_A_SPLIT: split},
+        metadata={**_gold_citations(record), **record.metadata, _OF_A_SPLIT: split},
     )
+
+
+def _gold_citations(record: SplitRecord) -> dict[str, list[dict[str, object]]]:
+    """Return what the reference cites, in the form that the citation metrics read."""
+    cited = [_citation(entry) for entry in getattr(record, "answer_citations", ())]
+    return {"citations": cited} if cited else {}
+
+
+def _citation(entry: Mapping[str, object]) -> dict[str, object]:
+    if "file_name" in entry:
+        return dict(entry)
+    name = entry.get("source_path") if entry.get("id") is None else entry["id"]
+    return {"file_name": str(name)}
 
 
 def _candidates(record: SplitRecord) -> dict[str, Document]:
@@ -187,7 +202,28 @@ def _selected(record: SplitRecord, candidates: Mapping[str, Document]) -> list[D
     names = dict.fromkeys(str(name) for name in ids if isinstance(name, str | int))
     missing = Document("", "", {"text_missing": True})
     chunks = {name: candidates.get(name, missing) for name in names}
-    return [Document(name, doc.text, {**doc.metadata, "circular": True}) for name, doc in chunks.items()]
+    return [
+        Document(name, doc.text, {**doc.metadata, **_spans_in(record, doc), "circular": True})
+        for name, doc in chunks.items()
+    ]
+
+
+def _spans_in(record: SplitRecord, chunk: Document) -> dict[str, object]:
+    """Return the spans of the reference that a chunk holds, in characters of the document that it is from."""
+    named = [record.metadata.get("answer_span"), *(record.metadata.get("summary_spans") or ())]
+    documents = {chunk.metadata.get("document"), chunk.metadata.get("source_path")}
+    first, last = chunk.metadata.get("start"), chunk.metadata.get("end")
+    if not (isinstance(first, int) and isinstance(last, int)):
+        return {}
+    spans = []
+    for span in named:
+        start, end = (span.get(name) if isinstance(span, dict) else None for name in ("start", "end"))
+        if not (isinstance(start, int) and isinstance(end, int) and span["document"] in documents):
+            continue
+        if first <= start < end <= last:
+            words = chunk.text[start - first : end - first]
+            spans.append({"source": span["document"], "start": start, "end": end, "text": words})
+    return {"spans": spans} if spans else {}
 
 
 # The errors of splits and their manifest: form, references, counts, hashes.

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import DataError
-from ..read.fields import has_answer, has_own_names, has_query
+from ..read.names import has_answer, has_own_names, has_query
 from ..read.tools import tool_of
 from .beir import is_beir
 from .documents import is_yaml, read_content
@@ -199,8 +199,8 @@ def _kind_of_record(record: Mapping[str, object]) -> str | None:
 
     if is_split_record(record) or is_raw_record(record):
         return "splits"
-    if has_query(record) and _OWN_KEYS.isdisjoint(record):
-        return None
+    if _OWN_KEYS.isdisjoint(record) and (has_answer(record) or has_query(record)):
+        return "records" if has_answer(record) else None  # answers by another name of the id
     if isinstance(record.get("samples"), list):
         return "labels"
     if {"_id", "text"} <= record.keys():

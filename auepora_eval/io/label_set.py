@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..core.dataset import InMemoryDataset, checked_samples
+from ..core.dataset import InMemoryDataset
 from ..core.types import PAIR, STORED_OUTPUT, TRUE_LABEL, EvaluationSample, Failure, Response, SystemOutputs
 from ..errors import DataError
+from ..read.outputs import as_outputs
 from ..read.text import parse_document
-from ..text.label_terms import CONTRADICTION, LABELS, PREDICTED_LABEL, label_of
+from ..text.label_terms import CONTRADICTION, FHRI_SCENARIO, LABELS, PREDICTED_LABEL, label_of
 from .documents import read_content, read_document
 from .files import stem
 from .jsonl import placed_lines, read_records
@@ -28,7 +29,7 @@ Record = dict[str, Any]
 
 # What becomes a label, and the field of fhri_spec that it comes from.
 _SPEC_LABELS = {
-    "scenario": "scenario_override",
+    FHRI_SCENARIO: "scenario_override",
     "risk_tier": "risk_tier",
     "category": "category",
     "compliance_tag": "compliance_tag",
@@ -89,8 +90,8 @@ def dataset_from_label_set(document: Any, name: str) -> InMemoryDataset:
     info["metadata"] = {
         "label_set": {key: value for key, value in document.items() if key != "samples"},
     }
-    samples = checked_samples(name, map(_sample, document["samples"]))
-    return InMemoryDataset(name, samples, info=info)
+    samples = list(map(_sample, document["samples"]))
+    return InMemoryDataset.of_readings(name, zip(samples, map(_output, samples), strict=True), info=info)
 
 
 def read_label_document(path: Path) -> Any:
@@ -141,6 +142,14 @@ def _stored(record: Record) -> tuple[str, Record]:
         return record["question"], stored
     stored = {"answer": turns[-1]["answer"], "passages": record.get("retrieved_passages", []), "turns": turns}
     return turns[-1]["question"], stored
+
+
+def _output(sample: EvaluationSample) -> SystemOutputs | None:
+    """Return the stored answer as an output; None if it was not filled in."""
+    stored = sample.metadata[STORED_OUTPUT]
+    if not str(stored["answer"] or "").strip():
+        return None
+    return as_outputs({"answer": stored["answer"], "retrieved_passages": stored["passages"] or []})
 
 
 _SAMPLE = re.compile(r"\$\.samples\[(\d+)\]\.?(.*?): ", re.DOTALL)

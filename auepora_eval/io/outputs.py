@@ -229,7 +229,7 @@ def _used_already(where: str, sample_id: str) -> DataError:
 
 OUTPUT_FORMS = "a path, a list of dicts, a DataFrame, or a dict of outputs by sample id"
 # Kinds of files with answers that are read as a whole; others have a prediction per line.
-FOREIGN_KINDS = frozenset({"records", "csv", "parquet", "trec", "trec-run", "answers", *TOOLS})
+FOREIGN_KINDS = frozenset({"records", "csv", "parquet", "trec", "trec-run", "answers", "results", *TOOLS})
 
 
 class ForeignPredictions:

@@ -21,17 +21,17 @@ from ..read.fields import (
     are_predictions,
     are_samples,
     columns_of_answers,
-    has_only,
-    has_query,
     prediction_part,
     read_foreign,
     sample_part,
 )
+from ..read.names import has_only, has_query
 from ..read.records import read_prediction, read_sample
 from ..read.text import parse_json
 from ..read.tools import TOOLS, Row, promptfoo_table
 from .csv import COLUMNS as OUR_COLUMNS
 from .csv import check_columns, load_eval_csv, read_rows
+from .detect import kind_of_name
 from .documents import is_yaml, read_document
 from .files import stem
 from .jsonl import BYTE_ORDER_MARK, opened, read_records
@@ -172,7 +172,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Row]]:
         yield from _excel_rows(path)
     elif name.endswith((".csv", ".tsv")):
         yield from _table_rows(path)
-    elif start.lstrip()[:1] == b"[" or is_yaml(path):
+    elif start.lstrip()[:1] == b"[" or is_yaml(path) or kind_of_name(path) == "results":
         yield from _listed_rows(path)
     else:
         yield from read_records(path)
@@ -193,6 +193,8 @@ def _table_rows(path: Path) -> Iterator[tuple[str, Row]]:
 
 def _listed_rows(path: Path) -> Iterator[tuple[str, Row]]:
     document = read_document(path)
+    if isinstance(document, dict):  # results of seed 003
+        document = document.get("query_results")
     if not isinstance(document, list):
         raise DataError(path.name, "a list of records was expected.", fix="Write [{...}, {...}].")
     for number, row in enumerate(document):

@@ -24,7 +24,7 @@ from ..stats.arrays import Array
 from ..stats.classification import accuracy, class_counts, confusion_table, macro_f1
 from ..stats.intervals import mean_interval
 from ..stats.significance import sign_flip_test
-from ..text.label_terms import ACCURATE, CONTRADICTION, LABELS, scenario_id
+from ..text.label_terms import ACCURATE, CONTRADICTION, FHRI_SCENARIO, LABELS, scenario_id
 from .thresholds import scenario_of
 
 Mode = Literal["static", "live"]
@@ -38,7 +38,7 @@ OVERALL = {
 }
 OF_A_CLASS = {"precision": "label_precision", "recall": "label_recall", "f1_score": "label_f1"}
 SLICES = {
-    "scenario": "scenario",
+    "scenario": FHRI_SCENARIO,
     "risk_tier": "risk_tier",
     "category": "category",
     "compliance_tag": "compliance_tag",
@@ -141,7 +141,7 @@ def scenario_accuracy(samples: Sequence[EvaluationSample], outputs: Sequence[Sys
         if not isinstance(expected, str) or not expected.strip():
             continue
         wanted = scenario_id(expected)
-        if sample.labels.get("scenario") not in (None, ""):
+        if sample.labels.get(FHRI_SCENARIO) not in (None, ""):
             overridden += 1
         elif wanted is None:
             unnamed += 1

@@ -9,7 +9,14 @@ from ..core.types import EvaluationSample, Failure, Response, SystemOutputs
 from ..errors import DataError, did_you_mean
 from ..io.documents import read_document
 from ..io.label_set import ScoredSample
-from ..text.label_terms import ACCURATE, CONTRADICTION, DEFAULT_SCENARIO, HALLUCINATION, PREDICTED_LABEL
+from ..text.label_terms import (
+    ACCURATE,
+    CONTRADICTION,
+    DEFAULT_SCENARIO,
+    FHRI_SCENARIO,
+    HALLUCINATION,
+    PREDICTED_LABEL,
+)
 
 # The thresholds that the annotation guide was written against. A score must be above its threshold.
 SCENARIO_FHRI_THRESHOLDS: Mapping[str, float] = {
@@ -43,7 +50,7 @@ def read_thresholds(path: str | Path) -> dict[str, float]:
 
 def scenario_of(sample: EvaluationSample) -> str:
     """Return the scenario of a sample, or `default` if it has none."""
-    scenario = sample.labels.get("scenario")
+    scenario = sample.labels.get(FHRI_SCENARIO)
     return DEFAULT_SCENARIO if scenario in (None, "") else str(scenario)
 
 

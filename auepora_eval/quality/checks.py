@@ -153,7 +153,7 @@ def check_ground_truth_consistency(view: DatasetView) -> Iterator[QualityIssue]:
     files = CitedFiles(view.corpus)
     for place, sample in enumerate(view.samples):
         citations = view.citations(place)
-        if not citations:
+        if not citations or (sample.relevant_docs is None and not view.has_corpus):
             continue
         gold = dict.fromkeys(doc.doc_id for doc in gold_documents(sample))
         if view.has_corpus:
@@ -195,7 +195,9 @@ def _faults(
     if confidence is not None and not (is_number and 0 <= confidence <= 1):
         yield "error", f"the confidence_score {confidence!r:.40} is not from 0 to 1.", "Change it."
     span = None
-    if not _is_whole(start) or not _is_whole(end):
+    if start is None and end is None:
+        pass  # the whole document is cited
+    elif not _is_whole(start) or not _is_whole(end):
         yield "error", "the citation has no span: start_char or end_char is not a whole number.", "Add both."
     elif start < 0 or end < 0:
         yield "error", f"negative citation positions: {start} to {end}.", "Count characters from 0."

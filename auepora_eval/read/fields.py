@@ -1,8 +1,8 @@
-"""The field names of other tools: one table says what each name means.
+"""Records of files and frames to samples and outputs, by the names of their fields.
 
 A record of another tool may hold a question with its gold, the answer of a system, or both. Its names are
-looked up in `NAMES`. A name that could mean two things is decided by the other names of the file, or is an
-error that lists the readings. Fields without a place go to the sample's metadata.
+looked up in `names.NAMES`. A name that could mean two things is decided by the other names of the file, or is
+an error that lists the readings. Fields without a place go to the sample's metadata.
 """
 
 from __future__ import annotations
@@ -26,58 +26,29 @@ from ..core.types import (
     Response,
     RetrievedDocument,
     SystemOutputs,
+    split_timings,
     unscored,
 )
 from ..errors import DataError, did_you_mean, warn_user
+from .names import (
+    ANSWER_NAMES,
+    COLUMNS,
+    ID,
+    IDS,
+    IDS_OR_TEXTS,
+    KNOWN,
+    NAMES,
+    OUTPUT_FIELDS,
+    OUTPUT_NAMES,
+    SAMPLE_NAMES,
+    has_only,
+    plain_name,
+)
 from .outputs import as_answer, as_hits, text_id
 
 Record = Mapping[str, Any]
 Reading = tuple[EvaluationSample, SystemOutputs | None]
 
-# What each of our fields is called by ragas, DeepEval, RAGChecker, LlamaIndex, SQuAD, MLflow and in common
-# spreadsheets. Of ids the first name counts; two names of another field are ambiguous.
-NAMES: dict[str, tuple[str, ...]] = {
-    "sample_id": ("sample_id", "id", "_id", "query_id", "question_id", "qid", "example_id", "uid"),
-    "query": ("query", "question", "user_input", "input", "query_text", "prompt", "questions"),
-    "reference_answer": (
-        *("reference_answer", "ground_truth", "ground_truths", "expected_output", "expected", "reference"),
-        *("expected_answer", "expected_response", "ground_truth_answer", "gt_answer", "gold_answer"),
-        *("correct_answer", "reference_output", "ideal", "target", "answers"),
-    ),
-    "relevant_docs": (
-        *("relevant_docs", "relevant_documents", "reference_contexts", "ground_truth_contexts"),
-        *("gold_contexts", "gold_docs", "relevant_contexts", "expected_contexts", "supporting_facts"),
-    ),
-    "relevant_ids": ("reference_context_ids", "relevant_ids", "relevant_doc_ids", "gold_ids"),
-    "candidate_docs": ("candidate_docs", "candidate_documents"),
-    "answer": (
-        *("response", "actual_output", "prediction", "predicted_answer", "generated_answer", "model_answer"),
-        *("completion", "generated_text", "output", "outputs"),
-    ),
-    "retrieved": (
-        *("retrieved", "retrieved_contexts", "retrieval_context", "retrieved_context", "contexts"),
-        *("retrieved_docs", "retrieved_documents", "source_documents"),
-    ),
-    "retrieved_ids": ("retrieved_context_ids", "retrieved_ids", "retrieved_doc_ids"),
-    "tool_calls": ("tools_called", "tool_calls"),
-    "claims": ("checked_claims",),
-    "error": ("error",),
-    "labels": ("labels",),
-    "metadata": ("metadata",),
-}
-_KNOWN = {"answer", "context", *(name for names in NAMES.values() for name in names)}
-# The names of our own files, in which each has one meaning.
-_ID = "sample_id"
-_SAMPLE_NAMES = {
-    *("sample_id", "query", "relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata")
-}
-_OUTPUT_NAMES = {"retrieved", "response", "answer", "error", "timings", "extra"}
-OUTPUT_FIELDS = ("answer", "retrieved", "retrieved_ids", "tool_calls", "claims", "error")
-# Fields that `columns` may name.
-COLUMNS = tuple(field for field in NAMES if not field.endswith("_ids"))
-# The names whose strings are ids, and those whose strings may be ids; all others hold texts.
-_ID_NAMES = {*NAMES["relevant_ids"], *NAMES["retrieved_ids"], "relevant_documents"}
-_ID_OR_TEXT = {"relevant_docs", "candidate_docs", "retrieved", "retrieved_docs", "retrieved_documents"}
 _DEEPEVAL_SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
 _MOST_TEXT = 100_000  # characters of a cell that may be a list of objects in Python's notation
 # An item of a list of texts or numbers as Python writes it, or numpy, without commas: ['a' 'b'].
@@ -124,7 +95,7 @@ class FieldReader:
         self.has_own_ids = True
         self._originals = originals or {}  # the spelling in the file of a known name
         self.fields = self._named_by_user(columns or {})
-        for field, known in NAMES.items():
+        for field, known in (NAMES | ANSWER_NAMES if for_outputs else NAMES).items():
             if field not in self.fields:
                 present = [name for name in known if name in self._free()]
                 if present:
@@ -255,7 +226,7 @@ class FieldReader:
         )
         if parts.get("reference_answer") in ([], {"text": [], "answer_start": []}):  # SQuAD 2
             sample.labels.setdefault("answerable", False)
-        return sample, self._output(parts, where)
+        return sample, self._output(parts, others if self._for_outputs else {}, where)
 
     def _id(self, value: Any, query: str) -> str:
         if value is not None and not isinstance(value, list | dict | bool):
@@ -276,22 +247,43 @@ class FieldReader:
             return [Document(name, doc.text, doc.metadata) for name, doc in zip(named, texts, strict=True)]
         return [Document(name, "", {"text_missing": True}) for name in named]
 
-    def _output(self, parts: Record, where: str) -> SystemOutputs | None:
+    def _output(self, parts: Record, others: Record, where: str) -> SystemOutputs | None:
         error = parts.get("error")
         if error is None and not any(field in parts for field in OUTPUT_FIELDS[:3]):
             return None
         if error is not None:
-            return SystemOutputs([], Response(""), error=Failure("error", str(error)[:2000]))
+            return SystemOutputs([], Response(""), error=_failure(error))
         documents = self._documents(parts, "retrieved", "retrieved_ids", where)
         is_named = "retrieved" in parts or "retrieved_ids" in parts
-        extra: dict[str, Any] = {} if is_named else {DOCUMENTS_MISSING: True}
+        extra: dict[str, Any] = {**others, **({} if is_named else {DOCUMENTS_MISSING: True})}
         if "answer" not in parts:
             extra[ANSWER_MISSING] = True
         extra |= {name: parts[name] for name in ("tool_calls", "claims") if parts.get(name)}
         hits = _ranked(documents or [], parts.get("retrieved"), f"{where}: {self.fields.get('retrieved')}")
         answer = parts.get("answer", "")
         response = Response(str(answer)) if isinstance(answer, int | float) else as_answer(answer)
-        return SystemOutputs(hits, response, extra=extra)
+        if "citations" in parts:
+            cited = _listed(parts["citations"], f"{where}: {self.fields['citations']}")
+            response = replace(response, metadata={**response.metadata, "citations": cited})
+        timings, implausible = split_timings(_times(parts, where))
+        return SystemOutputs(hits, response, timings, {**extra, **implausible})
+
+
+def _failure(error: Any) -> Failure:
+    if isinstance(error, Mapping):
+        return Failure(str(error.get("type") or "error"), str(error.get("message") or "")[:2000])
+    return Failure("error", str(error)[:2000])
+
+
+def _times(parts: Record, where: str) -> dict[str, float]:
+    """Return the seconds of each step that a record has."""
+    times = _object(parts.get("timings"), f"{where}: timings")
+    if isinstance(parts.get("latency_ms"), int | float):
+        times.setdefault("end_to_end", parts["latency_ms"] / 1000)
+    for step, seconds in times.items():
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
+            raise DataError(f"{where}: timings.{step}", f"{seconds!r:.40} is not a time in seconds.")
+    return times
 
 
 def as_id(value: Any) -> str:
@@ -302,14 +294,18 @@ def as_id(value: Any) -> str:
 def are_samples(rows: Sequence[Record]) -> bool:
     """Return whether records are samples under our own names: no known name of another tool is in them."""
     are_complete = all(row.get("sample_id") is not None and row.get("query") is not None for row in rows)
-    return are_complete and has_only(_SAMPLE_NAMES, {name for row in rows for name in row})
+    return are_complete and has_only(SAMPLE_NAMES, {name for row in rows for name in row})
 
 
 def are_predictions(rows: Sequence[Record]) -> bool:
     """Return whether records hold answers under our own names: no known name of another tool is in them."""
     names = {name for row in rows for name in row}
-    is_answered = not _OUTPUT_NAMES.isdisjoint(names)
-    return all(row.get(_ID) is not None for row in rows) and is_answered and _are_own(names)
+    is_answered = not OUTPUT_NAMES.isdisjoint(names)
+    return (
+        all(row.get(ID) is not None for row in rows)
+        and is_answered
+        and has_only(SAMPLE_NAMES | OUTPUT_NAMES, names)
+    )
 
 
 def are_answered_samples(rows: Sequence[Record]) -> bool:
@@ -324,26 +320,12 @@ def are_answered_samples(rows: Sequence[Record]) -> bool:
 
 def sample_part(record: Record) -> dict[str, Any]:
     """Return what a record of ours says about the sample."""
-    return {name: value for name, value in record.items() if name not in _OUTPUT_NAMES}
+    return {name: value for name, value in record.items() if name not in OUTPUT_NAMES}
 
 
 def prediction_part(record: Record) -> dict[str, Any]:
     """Return what a record of ours says about the output."""
-    return {name: value for name, value in record.items() if name == _ID or name not in _SAMPLE_NAMES}
-
-
-def has_own_names(record: Record) -> bool:
-    """Return whether a record is a sample or a prediction of ours, by its names."""
-    return _ID in record and _are_own(record)
-
-
-def _are_own(names: Iterable[str]) -> bool:
-    return has_only(_SAMPLE_NAMES | _OUTPUT_NAMES, names)
-
-
-def has_only(own: Set[str], names: Iterable[str]) -> bool:
-    """Return whether all names that are known, in any spelling, are among our own."""
-    return {plain_name(name) for name in names} & _KNOWN <= own
+    return {name: value for name, value in record.items() if name == ID or name not in SAMPLE_NAMES}
 
 
 def query_id(query: str) -> str:
@@ -369,7 +351,7 @@ def read_foreign(
 
     The names that were read are reported, unless they are those of a known tool (`is_table` is False).
     """
-    rows = list(records)
+    rows = list(map(_with_ranking, records))
     if not rows:
         return []
     names = list(dict.fromkeys(str(name) for row in rows for name in row))
@@ -386,21 +368,16 @@ def read_foreign(
     return readings
 
 
-def plain_name(name: object) -> str:
-    """Return a name as the table has it: "Ground Truth" is ground_truth."""
-    return re.sub(r"[\s-]+", "_", str(name).strip().lower())
-
-
-def has_query(names: Iterable[object]) -> bool:
-    """Return whether one of the names is known to hold the question, in any spelling."""
-    return any(plain_name(name) in NAMES["query"] for name in names)
-
-
-def has_answer(names: Iterable[object]) -> bool:
-    """Return whether there is an id beside the answer or the documents of a system, in any spelling."""
-    known = {plain_name(name) for name in names}
-    outputs = {"answer", *(name for field in OUTPUT_FIELDS[:3] for name in NAMES[field])}
-    return not known.isdisjoint(NAMES["sample_id"]) and not known.isdisjoint(outputs)
+def _with_ranking(record: Record) -> Record:
+    """Return a record of seed 003 with its documents at the top: ids and scores are two lists in it."""
+    results = record.get("retrieval_results")
+    if not isinstance(results, Mapping) or not isinstance(results.get("retrieved_docs"), list):
+        return record
+    ids, scores = results["retrieved_docs"], results.get("relevance_scores")
+    if isinstance(scores, list) and len(scores) == len(ids) and all(isinstance(one, str) for one in ids):
+        ids = [{"doc_id": one, "score": score} for one, score in zip(ids, scores, strict=True)]
+    others = {name: value for name, value in record.items() if name != "retrieval_results"}
+    return {**others, "retrieved": ids}
 
 
 def _spellings(names: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
@@ -409,7 +386,7 @@ def _spellings(names: Sequence[str], columns: Mapping[str, str]) -> dict[str, st
     spellings: dict[str, str] = {}
     for name in names:
         known = plain_name(name)
-        if known in _KNOWN and known not in taken and name not in columns.values():
+        if known in KNOWN and known not in taken and name not in columns.values():
             spellings[name] = known
             taken.add(known)
     return spellings
@@ -483,14 +460,14 @@ def _are_words(parts: Iterable[str]) -> bool:
 
 
 def _documents(value: Any, name: str, where: str) -> list[Document]:
-    if name in _ID_NAMES:
+    if name in IDS:
         ids = [str(one) for one in _listed(value, f"{where}: {name}", separators=";,")]
         return [Document(one, "", {"text_missing": True}) for one in ids]
     separators = "|" if name in ("context", "retrieval_context") else ""
-    if name in _ID_OR_TEXT and isinstance(value, str) and _are_words(value.split(";")):
+    if name in IDS_OR_TEXTS and isinstance(value, str) and _are_words(value.split(";")):
         separators = ";"
     items = _listed(value, f"{where}: {name}", separators=separators)
-    if name in _ID_OR_TEXT:
+    if name in IDS_OR_TEXTS:
         try:
             return [hit.doc for hit in as_hits(items)]
         except (TypeError, ValueError) as error:

@@ -1,7 +1,6 @@
 """Answers and documents of other tools, read by their shape. No other package is imported.
 
-A system may return text, a message, a pair, a dict or an object. The tables below list the names that tools
-use for the answer, for the retrieved documents and for the parts of a document. Whatever was read under
+A system may return text, a message, a pair, a dict or an object. Whatever was read under
 another name than ours is listed in `extra["read_as"]`, and a run reports it once.
 """
 
@@ -27,30 +26,21 @@ from ..core.types import (
     unscored,
 )
 from ..errors import ArgumentError, wrong_type
+from .names import (
+    ANSWER_PARTS,
+    DOCUMENT_ID,
+    DOCUMENT_LISTS,
+    DOCUMENT_TEXT,
+    INPUT_TOKENS,
+    MESSAGE_PARTS,
+    OUTPUT_TOKENS,
+    PASSAGE_LISTS,
+    QUERY_PARAMETERS,
+)
 
 READ_AS = "read_as"  # in `extra`: what was read under another name, such as "'result' as the answer"
-QUERY_NAMES = ("query", "question", "input", "user_input", "prompt", "text")
-# In order of preference: the first with a text is the answer, and the others are kept in `extra`.
-_ANSWER_NAMES = ("answer", "response", "result", "output", "output_text", "content", "text", "data")
-_MESSAGE_NAMES = ("choices", "message", "messages")  # of chat protocols; not an answer by themselves
-_DOCUMENT_NAMES = (
-    "retrieved",
-    "source_documents",
-    "source_nodes",
-    "documents",
-    "retrieved_contexts",
-    "retrieval_context",
-    "contexts",
-    "context",
-    "passages",
-)
-# Other tools put texts into these. One word in one of them may still be an id.
-_PASSAGE_NAMES = ("retrieved_contexts", "retrieval_context", "contexts", "context", "passages")
-_OWN_NAMES = ("answer", "response", "retrieved", "timings", "extra")
-_TEXT_NAMES = ("page_content", "content", "text", "body")
-_ID_NAMES = ("doc_id", "id", "_id", "node_id", "id_")
-_INPUT_TOKENS, _OUTPUT_TOKENS = ("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")
-_ANSWER_FORMS = "a string, a Response, a dict or an object with one of " + ", ".join(_ANSWER_NAMES)
+_OWN_NAMES = ("answer", "response", "retrieved", "timings", "extra", "citations")
+_ANSWER_FORMS = "a string, a Response, a dict or an object with one of " + ", ".join(ANSWER_PARTS)
 _HIT_FORMS = (
     "an id, an (id, text) or (id, score) pair, a dict with 'doc_id' or 'text', a Document, or a document of "
     "LangChain, LlamaIndex or Haystack"
@@ -120,7 +110,7 @@ def _read(raw: Any, readings: list[str]) -> SystemOutputs:
         return SystemOutputs(as_hits(raw, readings), Response(""), extra={ANSWER_MISSING: True})
     if callable(getattr(raw, "keys", None)) and hasattr(raw, "__getitem__"):  # a dict, a Prediction of DSPy
         return _from_fields(raw, {name: raw[name] for name in raw.keys()}, readings, is_dict=True)  # noqa: SIM118
-    names = (*_ANSWER_NAMES, *_MESSAGE_NAMES, *_DOCUMENT_NAMES)
+    names = (*ANSWER_PARTS, *MESSAGE_PARTS, *DOCUMENT_LISTS)
     fields = {name: value for name in names if (value := getattr(raw, name, None)) is not None}
     return _from_fields(raw, fields, readings, is_dict=False)
 
@@ -128,7 +118,7 @@ def _read(raw: Any, readings: list[str]) -> SystemOutputs:
 def _from_fields(raw: Any, fields: Mapping[str, Any], readings: list[str], *, is_dict: bool) -> SystemOutputs:
     """Return an output from its named parts: the keys of a dict, or the known attributes of an object."""
     answer_name, answer = _answer_in(fields)
-    documents_name = next((name for name in _DOCUMENT_NAMES if fields.get(name) is not None), None)
+    documents_name = next((name for name in DOCUMENT_LISTS if fields.get(name) is not None), None)
     if answer is None:
         _check_is_retrieval_only(raw, fields, documents_name, is_dict=is_dict)
     for name, what in ((answer_name, "the answer"), (documents_name, "retrieved")):
@@ -143,7 +133,10 @@ def _from_fields(raw: Any, fields: Mapping[str, Any], readings: list[str], *, is
     if answer is None:
         extra[ANSWER_MISSING] = True
     hits = [] if documents_name is None else _hits_of_field(documents_name, fields[documents_name], readings)
-    return SystemOutputs(hits, answer or Response(""), dict(fields.get("timings") or {}), extra)
+    answer = answer or Response("")
+    if isinstance(fields.get("citations"), list):
+        answer = replace(answer, metadata={**answer.metadata, "citations": fields["citations"]})
+    return SystemOutputs(hits, answer, dict(fields.get("timings") or {}), extra)
 
 
 def _answer_in(fields: Mapping[str, Any]) -> tuple[str | None, Response | None]:
@@ -151,7 +144,7 @@ def _answer_in(fields: Mapping[str, Any]) -> tuple[str | None, Response | None]:
     answer, response = fields.get("answer"), fields.get("response")
     if answer is not None and response is not None and as_answer(answer).text != as_answer(response).text:
         raise ArgumentError("'answer' and 'response' of a dict differ: return one of them")
-    for name in ("response", *_ANSWER_NAMES, *_MESSAGE_NAMES):
+    for name in ("response", *ANSWER_PARTS, *MESSAGE_PARTS):
         answer = _response_of(_last_message(name, fields.get(name)))
         if answer is not None:
             return name, answer
@@ -166,13 +159,13 @@ def _check_is_retrieval_only(
         if documents_name is None:
             raise wrong_type("answer", _ANSWER_FORMS, raw)
         return
-    known = {documents_name, "timings", "extra", *QUERY_NAMES} - {*_ANSWER_NAMES}
+    known = {documents_name, "timings", "extra", "citations", *QUERY_PARAMETERS} - {*ANSWER_PARTS}
     unknown = [str(name) for name in fields if name not in known]
     if documents_name is None or unknown:
         # If unknown keys were ignored, a misnamed answer would be scored as an empty one.
         raise ArgumentError(
             f"a dict must have 'answer' and 'retrieved', not {unknown[:5]}. The answer may also be called "
-            f"{', '.join(_ANSWER_NAMES[1:])}, the documents {', '.join(_DOCUMENT_NAMES[1:])}"
+            f"{', '.join(ANSWER_PARTS[1:])}, the documents {', '.join(DOCUMENT_LISTS[1:])}"
         )
 
 
@@ -200,7 +193,7 @@ def _text_in(value: Any, depth: int = _MAX_DEPTH) -> str | None:
         if value and all(str(_part(part, "type")).endswith("text") for part in value):
             return "".join(texts)  # the parts of one message
         return texts[0] if texts else None
-    for name in (*_ANSWER_NAMES, *_MESSAGE_NAMES):
+    for name in (*ANSWER_PARTS, *MESSAGE_PARTS):
         part = _last_message(name, _part(value, name))
         if (text := _text_in(part, depth - 1)) is not None:
             return text
@@ -215,7 +208,7 @@ def _last_message(name: str, value: Any) -> Any:
 def _token_counts(raw: Any) -> dict[str, int]:
     """Return the tokens that a reply of a model counts, under our names."""
     usage = _part(raw, "usage", "usage_metadata")
-    counts = {names[0]: _part(usage, *names) for names in (_INPUT_TOKENS, _OUTPUT_TOKENS)}
+    counts = {names[0]: _part(usage, *names) for names in (INPUT_TOKENS, OUTPUT_TOKENS)}
     return {name: count for name, count in counts.items() if type(count) is int and count >= 0}
 
 
@@ -259,7 +252,7 @@ def as_hits(
 def _hits_of_field(name: str, value: Any, readings: list[str]) -> list[RetrievedDocument]:
     if isinstance(value, str):  # many chains join their documents into one text before the prompt is filled
         return [unscored(Document(text_id(value), value), 1)]
-    return as_hits(value, readings, _has_words if name in _PASSAGE_NAMES else None)
+    return as_hits(value, readings, _has_words if name in PASSAGE_LISTS else None)
 
 
 def _has_words(strings: Sequence[str]) -> bool:
@@ -298,13 +291,13 @@ def _as_hit(raw: Any, rank: int) -> RetrievedDocument:
         # Without a score of the system, 1/rank keeps the order of the list.
         return RetrievedDocument(Document(str(raw[0]), raw[1]), 1 / rank, rank)
     if isinstance(raw, tuple) and len(raw) == 2 and isinstance(raw[1], Real):
-        has_text = _part(raw[0], *_TEXT_NAMES) is not None
+        has_text = _part(raw[0], *DOCUMENT_TEXT) is not None
         doc = _foreign_document(raw[0]) if has_text else Document(str(raw[0]), "")
         return RetrievedDocument(doc, float(raw[1]), rank)
     if isinstance(raw, dict) and "doc_id" in raw:
         score = raw.get("score")
         own_rank = rank if raw.get("rank") is None else int(raw["rank"])
-        text = raw["text"] if "text" in raw else _part(raw, *_TEXT_NAMES)
+        text = raw["text"] if "text" in raw else _part(raw, *DOCUMENT_TEXT)
         doc = as_document({**raw, "text": text})
         # Some tools count ranks from 0.
         return RetrievedDocument(doc, 1 / max(own_rank, 1) if score is None else float(score), own_rank)
@@ -321,11 +314,11 @@ def _foreign_document(raw: Any) -> Document:
     if isinstance(raw, Document):
         return raw
     node = _part(raw, "node", "document") or raw  # LlamaIndex puts the score around the document
-    text = _part(node, *_TEXT_NAMES)
+    text = _part(node, *DOCUMENT_TEXT)
     metadata = _part(node, "metadata", "meta")
     metadata = {str(name): value for name, value in metadata.items()} if isinstance(metadata, Mapping) else {}
     # Ids of indexes are often new at each indexing: one that the user has put into the metadata is not.
-    doc_id = metadata.get("doc_id") or _part(node, *_ID_NAMES)
+    doc_id = metadata.get("doc_id") or _part(node, *DOCUMENT_ID)
     if not isinstance(text, str) and not isinstance(doc_id, str | int):
         raise wrong_type("a retrieved document", _HIT_FORMS, raw)
     text = text if isinstance(text, str) else ""

@@ -98,6 +98,7 @@ class RawFailure(_Strict, kw_only=True):
 
 class RawPrediction(_Strict, kw_only=True):
     answer: str | UnsetType | None = UNSET
+    citations: list[Any] | UnsetType | None = UNSET
     error: RawFailure | str | UnsetType | None = UNSET
     extra: Record | UnsetType | None = UNSET
     response: RawResponse | str | UnsetType | None = UNSET
@@ -246,12 +247,18 @@ def read_prediction(record: Record | RawPrediction, where: str) -> tuple[str, Sy
             extra |= implausible
     output = SystemOutputs(
         _hits(raw.retrieved or [], where),
-        _response(answer or ""),
+        _cited(_response(answer or ""), raw.citations),
         timings,
         extra,
         None if error is None else _failure(error),
     )
     return raw.sample_id, output
+
+
+def _cited(response: Response, citations: list[Any] | UnsetType | None) -> Response:
+    if isinstance(citations, list):
+        response.metadata.setdefault("citations", citations)
+    return response
 
 
 def _failure(raw: RawFailure) -> Failure:

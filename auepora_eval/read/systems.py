@@ -18,7 +18,7 @@ from typing import Any
 
 from ..core.types import EvaluationSample
 from ..errors import ArgumentError
-from .outputs import QUERY_NAMES
+from .names import QUERY_PARAMETERS
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _input_of_runnable(thing: Any) -> str | None:
 
 def one_query_name(names: Iterable[str], required: Iterable[str], owner: str) -> str:
     """Return the input that takes the query: one with a usual name, or the only one that is required."""
-    usual = [name for name in (*QUERY_NAMES, "messages") if name in set(names)]
+    usual = [name for name in (*QUERY_PARAMETERS, "messages") if name in set(names)]
     only = list(required)
     if not usual and len(only) != 1:
         raise ArgumentError(
@@ -202,12 +202,12 @@ def _open_queries(inputs: Mapping[str, Mapping[str, Any]]) -> list[str]:
         f"{component}.{socket}"
         for component, sockets in inputs.items()
         for socket, facts in sockets.items()
-        if socket in QUERY_NAMES[:2] or (facts.get("is_mandatory") and _takes_query(socket, facts))
+        if socket in QUERY_PARAMETERS[:2] or (facts.get("is_mandatory") and _takes_query(socket, facts))
     ]
 
 
 def _takes_query(socket: str, facts: Mapping[str, Any]) -> bool:
-    return socket in QUERY_NAMES or facts.get("type") is str
+    return socket in QUERY_PARAMETERS or facts.get("type") is str
 
 
 def _only(outputs: Mapping[str, Mapping[str, Any]], socket: str, argument: str) -> str | None:

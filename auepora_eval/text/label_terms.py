@@ -21,6 +21,7 @@ SCENARIO_NAMES = {
 }
 
 PREDICTED_LABEL = "predicted_label"  # the key of an output's label
+FHRI_SCENARIO = "fhri_scenario"  # the label of a sample; `scenario` is a kind of robustness variant
 
 
 def label_of(text: object) -> str | None:

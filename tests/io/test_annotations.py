@@ -43,7 +43,7 @@ def test_a_record_becomes_a_sample() -> None:
     assert (first.sample_id, first.query, first.reference_answer) == ("l1", "Which is less risky?", None)
     assert first.labels == {
         "ground_truth_label": "accurate",
-        "scenario": "multi_ticker",
+        "fhri_scenario": "multi_ticker",
         "risk_tier": "high",
         "category": "investment_advice",
         "compliance_tag": "allowed",
@@ -108,7 +108,7 @@ def test_an_id_that_is_used_twice() -> None:
 def test_null_scenarios_and_pairs_are_no_labels() -> None:
     record = _with(spec={"scenario_override": None, "contradiction_pair_id": None, "expected_scenario": None})
     (sample,) = dataset_from_label_set([record], "x")
-    assert {"scenario", "contradiction_pair_id"}.isdisjoint(sample.labels)
+    assert {"fhri_scenario", "contradiction_pair_id"}.isdisjoint(sample.labels)
     assert "cluster" not in sample.metadata
 
 

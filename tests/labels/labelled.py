@@ -24,7 +24,7 @@ def a_labelled(
     passages: tuple[str, ...] = (),
     **metadata: Any,
 ) -> EvaluationSample:
-    labels = {"ground_truth_label": label, "contradiction_pair_id": pair, "scenario": scenario}
+    labels = {"ground_truth_label": label, "contradiction_pair_id": pair, "fhri_scenario": scenario}
     sample = a_sample(sample_id, labels={name: value for name, value in labels.items() if value is not None})
     sample.metadata = {"stored_output": {"answer": answer, "passages": list(passages)}, **metadata}
     return sample

@@ -1,7 +1,8 @@
 """Retrieval measured in characters of the source: it survives another way of cutting it into chunks.
 
 The gold is spans of a source document: `metadata["spans"]` of a relevant document is a list of {"start",
-"end"}, characters counted from 0, `end` not included; the source is its `metadata["source"]`, or its id. A
+"end"}, characters counted from 0, `end` not included; the source is that of the span, or `metadata["source"]`
+of the document, or its id. A
 retrieved chunk says where it is from by `metadata["source"]`, `["start"]` and `["end"]`, or by the names of
 LangChain, LlamaIndex and Haystack for these; without an end, it is as long as its text. A chunk without a
 start is searched in the text of the relevant document. If it is not there, or more than once, the sample is
@@ -34,7 +35,7 @@ class SpanMetric(SampleMetric):
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         gold = merged(
-            (source_of(doc), _interval(doc, span.get("start"), span.get("end")))
+            (str(span.get("source") or source_of(doc)), _interval(doc, span.get("start"), span.get("end")))
             for doc in sample.relevant_docs or ()
             for span in _spans(doc)
             if grade_of(doc) > 0

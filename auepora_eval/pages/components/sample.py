@@ -174,9 +174,9 @@ def _gold_spans(shown: ShownDocument, gold: Iterable[Document]) -> list[Span]:
 def _place(span: Mapping[str, object], doc: Document, text: str) -> Span | None:
     start, end, words = span.get("start"), span.get("end"), span.get("text")
     if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(doc.text):
-        if doc.text == text:
+        if doc.text == text and words in (None, doc.text[start:end]):
             return start, end
-        words = doc.text[start:end]
+        words = words or doc.text[start:end]
     # A chunk, or another edition: the words decide, if they are there.
     at = text.find(words) if isinstance(words, str) and words else -1
     return (at, at + len(str(words))) if at >= 0 else None

@@ -1,0 +1,109 @@
+"""What each of our fields is called by others: the one table of names.
+
+The others are the four seeds, ragas, DeepEval, RAGChecker, LlamaIndex, LangChain, Haystack, SQuAD, MLflow and
+common spreadsheets. A record of a file is read by `NAMES`. What a system returns, a dict or an object, may
+use further names (`ANSWER_PARTS`, `DOCUMENT_LISTS`) that in a table of a stranger could mean anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Set
+
+# Of ids the first name counts; two names of another field are ambiguous.
+NAMES: dict[str, tuple[str, ...]] = {
+    "sample_id": (
+        *("sample_id", "id", "_id", "query_id", "task_id", "question_id", "qid", "example_id", "uid"),
+    ),
+    "query": ("query", "question", "user_input", "input", "query_text", "prompt", "questions"),
+    "reference_answer": (
+        *("reference_answer", "ground_truth", "ground_truths", "expected_output", "expected", "reference"),
+        *("expected_answer", "expected_response", "ground_truth_answer", "gt_answer", "gold_answer"),
+        *("correct_answer", "reference_output", "ideal", "target", "answers"),
+    ),
+    "relevant_docs": (
+        *("relevant_docs", "relevant_documents", "reference_contexts", "ground_truth_contexts"),
+        *("gold_contexts", "gold_docs", "relevant_contexts", "expected_contexts", "supporting_facts"),
+    ),
+    "relevant_ids": ("reference_context_ids", "relevant_ids", "relevant_doc_ids", "gold_ids"),
+    "candidate_docs": ("candidate_docs", "candidate_documents"),
+    "answer": (
+        *("response", "actual_output", "prediction", "predicted_answer", "generated_answer", "llm_answer"),
+        *("model_answer", "completion", "generated_text", "output", "outputs"),
+    ),
+    "retrieved": (
+        *("retrieved", "retrieved_contexts", "retrieval_context", "retrieved_context", "contexts"),
+        *("retrieved_docs", "retrieved_documents", "retrieved_passages", "source_documents"),
+    ),
+    "retrieved_ids": ("retrieved_context_ids", "retrieved_ids", "retrieved_doc_ids"),
+    "tool_calls": ("tools_called", "tool_calls"),
+    "claims": ("checked_claims",),
+    "error": ("error",),
+    "labels": ("labels",),
+    "metadata": ("metadata",),
+}
+# Of answers alone: in a record with a question they may be about the question.
+ANSWER_NAMES: dict[str, tuple[str, ...]] = {
+    "citations": ("citations",),
+    "timings": ("timings",),
+    "latency_ms": ("latency_ms",),
+}
+OUTPUT_FIELDS = ("answer", "retrieved", "retrieved_ids", "tool_calls", "claims", "error", *ANSWER_NAMES)
+# Fields that `columns` may name.
+COLUMNS = tuple(field for field in NAMES if not field.endswith("_ids"))
+# The names of our own files, in which each has one meaning.
+ID = "sample_id"
+SAMPLE_NAMES = {
+    *("sample_id", "query", "relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata")
+}
+OUTPUT_NAMES = {"retrieved", "response", "answer", "citations", "error", "timings", "extra"}
+KNOWN = {"answer", "context", *(name for names in NAMES.values() for name in names)}
+# The names whose strings are ids, and those whose strings may be ids; all others hold texts.
+IDS = {*NAMES["relevant_ids"], *NAMES["retrieved_ids"], "relevant_documents"}
+IDS_OR_TEXTS = {"relevant_docs", "candidate_docs", "retrieved", "retrieved_docs", "retrieved_documents"}
+
+# What a system returns. Of answers the first with a text counts, and the others are kept in `extra`.
+QUERY_PARAMETERS = ("query", "question", "input", "user_input", "prompt", "text")
+ANSWER_PARTS = (
+    *("answer", "response", "generated_answer", "llm_answer", "result", "output", "output_text", "content"),
+    *("text", "data"),
+)
+MESSAGE_PARTS = ("choices", "message", "messages")  # of chat protocols; not an answer by themselves
+# Others put texts into these. One word in one of them may still be an id.
+PASSAGE_LISTS = (
+    *("retrieved_contexts", "retrieval_context", "contexts", "context", "passages", "retrieved_passages"),
+)
+DOCUMENT_LISTS = (
+    *("retrieved", "source_documents", "source_nodes", "documents", "retrieved_docs", *PASSAGE_LISTS),
+)
+# The parts of a document, and the counts of tokens.
+DOCUMENT_TEXT = ("page_content", "content", "text", "body")
+DOCUMENT_ID = ("doc_id", "id", "_id", "node_id", "id_")
+INPUT_TOKENS, OUTPUT_TOKENS = ("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")
+
+
+def plain_name(name: object) -> str:
+    """Return a name as the table has it: "Ground Truth" is ground_truth."""
+    return re.sub(r"[\s-]+", "_", str(name).strip().lower())
+
+
+def has_query(names: Iterable[object]) -> bool:
+    """Return whether one of the names is known to hold the question, in any spelling."""
+    return any(plain_name(name) in NAMES["query"] for name in names)
+
+
+def has_answer(names: Iterable[object]) -> bool:
+    """Return whether there is an id beside the answer or the documents of a system, in any spelling."""
+    known = {plain_name(name) for name in names}
+    outputs = {"answer", "retrieval_results", *(name for f in OUTPUT_FIELDS[:3] for name in NAMES[f])}
+    return not known.isdisjoint(NAMES["sample_id"]) and not known.isdisjoint(outputs)
+
+
+def has_own_names(record: Mapping[str, object]) -> bool:
+    """Return whether a record is a sample or a prediction of ours, by its names."""
+    return ID in record and has_only(SAMPLE_NAMES | OUTPUT_NAMES, record)
+
+
+def has_only(own: Set[str], names: Iterable[str]) -> bool:
+    """Return whether all names that are known, in any spelling, are among our own."""
+    return {plain_name(name) for name in names} & KNOWN <= own

@@ -44,6 +44,7 @@ from .types import (
     NOT_ESTIMABLE,
     EvaluationSample,
     MetricResult,
+    Response,
     SampleScore,
     SystemOutputs,
     Target,
@@ -92,6 +93,7 @@ class SampleMetric(Metric):
     of_sums: ClassVar[bool] = False  # the aggregate needs no more than the sum of each column of the rows
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
     scored_by_others: ClassVar[bool] = False  # an answer that fails changes the scores of the other answers
+    scores_blank: ClassVar[bool] = False  # a blank output has a score, unless none could (`not_concerned`)
     reads_documents: ClassVar[bool] = False  # not measured if no output of a run names documents
     matches_documents: ClassVar[bool] = False  # compares retrieved with judged documents (`matched_by`)
     match: str = BY_ID  # by what: id, source or text
@@ -204,12 +206,26 @@ class SampleMetric(Metric):
     def unscorable(self, batch: Batch) -> dict[int, Note]:
         """Return the places that lack a required field (skipped), and those where the system failed.
 
-        A metric of retrieval also skips samples whose documents the system was given.
+        A call that failed on a sample that the metric does not concern is skipped, too. A metric of
+        retrieval also skips samples whose documents the system was given.
         """
         notes = batch.unscorable(self.requires, scores_failures=self.scores_failures)
+        failed = [place for place, note in notes.items() if note.failed]
+        reasons = {place: self.not_concerned(batch.samples[place]) for place in failed}
+        notes = {**notes, **{place: Note(reason) for place, reason in reasons.items() if reason}}
         if self.is_of_retrieval and (given := batch.once(not_retrieved)):
             notes = {**notes, **given}
         return notes
+
+    def not_concerned(self, sample: EvaluationSample) -> str:
+        """Return why no output could be scored on a sample; "" if one could."""
+        if not self.scores_blank:
+            return ""
+        try:
+            score = self.score(sample, SystemOutputs([], Response("")))
+        except ScoringError:
+            return ""
+        return score.reason if isinstance(score, SampleScore) and score.value is None else ""
 
     def score_all(self, batch: Batch) -> Scores:
         """Score a whole batch; override for a faster way to the same scores.

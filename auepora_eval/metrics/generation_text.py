@@ -431,6 +431,7 @@ class RequiredAnswers(SampleMetric):
 
     target = TargetCategory.GENERATION_CORRECTNESS
     requires = ("reference_answer",)
+    scores_blank = True
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         groups = required_answers(sample)

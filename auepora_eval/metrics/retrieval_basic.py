@@ -26,6 +26,7 @@ class RetrievalMetric(SampleMetric):
     repeats = False  # whether a document that is retrieved twice counts twice
     requires = ("relevant_docs",)
     matches_documents = True
+    scores_blank = True
 
     @abstractmethod
     def of_hits(self, hits: Hits) -> float:

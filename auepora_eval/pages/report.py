@@ -230,6 +230,10 @@ def _card(
         if result.name == metric
     ]
     last = measured[-1].result
+    # What is to be noted about several runs is below their table.
+    note = "; ".join(last.notes) if len(runs) == 1 else ""
+    if compared is not None:
+        note = _note(compared, [one.result for one in measured], runs)
     more = None
     if len(runs) == 1 and (values := list(known_values(last).values())):
         low, high = scale_of([last])
@@ -238,7 +242,7 @@ def _card(
     return metric_card(
         measured,
         verdict="" if compared is None else verdict_text(compared),
-        note="" if compared is None else _note(compared, [one.result for one in measured], runs),
+        note=note,
         href=metric_href(metric) if last.scores else "",
         about=_meaning(last),
         more=more,

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import auepora_eval as ae
 from auepora_eval.comparison.compare import MetricComparison, compare_runs
 from auepora_eval.comparison.pairing import Pairing
 from auepora_eval.comparison.words import failures_in_words
@@ -209,6 +210,33 @@ def test_run_to_run_counts_failures_as_the_table_does() -> None:
     assert bleu.run_to_run.candidate[2] < 75
     low, high = bleu.effect.bounds or (0.0, 0.0)  # of all repeats: at best they are as before
     assert low <= bleu.effect.change < high == pytest.approx(0.0)
+
+
+UNCONCERNED: dict[str, dict[str, Any]] = {
+    "recall@5": {"relevant_docs": [{"doc_id": "a", "metadata": {"relevance": 0}}]},
+    "ndcg": {"relevant_docs": [{"doc_id": "a", "metadata": {"relevance": 0}}]},
+    "mrr[level=2]": {"relevant_docs": ["a"]},
+    "bpref": {"relevant_docs": [{"doc_id": "a", "metadata": {"relevance": 0}}]},
+    "span_recall@5": {"relevant_docs": ["a"]},
+    "subtopic_recall@5": {"relevant_docs": ["a"]},
+    "kendall_tau": {"candidate_docs": ["a"]},
+    "pairwise_accuracy": {"candidate_docs": ["a"]},
+    "numeric_match": {"reference_answer": "blue"},
+    "citation_span_exact": {"metadata": {"citations": [{"file_name": "a"}]}},
+    "rejection_rate": {"labels": {"answerable": True}},
+}
+
+
+@pytest.mark.parametrize("name", UNCONCERNED)
+def test_a_failed_call_counts_only_where_an_answer_could(name: str) -> None:
+    """A sample that the metric skips for every answer is skipped if its call failed, too."""
+    sample = ae.load_dataset([{"sample_id": "1", "query": "q", **UNCONCERNED[name]}])
+    metric = parse_metric(name)
+    answered, failed = (
+        metric.compute(list(sample), [output]).coverage for output in (an_output("a", "22"), a_failure())
+    )
+    assert (answered.scored, answered.skipped, answered.failed) == (0, 1, 0)
+    assert failed == answered
 
 
 def timed(seconds: float, failed: int, repeat: int) -> list[SystemOutputs]:

@@ -256,6 +256,8 @@ def test_values_by_construction_say_so_and_are_not_in_the_defaults(run: Run, by:
         ["score", "--run", "named", "--metrics", "hit@5"],
     ):
         assert note in " ".join("".join(run(*words)).split()), words
+    run("show", "named", "--html", "page.html")
+    assert note in Path("page.html").read_text(encoding="utf-8")
 
     run(*command, "--id", "default")
     assert not {"recall@5", "mrr", "hit@1"} & results("default")["retrieval_metrics"].keys()

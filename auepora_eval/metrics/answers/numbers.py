@@ -61,6 +61,7 @@ class NumericMatch(SampleMetric):
     whole: bool = False
     target = TargetCategory.GENERATION_CORRECTNESS
     requires = ("reference_answer",)
+    scores_blank = True
     oracle = "TAT-QA evaluator, exact match, on its 39 test cases (whole=true)"
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:

@@ -34,6 +34,7 @@ class SpanAgreement(CitationShare):
     """A share of the gold spans, by the cited span that was assigned to each."""
 
     requires = ("metadata.citations",)
+    scores_blank = True
     tolerance: int = TOLERANCE
 
     def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:

@@ -125,6 +125,7 @@ class SubtopicMetric(RetrievedDiversity):
 
     k: int | None
     requires = ("relevant_docs",)
+    scores_blank = True
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         gold = gold_subtopics(sample)

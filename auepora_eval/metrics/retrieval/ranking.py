@@ -53,6 +53,7 @@ class BPref(SampleMetric):
     target = TargetCategory.RETRIEVAL_ACCURACY
     requires = ("relevant_docs",)
     matches_documents = True
+    scores_blank = True
     oracle = "trec_eval bpref"
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
@@ -163,6 +164,7 @@ class PairwiseAccuracy(SampleMetric):
     target = TargetCategory.RETRIEVAL_ACCURACY
     requires = ("candidate_docs",)
     matches_documents = True
+    scores_blank = True
     oracle = "scikit-learn roc_auc_score"
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
@@ -186,6 +188,7 @@ class KendallTau(SampleMetric):
     target = TargetCategory.RETRIEVAL_ACCURACY
     requires = ("candidate_docs",)
     matches_documents = True
+    scores_blank = True
     bounds = (-1.0, 1.0)
     oracle = "scipy.stats.kendalltau"
 

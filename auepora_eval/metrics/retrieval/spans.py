@@ -32,6 +32,7 @@ class SpanMetric(SampleMetric):
     k: int
     target = TargetCategory.RETRIEVAL_RELEVANCE
     requires = ("relevant_docs",)
+    scores_blank = True
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         gold = merged(

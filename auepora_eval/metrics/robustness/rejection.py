@@ -44,13 +44,13 @@ class RejectionMetric(OnGivenDocuments):
 
     def unscorable(self, batch: Batch) -> dict[int, Note]:
         # A failed call on a question that is not counted is not a failure of this metric.
-        reasons = {place: self._why_not(sample) for place, sample in enumerate(batch.samples)}
+        reasons = {place: self.not_concerned(sample) for place, sample in enumerate(batch.samples)}
         return {
             **super().unscorable(batch),
             **{place: Note(reason) for place, reason in reasons.items() if reason},
         }
 
-    def _why_not(self, sample: EvaluationSample) -> str:
+    def not_concerned(self, sample: EvaluationSample) -> str:
         """Return why a sample is not counted; "" if it is, or if its labels cannot be used."""
         try:
             answerable = is_answerable(sample)
@@ -62,7 +62,7 @@ class RejectionMetric(OnGivenDocuments):
         return "" if answerable in self.counted else of_kind
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        if reason := self._why_not(sample):
+        if reason := self.not_concerned(sample):
             return skip(reason)
         answerable = is_answerable(sample) is True
         return self.judge(Case(answerable, refusal(output.response).declined, sample, output))

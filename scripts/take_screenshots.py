@@ -47,9 +47,7 @@ def take(report: str) -> None:
     with opened_page() as page:
         page.goto(report)
         save(page, "report.png")
-        page.goto(f"{report}#s-{SAMPLE}")
-        page.locator(":focus").evaluate("e => e.blur()")
-        page.locator("#filters").evaluate("e => e.scrollIntoView()")
+        page.goto(f"{report}#/compare/sample?run=demo-bm25&run=demo-hybrid&id={SAMPLE}")
         save(page, "report-sample.png")
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..core.plan import EvaluationPlan
     from ..core.runner import OnOutput
     from ..core.scoring import Tally
+    from ..pages.workspace import Workspace
     from ..runs.store.storage import EvaluationResultsStorage
 
 EXIT_INCOMPLETE = 3
@@ -252,20 +253,14 @@ def add_report_flags(parser: ArgumentParser, forms: _ActionsContainer) -> None:
 
 def write_page(
     args: Namespace,
-    storage: EvaluationResultsStorage,
-    names: Sequence[str],
-    runs: Sequence[EvaluationRun],
-    *,
+    workspace: Workspace,
     comparison: Comparison | None = None,
     ranking: Ranking | None = None,
 ) -> None:
-    """Write the page of the runs with these names to the file of --html."""
-    from ..pages.report import claims_of_run, report_html
-    from ..runs.store.storage import run_folder
+    """Write the pages of the named runs to the file of --html."""
+    from ..pages.one_file import one_file
 
-    folders = [run_folder(storage.find(name)) for name in names]
-    claims = [claims_of_run(folder, run) for folder, run in zip(folders, runs, strict=True)]
-    page = report_html(runs, comparison, ranking=ranking, claims=claims)
+    page = one_file(workspace, list(workspace.only), comparison=comparison, ranking=ranking)
     _write_text(args.html, page, force=args.force)
 
 
@@ -345,12 +340,9 @@ def progress_bar(total: int | None, title: str) -> Iterator[Advance]:
 # A system on the command line: the name of a stored run, or of several (its repeats), joined by commas.
 
 
-def load_named_runs(
-    storage: EvaluationResultsStorage, name: str, *, with_samples: bool = False
-) -> list[EvaluationRun]:
-    """Return the runs of a name, with their scores, and with samples and outputs if they are needed."""
-    load = storage.load_run if with_samples else storage.load_scores
-    return [load(part) for part in named_ids(name)]
+def load_named_runs(storage: EvaluationResultsStorage, name: str) -> list[EvaluationRun]:
+    """Return the runs of a name with their scores."""
+    return [storage.load_scores(part) for part in named_ids(name)]
 
 
 def named_ids(name: str) -> list[str]:

@@ -81,7 +81,7 @@ def run(args: Namespace) -> int:
         "allow_mismatch": args.allow_mismatch,
     }
     names = (args.baseline, *args.candidates)
-    groups = [load_named_runs(storage, name, with_samples=bool(args.html)) for name in names]
+    groups = [load_named_runs(storage, name) for name in names]
     if len(groups) > 2 and any(len(group) > 1 for group in groups):
         raise PlanError("repeats are for two systems. Name a baseline and one candidate.")
     check_distinct_runs(storage, names)
@@ -127,15 +127,16 @@ def _compare(
 
     runs = [group[0] for group in groups]
     by = args.by
-    if args.html and not by:
-        from ..pages.report import slice_fields
+    if args.html:
+        from ..pages.workspace import Workspace
 
-        by = slice_fields(runs)
+        workspace = Workspace.named(args.out, (args.baseline, *args.candidates))
+        by = by or list(workspace.index(list(workspace.only)[1]).fields)
     # Only slices need the samples, whose texts are the larger part of a stored run.
-    samples = stored_samples(storage.find(named_ids(args.baseline)[0])) if args.by else None
+    samples = stored_samples(storage.find(named_ids(args.baseline)[0])) if by else None
     comparison = compare_runs(*groups, by=by, samples=samples, **how)
     if args.html:
-        write_page(args, storage, (args.baseline, *args.candidates), runs, comparison=comparison)
+        write_page(args, workspace, comparison)
     lost = _lost(storage, comparison, args, args.candidates[0])
     if args.json:
         regressions = [asdict(one) for one in lost]
@@ -161,7 +162,10 @@ def _rank(
 
     ranking = rank_runs(runs, **how)
     if args.html:
-        write_page(args, storage, (args.baseline, *args.candidates), runs, ranking=ranking)
+        from ..pages.workspace import Workspace
+
+        workspace = Workspace.named(args.out, (args.baseline, *args.candidates))
+        write_page(args, workspace, ranking=ranking)
     if args.latex:
         echo.say(ranking_to_latex(ranking))
         return 0

@@ -39,17 +39,19 @@ def run(args: Namespace) -> int:
     from ..comparison.compare import compare_runs
     from ..demo.systems import bm25, second_system
     from ..io.files import write_bytes
-    from ..pages.report import report_html, slice_fields
+    from ..pages.one_file import one_file
+    from ..pages.workspace import Workspace
     from ..runs.store.storage import EvaluationResultsStorage
 
     # Both runs are stored and can be shown and compared afterwards, as those of `auepora run`.
     storage = EvaluationResultsStorage(args.out)
     runs = [_run(system, storage) for system in (bm25(), second_system())]
     paths = [storage.save_run(each) for each in runs]
-    comparison = compare_runs(*runs, by=slice_fields(runs))
+    workspace = Workspace.named(args.out, [each.evaluation_id for each in runs])
+    comparison = compare_runs(*runs, by=list(workspace.index(runs[1].evaluation_id).fields))
     page = Path(args.out) / f"{'-vs-'.join(each.evaluation_id for each in runs)}.html"
     # The name has the ids of both runs, which are new, so no file of the user is replaced.
-    write_bytes(page, report_html(runs, comparison).encode(), force=True)
+    write_bytes(page, one_file(workspace, list(workspace.only), comparison=comparison).encode(), force=True)
     if args.json:
         from ..comparison.tables import comparison_to_dict
 

@@ -80,7 +80,9 @@ def run(args: Namespace) -> int:
         return _verify(args, storage)
     check_span_file(settings_of(args))
     if args.html:
-        write_page(args, storage, [args.run_id], [storage.load_run(args.run_id)])
+        from ..pages.workspace import Workspace
+
+        write_page(args, Workspace.named(args.out, [args.run_id]))
     if args.markdown:
         _write_comment(args, storage)
     if args.json:

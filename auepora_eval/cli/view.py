@@ -47,15 +47,10 @@ def run(args: Namespace) -> int:
 def _workspace(args: Namespace) -> Workspace:
     from ..decide.rules import read_rules
     from ..pages.workspace import Workspace
-    from ..runs.store.state import SUFFIX
-    from ..runs.store.storage import EvaluationResultsStorage
 
     if args.rules is not None:
         read_rules(args.rules)  # a mistake in the file is reported now, not on a page
-    storage = EvaluationResultsStorage(args.out)
-    paths = [storage.find(name) for name in args.runs]
-    only = {path.name.removesuffix(SUFFIX): path for path in paths}
-    return Workspace(args.out, only, None if args.rules is None else Path(args.rules))
+    return Workspace.named(args.out, args.runs, None if args.rules is None else Path(args.rules))
 
 
 def _home(run_ids: list[str]) -> str:

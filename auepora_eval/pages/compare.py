@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from ..comparison.compare import lost_most
+from ..comparison.compare import MetricComparison, lost_most
+from ..comparison.ranking import Ranking
 from ..comparison.tables import (
     letter,
     pair_table,
@@ -17,8 +18,8 @@ from ..comparison.tables import (
     ranking_table,
     slice_notes,
 )
-from ..comparison.words import comparison_in_plain_words, interval_notes, names_apart
-from ..core.display import value_text
+from ..comparison.words import comparison_in_plain_words, interval_notes, names_apart, verdict_text
+from ..core.display import p_cell, value_text
 from ..errors import DataError
 from ..runs.index.index import Filter
 from .comparisons import ranking_of
@@ -27,6 +28,8 @@ from .components.markup import Markup, Node, join, tag
 from .components.sample import sample_body
 from .components.tables import (
     FOREST_NOTE,
+    Change,
+    Slice,
     data_table,
     forest,
     notes,
@@ -35,9 +38,8 @@ from .components.tables import (
     short,
     slices_table,
 )
-from .layout import address, link, select_box, with_id
+from .layout import address, link, metric_box, select_box, with_id
 from .pairs import OUTCOMES, Pair, pair_of
-from .report import change_of, slice_rows
 from .requests import Ask, Page, Reply
 from .samples import Column, answered, meanings_of, selection_of, variants_section
 from .workspace import Workspace
@@ -51,13 +53,13 @@ def compare_page(ask: Ask) -> Reply:
     if len(run_ids) < 2:
         raise DataError("", "A comparison needs two runs.", fix="Tick them on the page of all runs.")
     if len(run_ids) > 2:
-        return _ranking_page(ask.workspace, run_ids)
+        return ranking_page(ask.workspace, run_ids, ranking_of(ask.workspace, run_ids))
     pair = pair_of(ask.workspace, *run_ids)
-    metric = _metric(ask, pair)
+    metric = shown_metric(ask, pair)
     names = names_of(pair)
     main = join(
         _kept(pair, lambda: _lead(pair), "lead"),
-        _kept(pair, lambda: _links(run_ids), "links", *run_ids),
+        _kept(pair, lambda: _links(pair, run_ids), "links", *run_ids),
         _kept(pair, lambda: _changes(ask, pair, names, run_ids), "changes", *run_ids),
         _samples_section(ask, pair, names, run_ids, metric) if metric else None,
         _kept(pair, lambda: _slices(ask, pair, names, run_ids, metric), "slices", metric, *run_ids)
@@ -86,18 +88,19 @@ def names_of(pair: Pair) -> list[str]:
     return names_apart([run.system_name for run in runs], [run.evaluation_id for run in runs])
 
 
-def _links(run_ids: Sequence[str]) -> Markup:
+def _links(pair: Pair, run_ids: Sequence[str]) -> Markup:
     swap = [("run", run_id) for run_id in reversed(run_ids)]
     links = [
         *(link(f"Run {run_id}", "run", run_id) for run_id in run_ids),
         link("Swap the runs", "compare", query=swap),
         link("Gate", "gate", query={"run": run_ids[1], "baseline": run_ids[0]}),
-        *(tag("a", name, href=f"#{name.lower()}") for name in ("Changes", "Samples", "Slices")),
+        *(tag("a", name, href=f"#{name.lower()}") for name in ("Changes", "Samples")),
+        tag("a", "Slices", href="#slices") if pair.comparison.slices else None,
     ]
     return tag("p", ((each, " ") for each in links), class_="turns")
 
 
-def _metric(ask: Ask, pair: Pair) -> str | None:
+def shown_metric(ask: Ask, pair: Pair) -> str | None:
     """Return the metric whose samples are shown: the one asked for, or the one that lost most."""
     shared = [
         one.name
@@ -113,11 +116,7 @@ def _metric(ask: Ask, pair: Pair) -> str | None:
 def _changes(ask: Ask, pair: Pair, names: Sequence[str], run_ids: Sequence[str]) -> Markup:
     comparison = pair.comparison
     changes = [
-        change_of(
-            one,
-            samples=f"{one.pairs:,} of {pair.total:,}",
-            href=_href(ask, run_ids, one.name) + "#samples",
-        )
+        _change(one, f"{one.pairs:,} of {pair.total:,}", _href(ask, run_ids, one.name) + "#samples")
         for one in comparison.metrics
     ]
     texts = [
@@ -146,13 +145,41 @@ def _slices(ask: Ask, pair: Pair, names: Sequence[str], run_ids: Sequence[str], 
         return None
     order = {name: place for place, name in enumerate(pair.b.fields)}
     page = _href(ask, run_ids, metric)
-    rows = slice_rows(
-        sorted(chosen, key=lambda one: order.get(one.field, len(order))),
-        lambda name, value: f"{page}&{urlencode({'slice': f'{name}:{value}'})}#samples",
-    )
+    rows = [
+        Slice(
+            one.field,
+            one.value,
+            one.questions,
+            [one.baseline, one.candidate],
+            one.difference,
+            one.interval,
+            str(one.verdict),
+            one.few,
+            f"{page}&{urlencode({'slice': f'{one.field}:{one.value}'})}#samples",
+        )
+        for one in sorted(chosen, key=lambda one: order.get(one.field, len(order)))
+    ]
     table = slices_table(rows, names, metric=metric, unit=chosen[0].unit)
     why = notes(slice_notes(chosen, len(pair.comparison.slices)))
     return join(tag("h2", "Slices", id="slices"), table, why)
+
+
+def _change(metric: MetricComparison, samples: str, href: str) -> Change:
+    """Return the row of a metric in the table of changes."""
+    return Change(
+        metric.name,
+        metric.baseline,
+        metric.candidate,
+        metric.effect.change,
+        metric.effect.interval,
+        verdict_text(metric),
+        metric.unit,
+        p_cell(metric.test.p_adjusted),
+        metric.higher_is_better,
+        metric.is_share,
+        samples,
+        href,
+    )
 
 
 # The samples that were won and lost.
@@ -165,7 +192,7 @@ def _samples_section(
     outcome = outcome if outcome in OUTCOMES else "lost"
     wanted = selection_of(ask, pair.b).wanted
     start = ask.number("start") or 0
-    numbers, total = pair.page(metric, outcome, wanted, start=start, count=ROWS)
+    numbers, total = pair.page(metric, outcome, wanted, start=start, count=ask.rows or ROWS)
     return tag(
         "section",
         tag("h2", f"Samples by {metric}", id="samples"),
@@ -181,14 +208,14 @@ def _samples_section(
 
 def _form(pair: Pair, run_ids: Sequence[str], metric: str, outcome: str, wanted: Filter) -> Markup:
     effect = pair.comparison[metric].effect
-    counts = {"lost": effect.losses, "won": effect.wins, "tied": effect.ties}
-    metrics = [name for name in pair.b.metrics if name in pair.a.metrics]
+    counts = {"lost": effect.losses, "won": effect.wins, "tied": effect.ties, "all": len(pair.places[0])}
+    metrics = [one for name, one in pair.b.metrics.items() if name in pair.a.metrics]
     # A slice that the run has, or none: what is kept must not grow with what an address says.
     chosen = next((f"{name}:{value}" for name, value in wanted.slices), "")
     return tag(
         "form",
         (tag("input", type="hidden", name="run", value=run_id) for run_id in run_ids),
-        tag("label", "Metric", select_box("metric", [(name, name) for name in metrics], metric)),
+        tag("label", "Metric", metric_box("metric", metrics, metric)),
         tag(
             "label",
             "Outcome",
@@ -222,7 +249,8 @@ def _rows(
     outcome: str,
 ) -> Markup:
     if not len(numbers):
-        return tag("p", f"No sample {'was ' if outcome != 'tied' else ''}{outcome}.", class_="lead")
+        words = {"lost": "No sample was lost.", "won": "No sample was won.", "tied": "No sample tied."}
+        return tag("p", words.get(outcome, "No sample matches."), class_="lead")
     before, after = pair.scores(metric).before, pair.scores(metric).after
     unit = pair.b.metrics[metric].unit
     rows = []
@@ -249,6 +277,8 @@ def _rows(
 
 
 def _turns(ask: Ask, start: int, total: int) -> Node:
+    if ask.rows:
+        return None  # all are on one page
     kept = [(name, text) for name, given in ask.lists.items() if name != "start" for text in given]
     links = []
     for text, rel, place in (("Previous", "prev", start - ROWS), ("Next", "next", start + ROWS)):
@@ -294,7 +324,7 @@ def compared_sample_page(ask: Ask) -> Reply:
         for index, place, (sample, output), name in zip((pair.a, pair.b), places, samples, names, strict=True)
     ]
     sample = samples[1][0]
-    metric, outcome = _metric(ask, pair), ask.values.get("outcome", "lost")
+    metric, outcome = shown_metric(ask, pair), ask.values.get("outcome", "lost")
     columns = [
         Column(name, index, metric) for name, index in zip(names, (pair.a, pair.b), strict=True) if metric
     ]
@@ -302,7 +332,7 @@ def compared_sample_page(ask: Ask) -> Reply:
     main = join(
         _walk(ask, pair, run_ids, places[1]),
         tag("p", sample.query, class_="query", dir="auto"),
-        sample_body(sample, answers, about=meanings_of(pair.b.metrics)),
+        sample_body(sample, answers, about=None if ask.rows else meanings_of(pair.b.metrics)),
         variants_section(pair.b, places[1], page, columns),
         notes(
             [f"The scores of the variants are of {metric}; the answers are those of {names[1]}."]
@@ -316,7 +346,7 @@ def compared_sample_page(ask: Ask) -> Reply:
 
 def _walk(ask: Ask, pair: Pair, run_ids: Sequence[str], place: int) -> Markup:
     """Return where the sample is among those of its outcome, with links to those before and after it."""
-    metric, outcome = _metric(ask, pair), ask.values.get("outcome", "lost")
+    metric, outcome = shown_metric(ask, pair), ask.values.get("outcome", "lost")
     outcome = outcome if outcome in OUTCOMES else "lost"
     links: list[Node] = []
     words = ""
@@ -325,7 +355,8 @@ def _walk(ask: Ask, pair: Pair, run_ids: Sequence[str], place: int) -> Markup:
         numbers, total = pair.page(metric, outcome, selection_of(ask, pair.b).wanted, count=pair.b.size)
         at = np.flatnonzero(pair.places[1][numbers] == place)
         if len(at):
-            words = f"{int(at[0]) + 1:,} of {total:,} {outcome} by {metric} "
+            kind = "" if outcome == "all" else f" {outcome}"
+            words = f"{int(at[0]) + 1:,} of {total:,}{kind} by {metric} "
             for text, rel, other in (("Previous", "prev", at[0] - 1), ("Next", "next", at[0] + 1)):
                 if 0 <= other < total:
                     (row,) = pair.b.rows([int(pair.places[1][numbers[other]])])
@@ -337,10 +368,9 @@ def _walk(ask: Ask, pair: Pair, run_ids: Sequence[str], place: int) -> Markup:
 # Three runs or more.
 
 
-def _ranking_page(workspace: Workspace, run_ids: Sequence[str]) -> Page:
+def ranking_page(workspace: Workspace, run_ids: Sequence[str], ranking: Ranking) -> Page:
     """Rank runs; each pair with the first leads to its own comparison."""
     command = workspace.command("compare", *map(workspace.name, run_ids))
-    ranking = ranking_of(workspace, run_ids)
     pairs = (
         tag(
             "li",

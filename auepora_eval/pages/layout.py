@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
 
+from ..core.types import MetricResult
 from .components.markup import Markup, Node, join, tag
 from .page import Assets, linked, page
 from .requests import Ask, Page
@@ -117,6 +118,22 @@ def select_box(name: str, options: Iterable[tuple[str, str]], chosen: str | None
         (tag("option", text, value=value, selected=value == (chosen or "")) for value, text in options),
         name=name,
     )
+
+
+def metric_box(name: str, metrics: Iterable[MetricResult], chosen: str | None, none: str = "") -> Markup:
+    """Return a box of metrics; file.js has to know which of them are better if they are lower."""
+    options = [tag("option", none, value="", selected=not chosen)] if none else []
+    options += [
+        tag(
+            "option",
+            one.name,
+            value=one.name,
+            selected=one.name == chosen,
+            data_lower=not one.higher_is_better,
+        )
+        for one in metrics
+    ]
+    return tag("select", options, name=name)
 
 
 def link(text: Node, *parts: str, query: Query = ()) -> Markup:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 
 from .components.markup import Markup, Node, join, raw_element, tag
@@ -41,10 +40,10 @@ def page(title: str, *, assets: Assets, header: Node = None, main: Node = None, 
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
-def inside(script: str = "") -> Assets:
+def inside(script: str = "", *styles: str) -> Assets:
     """Return the assets of a page that is one file; its policy allows this style and script by hash."""
     # Packed before it is hashed: a browser hashes every byte between the tags.
-    css = _packed(stylesheet())
+    css = _packed("".join(map(own_file, styles)))
     allowed = _hash(script) if script else "none"
     # A report is opened from the disk, where no server sends headers. The page has model output in it: if
     # markup ever escaped, it could neither run nor load anything.
@@ -62,12 +61,6 @@ def linked(style: str, *scripts: str) -> Assets:
     return Assets(join(head, (_script_at(address) for address in scripts)))
 
 
-@cache
-def stylesheet() -> str:
-    """Return the stylesheet, which a server sends and a report contains."""
-    return own_file("style.css")
-
-
 def own_file(name: str) -> str:
     """Return the text of a file of this package."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
@@ -78,7 +71,7 @@ def _script_at(address: str) -> Markup:
 
 
 def _packed(css: str) -> str:
-    """Return the style without its comments and line breaks: each output of a notebook contains it."""
+    """Return the style without its comments and line breaks."""
     code = "".join(part.rpartition("*/")[2] for part in css.split("/*"))
     return " ".join(code.split())
 

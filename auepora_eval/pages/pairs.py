@@ -15,7 +15,7 @@ from ..runs.index.index import Filter, Places, RunIndex
 from .comparisons import comparison_of
 from .workspace import Workspace
 
-OUTCOMES = ("lost", "won", "tied")
+OUTCOMES = ("lost", "won", "tied", "all")
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Scores:
     before: NDArray[np.float64]
     after: NDArray[np.float64]
     gain: NDArray[np.float64]
-    outcomes: Mapping[str, Places]  # lost, won and tied samples, the largest change first
+    # Lost, won and tied samples, the largest change first; all of them, from the largest loss.
+    outcomes: Mapping[str, Places]
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,12 @@ def _outcomes(gain: NDArray[np.float64]) -> dict[str, Places]:
     """Return the lost, won and tied samples. Sorted once: a page is then a part of it."""
     chosen = {"lost": gain < 0, "won": gain > 0, "tied": gain == 0}
     numbers = {outcome: np.flatnonzero(mask) for outcome, mask in chosen.items()}
-    return {
+    sorted_numbers = {
         outcome: each[np.argsort(-np.abs(gain[each]), kind="stable")].astype(np.int32)
         for outcome, each in numbers.items()
     }
+    # What was not measured in both is NaN, which is sorted behind all others.
+    return {**sorted_numbers, "all": np.argsort(gain, kind="stable").astype(np.int32)}
 
 
 def _filled(index: RunIndex, metric: str) -> NDArray[np.float64]:

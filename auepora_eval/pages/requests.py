@@ -28,6 +28,7 @@ class Ask:
     values: Mapping[str, str] = field(default_factory=dict)
     lists: Mapping[str, list[str]] = field(default_factory=dict)
     address: str = "/"
+    rows: int | None = None  # of a list, in one file; None if a server asks
 
     def number(self, name: str) -> int | None:
         """Return a field as a whole number from 0; None if it is not one."""

@@ -56,7 +56,7 @@ def run_page(ask: Ask) -> Reply:
         ),
         _labelling(ask.workspace, run_id),
         _by_target(run_id, index),
-        _slices(run_id, index, metric) if metric and index.fields else None,
+        _slices(ask, index, metric) if metric and index.fields else None,
         _failures(run_id, index),
         _provenance(stored.head),
     )
@@ -179,8 +179,9 @@ def _edge(low: float, high: float, place: int, side: str) -> str | None:
     return f"{end:.17g}"
 
 
-def _slices(run_id: str, index: RunIndex, metric: str) -> Node:
+def _slices(ask: Ask, index: RunIndex, metric: str) -> Node:
     """Return the mean of one metric in each slice, worst first within a field."""
+    run_id = ask.path["run"]
     result, values = index.metrics[metric], index.column(metric)
     if not np.isclose(np.nanmean(values), result.value, rtol=1e-6, atol=1e-9):
         return None  # not a mean: a slice of it is not the mean of its scores
@@ -200,7 +201,8 @@ def _slices(run_id: str, index: RunIndex, metric: str) -> Node:
         data_submits=True,
     )
     table = slices_table(slices, ["Mean"], metric=metric, unit=result.unit)
-    return join(tag("h2", "Slices", id="slices"), form, table)
+    # One file has the slices of one metric.
+    return join(tag("h2", "Slices", id="slices"), None if ask.rows else form, table)
 
 
 def _slice(run_id: str, index: RunIndex, name: str, value: str, metric: str, values: Any) -> Slice:

@@ -17,7 +17,7 @@ from ..runs.store.storage import run_folder
 from .components.markup import Markup, Node, join, tag
 from .components.sample import Answered, Claim, sample_body, score_text
 from .components.tables import notes, scroll_box, short
-from .layout import address, link, select_box, with_id
+from .layout import address, link, metric_box, select_box, with_id
 from .requests import Ask, Page, Reply, Route
 
 ROWS = 50  # on a page
@@ -97,7 +97,7 @@ def samples_page(ask: Ask) -> Reply:
     mask = index.matching(selection.wanted)
     after = ask.number("after")
     after = after if after is not None and after < index.size else None
-    shown = index.page(mask, selection.sort, after=after, count=ROWS)
+    shown = index.page(mask, selection.sort, after=after, count=ask.rows or ROWS)
     main = join(
         tag("p", link(f"Run {run_id}", "run", run_id), class_="up"),
         _form(run_id, index, selection),
@@ -122,7 +122,7 @@ def _form(run_id: str, index: RunIndex, selection: Selection) -> Markup:
         _labelled("Words", tag("input", type="search", name="words", value=wanted.words)),
         _labelled(
             "Worst first by",
-            select_box("sort", [("", "the order of the dataset"), *_same(index.metrics)], selection.sort),
+            metric_box("sort", index.metrics.values(), selection.sort, "the order of the dataset"),
         ),
         _labelled("Score from", _number_field("low", low)),
         _labelled("to", _number_field("high", high)),
@@ -150,10 +150,6 @@ def _form(run_id: str, index: RunIndex, selection: Selection) -> Markup:
         role="search",
         data_submits=True,
     )
-
-
-def _same(names: Iterable[str]) -> list[tuple[str, str]]:
-    return [(name, name) for name in names]
 
 
 def _labelled(text: str, control: Markup) -> Markup:
@@ -265,7 +261,7 @@ def sample_page(ask: Ask) -> Reply:
     main = join(
         _walk(run_id, index, selection, place),
         tag("p", sample.query, class_="query", dir="auto"),
-        sample_body(sample, answers, about=meanings_of(index.metrics)),
+        sample_body(sample, answers, about=None if ask.rows else meanings_of(index.metrics)),
         variants_section(index, place, page, columns),
     )
     command = ask.workspace.command("show", ask.workspace.name(run_id), "--sample", sample_id)
@@ -332,7 +328,7 @@ def answered(
 def _claims(index: RunIndex, sample: EvaluationSample, output: SystemOutputs) -> Sequence[Claim]:
     if not any("judge" in result.signature for result in index.metrics.values()):
         return ()
-    from .report import claims_of_run  # a large module, and most runs were not judged
+    from .claims import claims_of_run  # judges are a large package, and most runs were not judged
 
     one = replace(index.run, samples=[sample], outputs=[output])
     return claims_of_run(run_folder(index.results), one).get(sample.sample_id, ())

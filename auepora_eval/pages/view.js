@@ -1,8 +1,10 @@
 // Keys, filters that apply at once, and pages that follow a run. Every page works without this file.
 "use strict";
 
-const rows = () => [...document.querySelectorAll("[data-row], .card h3 a")];
-const follow = (rel) => document.querySelector(`a[rel="${rel}"]`)?.click();
+// One file has several pages, of which one is shown.
+const here = () => document.querySelector(".pages > .here") ?? document;
+const rows = () => [...here().querySelectorAll("[data-row], .card h3 a")].filter((row) => row.offsetParent);
+const follow = (rel) => here().querySelector(`a[rel="${rel}"]:not([hidden])`)?.click();
 
 function step(by) {
   const all = rows();
@@ -18,7 +20,7 @@ const keys = {
   j: () => step(1),
   k: () => step(-1),
   u: () => follow("up"),
-  "/": () => document.querySelector('input[type="search"]')?.focus(),
+  "/": () => here().querySelector('input[type="search"]')?.focus(),
   Enter: () => document.activeElement === document.body && rows()[0]?.click(),
 };
 

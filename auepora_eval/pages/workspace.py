@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -181,6 +181,13 @@ class Workspace:
         # dropped just before it is read, and the cache would never hit.
         self._heads = Cache(kept=2_000)
         self._indexes = Cache()
+
+    @classmethod
+    def named(cls, folder: str | Path, names: Iterable[str], rules: Path | None = None) -> Workspace:
+        """Return the runs that a command names, by id or path."""
+        storage = EvaluationResultsStorage(folder)
+        paths = [storage.find(name) for name in names]
+        return cls(folder, {path.name.removesuffix(SUFFIX): path for path in paths}, rules)
 
     def command(self, *words: str) -> str:
         """Return a command to type, with the folder of runs if it is not the usual one."""

@@ -446,7 +446,7 @@ def test_hostile_text_runs_nothing_and_asks_for_nothing(
 def test_the_policy_stops_a_script_even_if_escaping_is_forgotten(
     hostile: Path, browser: Browser, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("auepora_eval.pages.markup.escaped", unescaped)
+    monkeypatch.setattr("auepora_eval.pages.components.markup.escaped", unescaped)
     before, first = elsewhere.asked, hostile_pages(elsewhere)[:1]
     with serving(hostile) as client:
         assert "<script>ran()</script>" in client.enter().get(first[0]).text
@@ -458,7 +458,7 @@ def test_without_escaping_and_policy_the_script_runs(
     hostile: Path, browser: Browser, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: with both rules off the attack works, so the tests above can fail."""
-    monkeypatch.setattr("auepora_eval.pages.markup.escaped", unescaped)
+    monkeypatch.setattr("auepora_eval.pages.components.markup.escaped", unescaped)
     before, first = elsewhere.asked, hostile_pages(elsewhere)[:1]
     with serving(hostile, guard=partial(Guard, headers={})) as client:
         assert "ran" in scripts_that_ran(client.enter(), browser, first)

@@ -22,7 +22,6 @@ from auepora_eval.core.types import (
 from auepora_eval.decide.gate import gate_run
 from auepora_eval.errors import PlanError
 from auepora_eval.metrics.parse import meaning
-from auepora_eval.pages.report import report_html
 from tests.comparison.test_power import a_run
 
 
@@ -91,10 +90,3 @@ def test_a_registered_metric_need_not_be_a_dataclass() -> None:
         assert [one.name for one in compare_runs(*runs).metrics] == ["plain_metric"]
     finally:
         del METRICS._things["plain_metric"]
-
-
-def test_a_report_does_not_describe_a_metric_that_is_not_installed() -> None:
-    run = renamed(a_run("a", ndcg_5=np.linspace(0, 1, 40)), "brevity@12")
-    page = report_html([run])
-    assert "Brevity." in page
-    assert "whose class is not known" not in page

@@ -10,7 +10,6 @@ from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.tables import comparison_to_latex
 from auepora_eval.comparison.words import compared_names, comparison_in_plain_words, names_apart, shortened
 from auepora_eval.pages.markdown import report_markdown
-from auepora_eval.pages.report import report_html
 from tests.comparison.test_compare_more import scored
 
 
@@ -57,7 +56,3 @@ def test_two_runs_of_one_system_go_by_their_ids_everywhere() -> None:
     assert comment.startswith("### chunks-512 compared with chunks-256: ")
     latex = comparison_to_latex(comparison)
     assert "Metric & chunks-256 & chunks-512 &" in latex
-    page = report_html([before, now], comparison)
-    assert "<h1>chunks-512 against chunks-256</h1>" in page
-    assert '<th scope="col" class="num">chunks-256<th scope="col" class="num">chunks-512' in page
-    assert "<dt>Answer of chunks-512" in page

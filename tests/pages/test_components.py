@@ -43,7 +43,7 @@ from auepora_eval.pages.components.tables import (
     slices_table,
     verdict_badge,
 )
-from auepora_eval.pages.page import inside, linked, page, stylesheet
+from auepora_eval.pages.page import inside, linked, own_file, page
 from tests.builders import a_sample, an_output
 
 EVIL = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>\u202e\u0000"
@@ -405,7 +405,7 @@ def test_a_page_of_a_server_has_no_inline_script_or_style() -> None:
 
 def test_colours_have_enough_contrast() -> None:
     """4.5 to 1 for each text colour on each background, in both schemes: WCAG 2.2 AA."""
-    schemes = re.findall(r"--ink: .*?--s3: [^;]*;", stylesheet(), flags=re.DOTALL)
+    schemes = re.findall(r"--ink: .*?--s3: [^;]*;", own_file("style.css"), flags=re.DOTALL)
     assert len(schemes) == 2
     for scheme in schemes:
         colours = dict(re.findall(r"--([\w-]+): (#\w+)", scheme))

@@ -220,11 +220,6 @@ def marked_text(text: str, gold: Iterable[Span] = (), cited: Iterable[Span] = ()
     )
 
 
-def mark_pieces(shown: ShownDocument) -> list[tuple[int, int, str]]:
-    """Return the pieces of a document's text and their kinds: "g" gold, "c" cited, "b" both, "" neither."""
-    return _pieces(len(shown.text), shown.gold, shown.cited)
-
-
 _MARKS = {(False, False): "", (True, False): "g", (False, True): "c", (True, True): "b"}  # is it gold, cited?
 
 
@@ -237,40 +232,25 @@ def _pieces(length: int, gold: Sequence[Span], cited: Sequence[Span]) -> list[tu
     return pieces
 
 
-def document_item(
-    shown: ShownDocument, *, number: int | None = None, text: bool = True, marks: str | None = None
-) -> Markup:
-    """Return a document: rank, badges, id, title, score, and its text with the spans marked.
-
-    With `text=False` its id is a link to the element `d{number}` that has the text; `marks` then says what a
-    script is to mark in it. With a text, `number` names the element.
-    """
+def document_item(shown: ShownDocument) -> Markup:
+    """Return a document: rank, badges, id, title, score, and its text with the spans marked."""
     is_retrieved = any(rank is not None for rank in shown.ranks)
     title = shown.doc.metadata.get("title")
-    name: Node = short(shown.doc.doc_id, _LONGEST_ID)
     parts = [
         _ranks(shown.ranks),
-        tag("span", name) if text else tag("a", name, href=f"#d{number}"),
+        tag("span", short(shown.doc.doc_id, _LONGEST_ID)),
         tag("span", "gold", class_="badge gold") if shown.is_gold else None,
         tag("span", "cited", class_="badge cited") if shown.is_cited else None,
         None if is_retrieved else tag("span", "not retrieved", class_="badge missed"),
         tag("span", "lost", class_="badge missed") if is_retrieved and shown.is_missed else None,
-        tag("span", short(title, _LONGEST_ID), class_="soft") if isinstance(title, str) and text else None,
-        None if shown.score is None or not text else tag("span", f"score {shown.score:.4g}", class_="soft"),
+        tag("span", short(title, _LONGEST_ID), class_="soft") if isinstance(title, str) else None,
+        None if shown.score is None else tag("span", f"score {shown.score:.4g}", class_="soft"),
     ]
-    kind: str | None = "gold missed" if shown.is_missed else None
-    if shown.is_gold and not shown.is_missed:
-        kind = "gold"
-    body = document_text(shown, number) if text else None
-    return tag("li", parts, body, id=shown.anchor or None, class_=kind, data_marks=marks or None)
-
-
-def document_text(shown: ShownDocument, number: int | None = None) -> Markup:
-    """Return the marked text of a document, or that it has none."""
-    if not shown.text:
-        return tag("p", "The run has no text of this document.", class_="soft")
-    marked = marked_text(shown.text, shown.gold, shown.cited)
-    return tag("p", marked, class_="text", id=None if number is None else f"d{number}")
+    text = tag("p", "The run has no text of this document.", class_="soft")
+    if shown.text:
+        text = tag("p", marked_text(shown.text, shown.gold, shown.cited), class_="text")
+    kind = "gold missed" if shown.is_missed else "gold" if shown.is_gold else None
+    return tag("li", parts, text, id=shown.anchor or None, class_=kind)
 
 
 def _ranks(ranks: Sequence[int | None]) -> Node:
@@ -292,31 +272,19 @@ def _moved(before: int | None, after: int | None) -> Markup | None:
 
 
 def sample_body(
-    sample: EvaluationSample,
-    answers: Sequence[Answered],
-    *,
-    shown: Sequence[ShownDocument] | None = None,
-    documents: Node = None,
-    skipped: Node = None,
-    about: Mapping[str, str] | None = None,
+    sample: EvaluationSample, answers: Sequence[Answered], about: Mapping[str, str] | None = None
 ) -> Markup:
-    """Return everything about a sample below its question.
-
-    `shown` are its documents, if they are known already. `documents` and `skipped` replace the list of
-    documents and the note on skipped metrics, `about` has a line of meaning for metrics by name.
-    """
-    if shown is None:
-        shown = documents_of(sample, answers)
-    if documents is None:
-        documents = documents_list(shown)
+    """Return everything about a sample below its question; `about` has the meaning of metrics by name."""
+    shown = documents_of(sample, answers)
+    skipped = skipped_text(answers)
     return join(
         chips(sample),
         _texts(sample, answers, shown),
         (_claims(each) for each in answers if each.claims),
         tag("p", _documents_heading(answers), class_="label"),
-        documents,
+        documents_list(shown),
         scores_table(answers, about or {}),
-        skipped or notes([skipped_text(answers)] if skipped_text(answers) else []),
+        notes([skipped] if skipped else []),
     )
 
 

@@ -31,6 +31,7 @@ from .io.outputs import predictions_of
 from .io.trec import by_query
 from .metrics.parse import default_metrics
 from .metrics.retrieval.rankings import rankings_results
+from .read.convert import Convert
 from .read.fields import columns_of_samples
 from .runs.store.storage import EvaluationResultsStorage
 
@@ -89,6 +90,7 @@ def evaluate(
     match: str = BY_ID,
     top_k: int = 5,
     columns: Mapping[str, str] | None = None,
+    convert: Convert | None = None,
     evaluation_id: str | None = None,
     executor: Executor | None = None,
     policy: CallPolicy | None = None,
@@ -99,7 +101,8 @@ def evaluate(
     """Run a system on a dataset and return the run with its results.
 
     `system` is anything that `as_system` accepts, such as a function of the query. `dataset` is a dataset, a
-    list of samples or dicts, a DataFrame, or the path of a file. `metrics` are names or objects; without it
+    list of samples or dicts, a DataFrame, or the path of a file; `columns` and `convert` are those of
+    `load_dataset`. `metrics` are names or objects; without it
     the standard metrics for what the samples have are used. `match` says by what retrieved documents are
     compared with the relevant ones: "id", "source" or "text". `executor` makes calls in parallel, `policy`
     sets timeouts, retries and budgets; a call that fails is recorded and counted (`run.failures()`), and
@@ -113,7 +116,7 @@ def evaluate(
     """
     # The evaluator checks top_k too, but the default metrics need it before.
     check_type("top_k", top_k, "a whole number", Integral)
-    samples = load_dataset(dataset, columns=columns)
+    samples = load_dataset(dataset, columns=columns, convert=convert)
     chosen = default_metrics(list(samples), top_k=top_k) if metrics is None else metrics
     plan = EvaluationPlan(chosen, match=match)
     if judge is not None:
@@ -133,6 +136,7 @@ def score(
     metrics: MetricForms | None = None,
     match: str = BY_ID,
     columns: Mapping[str, str] | None = None,
+    convert: Convert | None = None,
     name: str = "outputs",
     evaluation_id: str | None = None,
     judge: object = None,
@@ -147,7 +151,8 @@ def score(
     >>> score(samples, {"1": "22"}, metrics="exact_match")["exact_match"].value
     1.0
     """
-    samples = load_dataset(dataset, columns=columns if outputs is None else columns_of_samples(columns))
+    of_samples = columns if outputs is None else columns_of_samples(columns)
+    samples = load_dataset(dataset, columns=of_samples, convert=convert)
     if outputs is None and not samples.outputs:
         raise DataError(samples.name, "there are no answers in it.", fix="Pass them as `outputs`.")
     answers = predictions_of(samples.outputs if outputs is None else outputs, columns)

@@ -22,6 +22,7 @@ from ..core.types import (
     results_table,
 )
 from ..errors import DataError, PlanError
+from ..read.convert import Convert
 from ..read.fields import columns_of_samples
 from . import echo
 from .flags import add_flag
@@ -44,7 +45,10 @@ _SECONDS_BETWEEN = 0.05  # two moves of a progress bar
 
 
 def open_samples(
-    name: str, format_name: str | None, columns: Mapping[str, str] | None = None
+    name: str,
+    format_name: str | None,
+    columns: Mapping[str, str] | None = None,
+    convert: str | None = None,
 ) -> EvaluationDataset:
     """Return a dataset by its path, or the bundled one by the name `demo`."""
     if name == "demo":
@@ -53,7 +57,17 @@ def open_samples(
         return demo_dataset()
     from ..io.loader import open_dataset
 
-    return open_dataset(name, format_name, columns)
+    return open_dataset(name, format_name, columns, None if convert is None else convert_function(convert))
+
+
+def convert_function(name: str) -> Convert:
+    """Return the function that --convert names."""
+    from ..core.systems.named import imported
+
+    function: Convert = imported("--convert", name, str(Path.cwd()))
+    if not callable(function):
+        raise PlanError(f"--convert {name} is not a function.")
+    return function
 
 
 def evaluated_dataset(settings: RunSettings, *, is_answered_elsewhere: bool = False) -> EvaluationDataset:
@@ -61,9 +75,8 @@ def evaluated_dataset(settings: RunSettings, *, is_answered_elsewhere: bool = Fa
     name = settings.dataset or ""
     if settings.dataset_type is None:
         columns = column_names(settings.columns)
-        dataset = open_samples(
-            name, settings.format, columns_of_samples(columns) if is_answered_elsewhere else columns
-        )
+        columns = columns_of_samples(columns) if is_answered_elsewhere else columns
+        dataset = open_samples(name, settings.format, columns, settings.convert)
     else:
         from ..io.builds import load_split_of
 

@@ -85,12 +85,12 @@ _MOST_SHOWN = 5  # ids in a message
 
 # Flags that say what the run is: a finished run that is resumed is compared with them.
 _IDENTIFY = (
-    *("dataset", "format", "columns", "dataset_type", "system", "metrics", "match", "config", "top_k"),
-    "limit",
+    *("dataset", "format", "columns", "convert", "dataset_type", "system", "metrics", "match", "config"),
+    *("top_k", "limit"),
 )
 _FLAGS = (
-    *("dataset", "format", "columns", "dataset_type", "system", "metrics", "match", "top_k", "limit"),
-    *("judge", "config", "estimate", "concurrency", "executor", "timeout", "budget_calls", "cache"),
+    *("dataset", "columns", "convert", "dataset_type", "system", "metrics", "match", "top_k"),
+    *("limit", "judge", "config", "estimate", "concurrency", "executor", "timeout", "budget_calls", "cache"),
     *("api_key_env", "min_coverage"),
 )
 

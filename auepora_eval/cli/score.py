@@ -54,7 +54,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--outputs", "predictions (default: the answers in the dataset file)", "FILE")
     add_flag(parser, "--run", "score the outputs of this stored run, by id or path", "RUN")
     add_flag(parser, "--only", "with --run: leave out the metrics of the old run")
-    add_settings(parser, "metrics", "format", "columns", "match", "limit", "judge", "config")
+    add_settings(parser, "metrics", "format", "columns", "convert", "match", "limit", "judge", "config")
     add_flag(parser, "--name", "name of the system (default: the name of the file)", "NAME")
     add_settings(parser, "min_coverage", "id", "out", "force", "json")
 
@@ -133,7 +133,7 @@ def _say(
 
 # --run: the outputs of a stored run, scored with other metrics.
 
-_FOR_DATASETS = ("dataset", "outputs", "format", "columns", "match", "limit", "judge", "name")
+_FOR_DATASETS = ("dataset", "outputs", "format", "columns", "convert", "match", "limit", "judge", "name")
 
 
 def _score_run(args: Namespace, settings: RunSettings) -> int:

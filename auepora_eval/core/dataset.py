@@ -7,17 +7,17 @@ import json
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import PurePath
 from typing import Any, Protocol
 
 import msgspec
 
-from ..errors import ArgumentError, DataError, did_you_mean, warn_user, wrong_type
+from ..errors import ArgumentError, DataError, wrong_type
+from ..read.convert import Convert, converted, to_sample
 from ..read.fields import Reading, are_samples, read_foreign
 from ..read.names import has_query
-from ..read.records import UnknownFieldWarning
 from .types import Document, EvaluationSample, SystemOutputs
 
 
@@ -150,17 +150,19 @@ class Frame(Protocol):
 
 DatasetForms = EvaluationDataset | Iterable[EvaluationSample | Mapping[str, Any]] | Frame
 _DATASET_FORMS = "a dataset, a list of samples or dicts, or a DataFrame"
-# The keys of a sample as a dict are the fields of the class.
-_SAMPLE_KEYS = tuple(field.name for field in fields(EvaluationSample))
 
 
 def as_dataset(
-    thing: object, *, accepted: str = _DATASET_FORMS, columns: Mapping[str, str] | None = None
+    thing: object,
+    *,
+    accepted: str = _DATASET_FORMS,
+    columns: Mapping[str, str] | None = None,
+    convert: Convert | None = None,
 ) -> EvaluationDataset:
     """Return a dataset from one, from samples or dicts in any iterable, or from a DataFrame.
 
     Dicts and rows may have the field names of other tools (`read.fields`), or those that `columns` gives:
-    {"query": "question"}.
+    {"query": "question"}. `convert` makes a sample of each record instead.
 
     >>> len(as_dataset([{"sample_id": "1", "query": "How many?", "reference_answer": "22"}]))
     1
@@ -171,9 +173,12 @@ def as_dataset(
     if rows is None:
         _check_not_splits(thing)
         raise wrong_type("dataset", accepted, thing)
+    if convert is not None:
+        placed = ((f"dataset[{number}]", row) for number, row in enumerate(rows))
+        return InMemoryDataset.of_readings("samples", converted(placed, convert, "dataset"))
     if columns or _are_foreign(rows):
         return InMemoryDataset.of_readings("samples", read_foreign(rows, "dataset", columns))
-    return InMemoryDataset("samples", [as_sample(one, f"dataset[{n}]") for n, one in enumerate(rows)])
+    return InMemoryDataset("samples", [to_sample(one, f"dataset[{n}]") for n, one in enumerate(rows)])
 
 
 def records_of(thing: object) -> list[Any] | None:
@@ -228,22 +233,6 @@ def _check_not_splits(thing: object) -> None:
 def _are_foreign(rows: Sequence[Any]) -> bool:
     """Return whether rows are records that do not have the names of a sample."""
     return bool(rows) and all(isinstance(row, Mapping) for row in rows) and not are_samples(rows)
-
-
-def as_sample(thing: object, argument: str = "sample") -> EvaluationSample:
-    """Return a sample from one, or from a dict with its fields."""
-    if isinstance(thing, EvaluationSample):
-        return thing
-    if not isinstance(thing, Mapping):
-        raise wrong_type(argument, "a sample or a dict with 'sample_id' and 'query'", thing)
-    for key in ("sample_id", "query"):
-        if thing.get(key) is None:
-            raise ArgumentError(f"{argument} has no {key!r}: a sample needs 'sample_id' and 'query'")
-    for key in thing:
-        if key not in _SAMPLE_KEYS:
-            hint = did_you_mean(key, _SAMPLE_KEYS, "Put what you want kept under 'metadata'.")
-            warn_user(f"{argument}: the field {key!r:.80} is not read. {hint}", UnknownFieldWarning)
-    return EvaluationSample(**{key: thing[key] for key in _SAMPLE_KEYS if thing.get(key) is not None})
 
 
 def _frame_records(frame: Any) -> object:

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any, Protocol, cast
 
 from ..errors import ArgumentError, wrong_type
-from ..read.outputs import as_answer, as_hits, as_outputs
+from ..read.outputs import as_answer, as_hits, to_output
 from ..read.systems import ForeignSystem, Names, foreign_system
 from .types import (
     CONTEXTS_AS_RETRIEVED,
@@ -293,11 +293,11 @@ class ContextsAsRetrieved:
     def run(self, sample: EvaluationSample, *, top_k: int = 5, **documents: Any) -> Any:
         raw: Any = self._system.run(sample, top_k=top_k, **documents)
         return (
-            self._awaited(sample, raw) if inspect.isawaitable(raw) else with_contexts(sample, as_outputs(raw))
+            self._awaited(sample, raw) if inspect.isawaitable(raw) else with_contexts(sample, to_output(raw))
         )
 
     async def _awaited(self, sample: EvaluationSample, raw: Any) -> SystemOutputs:
-        return with_contexts(sample, as_outputs(await raw))
+        return with_contexts(sample, to_output(await raw))
 
 
 class _Pair:

@@ -17,7 +17,7 @@ import msgspec
 from ..core.dataset import InMemoryDataset
 from ..core.types import PAIR, STORED_OUTPUT, TRUE_LABEL, EvaluationSample, Failure, Response, SystemOutputs
 from ..errors import DataError
-from ..read.outputs import as_outputs
+from ..read.outputs import to_output
 from ..read.text import parse_document
 from ..text.label_terms import CONTRADICTION, FHRI_SCENARIO, LABELS, PREDICTED_LABEL, label_of
 from .documents import read_content, read_document
@@ -149,7 +149,7 @@ def _output(sample: EvaluationSample) -> SystemOutputs | None:
     stored = sample.metadata[STORED_OUTPUT]
     if not str(stored["answer"] or "").strip():
         return None
-    return as_outputs({"answer": stored["answer"], "retrieved_passages": stored["passages"] or []})
+    return to_output({"answer": stored["answer"], "retrieved_passages": stored["passages"] or []})
 
 
 _SAMPLE = re.compile(r"\$\.samples\[(\d+)\]\.?(.*?): ", re.DOTALL)

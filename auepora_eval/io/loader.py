@@ -13,10 +13,11 @@ from typing import Any
 from ..core.dataset import EvaluationDataset, InMemoryDataset, as_dataset
 from ..core.registry import Registry
 from ..errors import DataError, NotFoundError
+from ..read.convert import Convert, converted
 from ..read.tools import TOOLS
 from .detect import kind_of_file, not_a_dataset
 from .documents import read_document
-from .files import file_name
+from .files import file_name, stem
 from .jsonl import JsonlDataset, load_jsonl_dataset, save_jsonl_dataset
 
 __all__ = [
@@ -96,14 +97,22 @@ def load_dataset(
     format: str | None = None,  # noqa: A002 - the user's word
     *,
     columns: Mapping[str, str] | None = None,
+    convert: Convert | None = None,
 ) -> EvaluationDataset:
     """Load a dataset: from a file of any known format, a list of dicts, a DataFrame or any iterable of rows.
 
-    `columns` names the columns of a table that has other names: {"query": "question"}.
+    `columns` names the columns of a table that has other names: {"query": "question"}. For any other shape,
+    `convert` is a function that makes of each record a sample, a pair of a sample and the system's output, or
+    None to leave it out.
     """
     if not isinstance(source, str | Path):
-        return as_dataset(source, accepted=_ACCEPTED, columns=columns)
+        return as_dataset(source, accepted=_ACCEPTED, columns=columns, convert=convert)
     path = Path(source)
+    if convert is not None:
+        from .tables import placed_rows
+
+        readings = converted(placed_rows(path), convert, path.name)
+        return InMemoryDataset.of_readings(stem(path), readings)
     name = format or detected_format(path)
     if columns is None:
         return FORMATS.get(name).load(path)
@@ -114,12 +123,13 @@ def open_dataset(
     path: str | Path,
     format: str | None = None,  # noqa: A002
     columns: Mapping[str, str] | None = None,
+    convert: Convert | None = None,
 ) -> EvaluationDataset:
     """A dataset to walk through: from its file, line by line, where the format allows it."""
     path = Path(path)
-    if columns is None and (format or detected_format(path)) == "jsonl":
+    if columns is None and convert is None and (format or detected_format(path)) == "jsonl":
         return JsonlDataset(path)
-    return load_dataset(path, format, columns=columns)
+    return load_dataset(path, format, columns=columns, convert=convert)
 
 
 def save_dataset(

@@ -34,7 +34,7 @@ from ..read.fields import (
     prediction_part,
     read_foreign,
 )
-from ..read.outputs import as_outputs
+from ..read.outputs import to_output
 from ..read.records import RawPrediction, check_has_fields, decoded, read_prediction
 from ..read.text import parse_line
 from ..read.tools import TOOLS
@@ -296,7 +296,7 @@ def predictions_of(source: Any, columns: Columns = None) -> ForeignPredictions:
     if isinstance(source, str | Path):
         return _predictions_in(Path(source), columns)
     if isinstance(source, Mapping):
-        return ForeignPredictions("outputs", {str(name): as_outputs(raw) for name, raw in source.items()})
+        return ForeignPredictions("outputs", {str(name): to_output(raw) for name, raw in source.items()})
     rows = records_of(source)
     if rows is None or not all(isinstance(row, Mapping) for row in rows):
         raise wrong_type("outputs", OUTPUT_FORMS, source)
@@ -317,7 +317,7 @@ def _predictions_in(path: Path, columns: Columns) -> ForeignPredictions:
     if kind in ("trec", "trec-run"):  # whole numbers in JSON may be scores too
         return ForeignPredictions(path.name, read_run(path), is_run=True)
     if kind == "answers" and not columns:
-        answers = {name: as_outputs(text) for name, text in read_document(path).items()}
+        answers = {name: to_output(text) for name, text in read_document(path).items()}
         return ForeignPredictions(path.name, answers)
     if kind in TOOLS:
         outputs = dict(load_tool(kind)(path, columns).outputs)

@@ -116,7 +116,7 @@ def _is_native(names: list[str]) -> bool:
 
 def readings_in(path: Path, columns: Columns = None) -> list[Reading]:
     """Return the samples and outputs of a table or a list of records."""
-    placed = _placed_rows(path)
+    placed = placed_rows(path)
     rows = [row for _, row in placed]
     if columns is None and are_samples(rows) and _have_text_ids(rows):
         return [(read_sample(row, where), None) for where, row in placed]
@@ -127,7 +127,7 @@ def readings_in(path: Path, columns: Columns = None) -> list[Reading]:
 
 def outputs_in(path: Path, columns: Columns = None) -> Iterator[tuple[str, SystemOutputs]]:
     """Yield the sample id and the output of each record of a table of answers."""
-    placed = _placed_rows(path)
+    placed = placed_rows(path)
     rows = [row for _, row in placed]
     columns = columns_of_answers(columns, rows)
     if columns is None and are_predictions(rows) and _have_text_ids(rows) and not _is_table(path):
@@ -149,7 +149,7 @@ def _have_text_ids(rows: Sequence[Row]) -> bool:
     return all(isinstance(row.get("sample_id"), str) for row in rows)
 
 
-def _placed_rows(path: Path) -> list[tuple[str, Row]]:
+def placed_rows(path: Path) -> list[tuple[str, Row]]:
     """Return the rows with their places; one object of columns, as pandas writes JSON, is rows too."""
     placed = list(_rows(path))
     is_one_object = len(placed) == 1 and not _is_table(path) and has_query(placed[0][1])

@@ -21,6 +21,7 @@ from ..io.jsonl import save_records
 from ..io.loader import FORMATS, format_of_name, open_dataset, save_dataset
 from ..io.outputs import WRITERS, save_with_answers
 from ..io.trec import read_run, with_topics
+from ..read.convert import Convert
 from ..read.records import prediction_record
 
 DATASET = "dataset"
@@ -36,6 +37,7 @@ class Wanted:
     to_format: str | None = None
     force: bool = False
     columns: Mapping[str, str] | None = None
+    convert: Convert | None = None
     outputs: Path | None = None  # of the answers, if the file holds some or the format needs them
     topics: Path | None = None  # the texts of the queries of a TREC file
 
@@ -63,7 +65,7 @@ def convert(source: str | Path, target: str | Path, wanted: Wanted | None = None
         raise DataError(str(target), "is the file that is read.", fix="Name another one to write.")
     _check_same_kind(kind, target, wanted.to_format)
     if kind == DATASET:
-        dataset = open_dataset(source, name, wanted.columns)
+        dataset = open_dataset(source, name, wanted.columns, wanted.convert)
         if wanted.topics is not None:
             dataset = with_topics(dataset, wanted.topics)
         return write_dataset(dataset, target, wanted)

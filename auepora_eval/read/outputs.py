@@ -52,7 +52,7 @@ _LONGEST_TITLE, _SHORTEST_SENTENCE = 120, 40
 _MOST_YIELDED = 100_000  # documents of a generator, which may have no end
 
 
-def as_outputs(raw: Any) -> SystemOutputs:
+def to_output(raw: Any) -> SystemOutputs:
     """Return SystemOutputs from the forms that a system may return (see `as_system`)."""
     if isinstance(raw, SystemOutputs):
         if isinstance(raw.retrieved, Sequence):

@@ -32,7 +32,7 @@ class Names:
 
 
 class ForeignSystem:
-    """An object of another framework as a system; what it returns is read by `as_outputs`."""
+    """An object of another framework as a system; what it returns is read by `to_output`."""
 
     def __init__(self, thing: Any, names: Names) -> None:
         self.thing, self.names = thing, names

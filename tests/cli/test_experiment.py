@@ -19,11 +19,11 @@ class Rag:
     def __init__(self, right=0, stop=None):
         self.right, self.stop = right, stop
     def run(self, sample, top_k=5):
-        from auepora_eval.core.rag_interface import as_outputs
+        from auepora_eval.core.rag_interface import to_output
         if self.stop and int(sample.sample_id) == self.stop:
             raise KeyboardInterrupt
         good = int(sample.sample_id) < self.right
-        return as_outputs({"answer": "white" if good else "", "retrieved": ["light" if good else "ferry"]})
+        return to_output({"answer": "white" if good else "", "retrieved": ["light" if good else "ferry"]})
 """
 CONFIG = """
 dataset: questions.jsonl

@@ -17,7 +17,7 @@ from auepora_eval.core.rag_interface import as_system
 from auepora_eval.core.types import EvaluationSample, known_score, names_documents
 from auepora_eval.errors import ArgumentError
 from auepora_eval.read.fields import ReadingNote
-from auepora_eval.read.outputs import READ_AS, as_outputs, text_id
+from auepora_eval.read.outputs import READ_AS, text_id, to_output
 from tests.builders import a_sample
 from tests.core.test_rag_interface import outcome
 
@@ -143,7 +143,7 @@ def test_langchain_retriever_alone_and_in_a_pair() -> None:
     ],
 )
 def test_id_of_a_langchain_document(document: Any, doc_id: str) -> None:
-    assert as_outputs(([document], "x")).retrieved[0].doc.doc_id == doc_id
+    assert to_output(([document], "x")).retrieved[0].doc.doc_id == doc_id
 
 
 class QueryEngine:
@@ -277,11 +277,11 @@ def test_names_in_a_dict(name: str, documents: str) -> None:
 
 def test_misnamed_answer_is_an_error() -> None:
     with pytest.raises(ArgumentError, match=r"must have 'answer' and 'retrieved', not \['anwser'\]"):
-        as_outputs({"anwser": "x", "retrieved": []})
+        to_output({"anwser": "x", "retrieved": []})
 
 
 def test_list_of_texts_is_not_a_list_of_ids() -> None:
-    output = as_outputs(("x", [TEXT]))
+    output = to_output(("x", [TEXT]))
     assert (output.retrieved[0].doc.doc_id, output.retrieved[0].doc.text) == (text_id(TEXT), TEXT)
     assert output.extra[READ_AS] == [
         "a pair as (answer, documents)",
@@ -294,19 +294,19 @@ def test_list_of_texts_is_not_a_list_of_ids() -> None:
 )
 @pytest.mark.parametrize("text", ["It leaves at noon from pier 2", "渡轮中午离开"])
 def test_short_passages_in_a_field_of_texts_are_texts(name: str, text: str) -> None:
-    output = as_outputs({"answer": "x", name: [text, "Noon"]})
+    output = to_output({"answer": "x", name: [text, "Noon"]})
     assert [hit.doc.text for hit in output.retrieved] == [text, "Noon"]
 
 
 def test_sentences_in_a_script_without_spaces_are_texts() -> None:
-    assert as_outputs(("x", ["渡轮中午离开。"])).retrieved[0].doc.text == "渡轮中午离开。"
+    assert to_output(("x", ["渡轮中午离开。"])).retrieved[0].doc.text == "渡轮中午离开。"
 
 
 @pytest.mark.parametrize(
     "ids", [["billing.md#0"], ["The Lord of the Rings: The Fellowship of the Ring (film)"], [TEXT, "d1"]]
 )
 def test_ids_with_spaces_stay_ids(ids: list[str]) -> None:
-    assert [hit.doc.doc_id for hit in as_outputs((ids, "x")).retrieved] == ids
+    assert [hit.doc.doc_id for hit in to_output((ids, "x")).retrieved] == ids
 
 
 class Agent:
@@ -350,11 +350,11 @@ def test_what_was_read_is_reported_once() -> None:
     ],
 )
 def test_ids_that_are_numbers_or_in_a_tuple(raw: Any, ids: list[str]) -> None:
-    output = as_outputs(raw)
+    output = to_output(raw)
     assert output.response.text == "22"
     assert [hit.doc.doc_id for hit in output.retrieved] == ids
 
 
 def test_true_is_not_an_id() -> None:
     with pytest.raises(ArgumentError, match="a retrieved document must be an id"):
-        as_outputs(([True], "22"))
+        to_output(([True], "22"))

@@ -11,7 +11,7 @@ from auepora_eval.core.rag_interface import ContextsAsRetrieved, as_system, with
 from auepora_eval.core.types import Document, EvaluationSample, gold_documents
 from auepora_eval.errors import ArgumentError
 from auepora_eval.quality.samples import reference_support
-from auepora_eval.read.outputs import as_outputs
+from auepora_eval.read.outputs import to_output
 from tests.builders import a_failure, an_output
 
 SPLIT = {
@@ -65,7 +65,7 @@ def test_contexts_as_retrieved() -> None:
         ("a.txt#2", "A pier.", 2),
     ]
     assert "documents_missing" not in output.extra
-    own = as_outputs({"answer": "x", "retrieved": ["d"]})
+    own = to_output({"answer": "x", "retrieved": ["d"]})
     assert with_contexts(WITHOUT, own) is own
     failed = a_failure()
     assert with_contexts(SAMPLE, failed) is failed

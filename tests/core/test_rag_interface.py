@@ -12,7 +12,7 @@ import pytest
 import auepora_eval as ae
 from auepora_eval.core.rag_interface import Generator, Retriever, SimpleRAGSystem, as_system
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
-from auepora_eval.read.outputs import as_outputs
+from auepora_eval.read.outputs import to_output
 from tests.builders import a_sample, an_output
 
 SAMPLE = a_sample("1", "What is it?")
@@ -37,7 +37,7 @@ def outcome(system: Any) -> SystemOutputs:
             return await raw
 
         raw = asyncio.run(wait())
-    return as_outputs(raw)
+    return to_output(raw)
 
 
 def test_simple_rag_system_fills_its_timings() -> None:
@@ -125,7 +125,7 @@ def test_other_objects_are_not_systems(thing: Any) -> None:
 )
 def test_other_return_values_are_errors(raw: Any) -> None:
     with pytest.raises(TypeError, match="must"):
-        as_outputs(raw)
+        to_output(raw)
 
 
 def test_sample_is_passed_only_if_requested() -> None:
@@ -141,7 +141,7 @@ def test_sample_is_passed_only_if_requested() -> None:
 def test_a_set_of_documents_is_refused(documents: Any) -> None:
     """Its order changes from one process to the next, and every metric of ranks with it."""
     with pytest.raises(TypeError, match="the best first, as a set has no order"):
-        as_outputs((documents, "answer"))
+        to_output((documents, "answer"))
 
 
 ANSWER_METRICS = (

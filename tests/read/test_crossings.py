@@ -147,3 +147,74 @@ def test_gold_citations_and_spans_of_seed_000_reach_the_metrics(tmp_path: Path) 
     chunk = {"doc_id": "new", "text": "It is 3.", "metadata": {"source": "d", "start": 10, "end": 18}}
     run = ae.score(data, [{**answer, "retrieved": [chunk]}], metrics="span_recall@5")
     assert run.results[0].value == 1.0
+
+
+ODD: list[dict[str, Any]] = [
+    {"frage": {"text": "How many?"}, "soll": "22", "ist": "22 cars", "nr": 7},
+    {"frage": None},
+]
+
+
+def from_odd(record: dict[str, Any]) -> Any:
+    if record["frage"] is None:
+        return None
+    sample = {
+        "sample_id": str(record["nr"]),
+        "query": record["frage"]["text"],
+        "reference_answer": record["soll"],
+    }
+    return sample, record["ist"]
+
+
+@pytest.mark.parametrize("name", ["odd.jsonl", "odd.json", "a list"])
+def test_a_function_of_the_user_reads_any_shape(tmp_path: Path, name: str) -> None:
+    records = ODD if name.endswith(".jsonl") else [ODD]
+    source: Any = ODD if name == "a list" else written(tmp_path / name, *records)
+    with pytest.warns(UserWarning, match="1 of 2 records"):
+        run = ae.score(source, metrics="contains_answer", convert=from_odd)
+    assert run.results[0].value == 1.0
+    with pytest.warns(UserWarning, match="1 of 2 records"):
+        assert [sample.sample_id for sample in load_dataset(source, convert=from_odd)] == ["7"]
+
+
+FUNCTION = """
+def read(record):
+    return {"sample_id": str(record["nr"]), "query": record["frage"]["text"]}, record["ist"]
+"""
+
+
+def test_a_function_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path / "odd.jsonl", ODD[0])
+    code = tmp_path / "mine.py"
+    code.write_text(
+        'def read(r):\n    return {"sample_id": str(r["nr"]), "query": r["frage"]["text"]}, r["ist"]\n'
+    )
+    command = [
+        "score",
+        str(file),
+        "--convert",
+        f"{code}:read",
+        "--metrics",
+        "answer_rate",
+        "--out",
+        str(tmp_path),
+    ]
+    assert auepora(command) == 0
+    assert "answer_rate" in capsys.readouterr().out
+    target = tmp_path / "odd_as_ours.jsonl"
+    assert auepora(["dataset", "convert", str(file), str(target), "--convert", f"{code}:read"]) == 0
+    assert json.loads(target.read_text())["query"] == "How many?"
+
+
+@pytest.mark.parametrize(
+    ("function", "cause"),
+    [
+        pytest.param(lambda record: record["missing"], "KeyError", id="it raises"),
+        pytest.param(lambda record: 5, "a sample", id="it returns something else"),
+        pytest.param(lambda record: {"query": "q"}, "sample_id", id="no id"),
+    ],
+)
+def test_a_function_that_fails_is_named_with_the_record(tmp_path: Path, function: Any, cause: str) -> None:
+    file = written(tmp_path / "odd.jsonl", *ODD)
+    with pytest.raises(ae.AueporaError, match=rf"odd.jsonl:1.*{cause}"):
+        load_dataset(file, convert=function)

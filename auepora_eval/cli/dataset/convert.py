@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ...core.settings import column_names
 from .. import echo
-from ..common import open_samples
+from ..common import convert_function, open_samples
 from ..flags import add_flag, add_json, add_settings
 
 
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("target", metavar="OUT", help="the file to write")
     add_flag(parser, "--from", "format of IN (default: detected)", "FORMAT", dest="from_format")
     add_flag(parser, "--to", "format of OUT (default: from its name)", "FORMAT", dest="to_format")
-    add_settings(parser, "columns")
+    add_settings(parser, "columns", "convert")
     add_flag(parser, "--outputs", "file of answers: written, or read with --to ragas, ...", "FILE")
     add_flag(parser, "--topics", "TREC: texts of the queries, one line of id, tab, text", "FILE")
     add_flag(parser, "--force", "replace OUT if it exists")
@@ -43,6 +43,7 @@ def run(args: Namespace) -> int:
         to_format=args.to_format,
         force=args.force,
         columns=column_names(args.columns),
+        convert=None if args.convert is None else convert_function(args.convert),
         outputs=None if args.outputs is None else Path(args.outputs),
         topics=None if args.topics is None else Path(args.topics),
     )

@@ -16,7 +16,7 @@ import msgspec
 from ...calls.asking import AttemptRecord, Result
 from ...calls.executors import AsyncExecutor, Executor, SerialExecutor, ThreadExecutor, awaited
 from ...errors import DataError
-from ...read.outputs import as_outputs, with_listed_documents
+from ...read.outputs import to_output, with_listed_documents
 from ..dataset import plain
 from ..rag_interface import RAGSystemProtocol, takes_documents, with_given
 from ..registry import Registry
@@ -83,14 +83,14 @@ class SystemCall:
         shown, documents = self._shown(sample)
         start = perf_counter()
         raw: Any = self.system.run(shown, top_k=self.top_k, **documents)
-        output = as_outputs(awaited(raw) if inspect.isawaitable(raw) else raw)
+        output = to_output(awaited(raw) if inspect.isawaitable(raw) else raw)
         return self._checked(sample, output, perf_counter() - start, is_given=bool(documents))
 
     async def _answer_async(self, sample: EvaluationSample) -> SystemOutputs:
         shown, documents = self._shown(sample)
         start = perf_counter()
         raw: Any = await self.system.run(shown, top_k=self.top_k, **documents)  # type: ignore[misc]
-        output = as_outputs(await with_listed_documents(raw))
+        output = to_output(await with_listed_documents(raw))
         return self._checked(sample, output, perf_counter() - start, is_given=bool(documents))
 
     def _shown(self, sample: EvaluationSample) -> tuple[EvaluationSample, dict[str, list[Document]]]:

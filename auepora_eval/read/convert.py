@@ -1,0 +1,55 @@
+"""A sample from a dict with our names, and from any record by a function of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from ..core.types import EvaluationSample
+from ..errors import ArgumentError, AueporaError, DataError, did_you_mean, warn_user, wrong_type
+from .fields import Reading, ReadingNote
+from .outputs import to_output
+from .records import UnknownFieldWarning
+
+# A record to a sample, or to a pair of a sample and what the system answered; None leaves the record out.
+Convert = Callable[[Any], Any]
+# The keys of a sample as a dict are the fields of the class.
+_SAMPLE_KEYS = tuple(field.name for field in fields(EvaluationSample))
+
+
+def to_sample(thing: object, argument: str = "sample") -> EvaluationSample:
+    """Return a sample from one, or from a dict with its fields."""
+    if isinstance(thing, EvaluationSample):
+        return thing
+    if not isinstance(thing, Mapping):
+        raise wrong_type(argument, "a sample or a dict with 'sample_id' and 'query'", thing)
+    for key in ("sample_id", "query"):
+        if thing.get(key) is None:
+            raise ArgumentError(f"{argument} has no {key!r}: a sample needs 'sample_id' and 'query'")
+    for key in thing:
+        if key not in _SAMPLE_KEYS:
+            hint = did_you_mean(key, _SAMPLE_KEYS, "Put what you want kept under 'metadata'.")
+            warn_user(f"{argument}: the field {key!r:.80} is not read. {hint}", UnknownFieldWarning)
+    return EvaluationSample(**{key: thing[key] for key in _SAMPLE_KEYS if thing.get(key) is not None})
+
+
+def converted(placed: Iterable[tuple[str, Any]], convert: Convert, where: str) -> Iterator[Reading]:
+    """Yield what the user's function makes of each record; DataError names the record that it fails on."""
+    count = left_out = 0
+    for place, record in placed:
+        count += 1
+        try:
+            made = convert(record)
+            sample, output = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+            if sample is None:
+                left_out += 1
+                continue
+            reading = to_sample(sample, "the sample"), None if output is None else to_output(output)
+        except AueporaError as error:
+            raise DataError(place, f"convert: {error}.") from error
+        except Exception as error:
+            raise DataError(place, f"convert raised {type(error).__name__}: {error!s:.200}.") from error
+        yield reading
+    if left_out:
+        warn_user(f"{where}: {left_out} of {count} records were left out by convert.", ReadingNote)

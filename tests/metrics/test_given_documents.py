@@ -193,6 +193,15 @@ def test_predictions_show_by_their_documents_what_the_system_saw(retrieved: Any,
     assert run["fake_adoption_rate"].coverage.scored == scored
 
 
+@pytest.mark.parametrize(("retrieved", "scored"), [(["other"], 0), (["own", "other"], 1), (["own"], 1)])
+def test_who_never_met_the_false_document_did_not_withstand_it(retrieved: list[str], scored: int) -> None:
+    """A system of its own index may find a document that the sample has beside the false one."""
+    labels = {"scenario": "counterfactual", "true_answer": "1911", "fake_answer": "1999"}
+    line = {"sample_id": "false", "answer": "A boat.", "retrieved": retrieved}
+    run = ae.score([a_question("false", FALSE, OTHER, **labels)], [line], metrics="fake_adoption_rate")
+    assert run["fake_adoption_rate"].coverage.scored == scored
+
+
 def test_stored_runs_are_scored_again_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, system in (("given", function), ("not", lambda query: read(query, [TRUE]))):

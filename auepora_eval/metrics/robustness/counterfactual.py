@@ -14,19 +14,27 @@ from typing import Any
 import numpy as np
 
 from ...core.metrics_base import BatchMetric, metric, skip
-from ...core.scores import Batch, Note, Rows, Scores
-from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ...core.scores import NOT_GIVEN, Batch, Note, Rows, Scores, given_documents, has_field
+from ...core.types import (
+    DOCUMENTS_GIVEN,
+    EvaluationSample,
+    SampleScore,
+    SystemOutputs,
+    TargetCategory,
+)
 from ...errors import ScoringError
 from ...text.refusal import flags_an_error
 from ...text.tokens import word_search, words
 from .paired_samples import ConditionalRate, OnGivenDocuments, base_questions, scenario
+
+_FAKE = "labels.fake_answer"
 
 
 class CounterfactualMetric(OnGivenDocuments):
     """A metric of the answers to samples of the scenario "counterfactual"."""
 
     target = TargetCategory.COUNTERFACTUAL_ROBUSTNESS
-    requires = ("labels.true_answer", "labels.fake_answer")
+    requires = ("labels.true_answer", _FAKE)
 
     def unscorable(self, batch: Batch) -> dict[int, Note]:
         others = {
@@ -34,7 +42,29 @@ class CounterfactualMetric(OnGivenDocuments):
             for place, sample in enumerate(batch.samples)
             if scenario(sample) not in ("counterfactual", "")
         }
-        return {**super().unscorable(batch), **others}
+        return {**super().unscorable(batch), **batch.once(_not_met), **others}
+
+
+def _not_met(batch: Batch) -> dict[int, Note]:
+    """Return the places whose false document the system neither was given nor retrieved; for batch.once."""
+    return {
+        place: Note(NOT_GIVEN)
+        for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True))
+        if output.error is None and not _met_the_false(sample, output)
+    }
+
+
+def _met_the_false(sample: EvaluationSample, output: SystemOutputs) -> bool:
+    documents = given_documents(sample)
+    if not documents or output.extra.get(DOCUMENTS_GIVEN) is True or not has_field(sample, _FAKE):
+        return True
+    fake = sample.labels["fake_answer"]
+    try:
+        false = {doc.doc_id for doc in documents if holds_answer(doc.text, fake)}
+    except ScoringError:  # the label is unusable, which the score says
+        return True
+    found = (hit.doc for hit in output.retrieved)
+    return not false or any(doc.doc_id in false or holds_answer(doc.text, fake) for doc in found)
 
 
 @metric("counterfactual_accuracy")

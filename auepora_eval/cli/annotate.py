@@ -15,7 +15,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.settings import DEFAULT_OUT
+from ..demo.world import DATA
 from ..errors import PlanError
+from ..io.ground_truth import save_ground_truth
+from ..io.loader import format_of_name, save_dataset
+from ..people.agreement import annotator_agreement
+from ..people.annotators import (
+    adjudicated,
+    check_same_dataset,
+    file_names_of,
+    merge_annotations,
+    read_annotators,
+)
+from ..people.desk import Desk
+from ..people.items import Wanted, differences, kind_for, task_of_runs
+from ..people.results import export, mean_text, next_commands, task_summary
+from ..people.review import Finding, Review, check_not_overwritten, note_written
+from ..people.task import is_task, read_task
+from ..quality.checks import DataQualityChecker
+from ..quality.description import dataset_difference
+from ..runs.store.storage import EvaluationResultsStorage
 from . import echo
 from .common import open_samples
 from .dataset.diff import say_difference
@@ -25,9 +44,7 @@ from .pages import add_page_flags, check_can_serve, serve_pages
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
     from ..people.annotators import Annotators
-    from ..people.items import Wanted
     from ..people.results import TaskSummary
-    from ..people.review import Review
 
 _SHOWN = 10  # disagreements; --json has all
 
@@ -112,7 +129,6 @@ _FLAGS = {
 
 
 def _wanted(args: Namespace) -> Wanted:
-    from ..people.items import Wanted
 
     names = {name: flag.removeprefix("--") for name, flag in _FLAGS.items()}
     given = {name: getattr(args, flag) for name, flag in names.items()}
@@ -124,8 +140,6 @@ def _wanted(args: Namespace) -> Wanted:
 
 def _task_folder(args: Namespace) -> Path:
     """Return the folder of the task that the names mean; it is created if they are runs without one."""
-    from ..people.items import differences, kind_for
-    from ..people.task import is_task, read_task
 
     wanted = _wanted(args)
     if len(args.names) == 1 and is_task(Path(args.names[0])):
@@ -151,9 +165,6 @@ def _run_id(name: str) -> str:
 
 
 def _create(args: Namespace, folder: Path, wanted: Wanted) -> None:
-    from ..people.items import task_of_runs
-    from ..people.task import read_task
-    from ..runs.store.storage import EvaluationResultsStorage
 
     if args.export:
         raise PlanError(
@@ -172,7 +183,6 @@ def _create(args: Namespace, folder: Path, wanted: Wanted) -> None:
 
 
 def _export(args: Namespace, folder: Path) -> int:
-    from ..people.results import export, mean_text, task_summary
 
     path = Path(args.export)
     count = export(folder, path, settled=args.settled, force=args.force)
@@ -194,8 +204,6 @@ def _serve(args: Namespace, folder: Path) -> int:
     from ..pages.annotate import FRAME, annotate_routes, home_of
     from ..pages.server import application
     from ..pages.workspace import Workspace
-    from ..people.desk import Desk
-    from ..people.results import next_commands, task_summary
 
     with Desk(folder) as desk:
         home = home_of(desk, args.person, lead=args.lead)
@@ -233,13 +241,10 @@ def continue_command(args: Namespace, folder: Path) -> str:
 
 def _review(args: Namespace) -> int:
     check_can_serve("annotate")  # the pages import the packages
-    from ..io.loader import format_of_name
     from ..pages.annotate import FRAME
     from ..pages.review import review_routes
     from ..pages.server import application
     from ..pages.workspace import Workspace
-    from ..people.review import Finding, Review, check_not_overwritten
-    from ..quality.checks import DataQualityChecker
 
     if args.out == DEFAULT_OUT:
         raise PlanError("--questions needs the file of the new version: add --out NEW.jsonl.")
@@ -270,9 +275,6 @@ def _review(args: Namespace) -> int:
 
 
 def _write_review(args: Namespace, review: Review, target: Path) -> int:
-    from ..io.loader import save_dataset
-    from ..people.review import note_written
-    from ..quality.description import dataset_difference
 
     result = review.result(only_accepted=args.only_accepted)
     save_dataset(result, target, force=True)
@@ -294,8 +296,6 @@ def _write_review(args: Namespace, review: Review, target: Path) -> int:
 
 
 def _agree(args: Namespace) -> int:
-    from ..people.agreement import annotator_agreement
-    from ..people.annotators import check_same_dataset, file_names_of, read_annotators
 
     if args.merged and not args.dataset:
         raise PlanError("--merged needs the dataset that was annotated: add --dataset D.")
@@ -325,7 +325,6 @@ def _order(text: str) -> tuple[str, list[str]]:
 
 def _people(files: list[str]) -> list[str]:
     """Return the files; `demo` means the bundled annotations of three invented people."""
-    from ..demo.world import DATA
 
     bundled = sorted(map(str, DATA.glob("*.gt.json")))
     paths: list[str] = []
@@ -340,9 +339,6 @@ def _write_annotations(
     dataset: EvaluationDataset | None,
     file_of: Callable[[str], str],
 ) -> None:
-    from ..io.ground_truth import save_ground_truth
-    from ..io.loader import save_dataset
-    from ..people.annotators import adjudicated, merge_annotations
 
     if args.adjudicated:
         settled = adjudicated(people, file_of=file_of)

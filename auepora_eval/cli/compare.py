@@ -16,8 +16,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from ..comparison import tables
+from ..comparison.compare import compare_runs, lost_most, lost_samples, stored_texts_of_repeats
+from ..comparison.ranking import best_of_the_others, rank_runs
+from ..comparison.tables import (
+    comparison_table,
+    comparison_to_dict,
+    comparison_to_latex,
+    ranked_names,
+    ranking_to_dict,
+    ranking_to_latex,
+)
+from ..comparison.words import compared_names, comparison_in_plain_words, interval_notes, shortened
 from ..core.types import EvaluationRun
 from ..errors import PlanError, UnknownNameError
+from ..runs.judging import judged_preference
+from ..runs.store.storage import EvaluationResultsStorage, stored_samples
 from . import echo
 from .common import (
     add_report_flags,
@@ -38,12 +52,12 @@ from .flags import (
     limit,
     settings_of,
 )
+from .judge import judge_executor, judge_policy, named_judge
 
 if TYPE_CHECKING:
     from ..comparison.compare import Comparison, LostSample
     from ..comparison.ranking import Ranking
     from ..comparison.slices import SliceComparison
-    from ..runs.store.storage import EvaluationResultsStorage
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -70,7 +84,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..runs.store.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
     how: dict[str, Any] = {
@@ -99,9 +112,6 @@ def _preferred(
     storage: EvaluationResultsStorage, groups: list[list[EvaluationRun]], args: Namespace
 ) -> tuple[EvaluationRun, EvaluationRun]:
     """Ask a judge which answers are better, and return the two runs with what it said among the results."""
-    from ..errors import PlanError
-    from ..runs.judging import judged_preference
-    from .judge import judge_executor, judge_policy, named_judge
 
     if [len(group) for group in groups] != [1, 1]:
         raise PlanError("--judge compares the answers of two runs. Name a baseline and one candidate.")
@@ -121,9 +131,6 @@ def _compare(
     args: Namespace,
     how: Mapping[str, Any],
 ) -> int:
-    from ..comparison.compare import compare_runs
-    from ..comparison.tables import comparison_to_dict, comparison_to_latex
-    from ..runs.store.storage import stored_samples
 
     runs = [group[0] for group in groups]
     by = args.by
@@ -157,8 +164,6 @@ def _compare(
 def _rank(
     storage: EvaluationResultsStorage, runs: list[EvaluationRun], args: Namespace, how: Mapping[str, Any]
 ) -> int:
-    from ..comparison.ranking import rank_runs
-    from ..comparison.tables import ranking_to_dict, ranking_to_latex
 
     ranking = rank_runs(runs, **how)
     if args.html:
@@ -204,8 +209,6 @@ def _rank(
 
 def _shown_pair(ranking: Ranking, args: Namespace) -> tuple[int, str]:
     """Return the place of the run whose slices and regressions are shown, and a sentence about it."""
-    from ..comparison.ranking import best_of_the_others
-    from ..comparison.tables import ranked_names
 
     best, metric = best_of_the_others(ranking, args.regressions_of)
     names = ranked_names(ranking)
@@ -216,8 +219,6 @@ def _shown_pair(ranking: Ranking, args: Namespace) -> tuple[int, str]:
 def _slices(
     storage: EvaluationResultsStorage, pair: list[EvaluationRun], args: Namespace, how: Mapping[str, Any]
 ) -> list[SliceComparison]:
-    from ..comparison.compare import compare_runs
-    from ..runs.store.storage import stored_samples
 
     if not args.by:
         return []
@@ -228,7 +229,6 @@ def _slices(
 def _lost(
     storage: EvaluationResultsStorage, comparison: Comparison, args: Namespace, candidate: str
 ) -> list[LostSample]:
-    from ..comparison.compare import lost_most, lost_samples, stored_texts_of_repeats
 
     metric = lost_most(comparison)
     if args.regressions_of is not None:
@@ -273,8 +273,6 @@ _NAME = 8  # letters of a system in a heading, on a narrow screen
 
 def say_comparison(comparison: Comparison) -> None:
     """Print a comparison: what it means in plain words, then the table, and what could mislead in it."""
-    from ..comparison.tables import comparison_table
-    from ..comparison.words import compared_names, comparison_in_plain_words, interval_notes, shortened
 
     a, b = compared_names(comparison)
     echo.say(f"{b} compared with {a}, sample by sample\n")
@@ -294,7 +292,6 @@ def say_comparison(comparison: Comparison) -> None:
 
 def say_more(comparison: Comparison, lost: Sequence[LostSample]) -> None:
     """Print what the verdicts are based on: sizes, repeats, slices, regressions."""
-    from ..comparison import tables
 
     echo.say()
     echo.say_words(
@@ -315,7 +312,6 @@ def say_more(comparison: Comparison, lost: Sequence[LostSample]) -> None:
 
 def say_ranking(ranking: Ranking) -> None:
     """Print the ranks of several runs, then the difference of each pair."""
-    from ..comparison import tables
 
     echo.say(f"{len(ranking.systems)} systems, each pair compared sample by sample")
     echo.show(tables.ranking_table(ranking))
@@ -333,7 +329,6 @@ def say_ranking(ranking: Ranking) -> None:
 
 def say_slices(slices: Sequence[SliceComparison]) -> None:
     """Print the worst slices."""
-    from ..comparison import tables
 
     if not slices:
         return
@@ -346,7 +341,6 @@ def say_slices(slices: Sequence[SliceComparison]) -> None:
 
 def say_lost(lost: Sequence[LostSample]) -> None:
     """Print the largest regressions with what both systems gave."""
-    from ..comparison import tables
 
     if not lost:
         return

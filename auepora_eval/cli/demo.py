@@ -11,11 +11,23 @@ With --judge, a small language model on this machine judges a few claims.
 
 from __future__ import annotations
 
+import warnings
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..comparison.compare import compare_runs
+from ..comparison.tables import comparison_to_dict
+from ..comparison.words import compared_names, comparison_in_plain_words
+from ..core.plan import EvaluationPlan, PartialCoverageWarning
+from ..core.runner import AueporaEvaluator
 from ..core.types import EvaluationRun
+from ..demo.systems import bm25, second_system
+from ..demo.world import demo_dataset
+from ..errors import MissingDependencyError
+from ..io.files import write_bytes
+from ..metrics.parse import default_metrics
+from ..runs.store.storage import EvaluationResultsStorage
 from . import echo
 from .common import progress, say_results
 from .compare import say_comparison
@@ -25,7 +37,6 @@ if TYPE_CHECKING:
     from ..comparison.compare import Comparison
     from ..demo.judged import JudgedClaims
     from ..demo.systems import DemoSystem
-    from ..runs.store.storage import EvaluationResultsStorage
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -36,12 +47,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..comparison.compare import compare_runs
-    from ..demo.systems import bm25, second_system
-    from ..io.files import write_bytes
     from ..pages.one_file import one_file
     from ..pages.workspace import Workspace
-    from ..runs.store.storage import EvaluationResultsStorage
 
     # Both runs are stored and can be shown and compared afterwards, as those of `auepora run`.
     storage = EvaluationResultsStorage(args.out)
@@ -53,8 +60,6 @@ def run(args: Namespace) -> int:
     # The name has the ids of both runs, which are new, so no file of the user is replaced.
     write_bytes(page, one_file(workspace, list(workspace.only), comparison=comparison).encode(), force=True)
     if args.json:
-        from ..comparison.tables import comparison_to_dict
-
         written = {"runs": [str(path) for path in paths], "report": str(page)}
         judged = _judged() if args.judge else None
         audit = {} if judged is None else {"judge": judged.as_dict()}
@@ -67,12 +72,6 @@ def run(args: Namespace) -> int:
 
 
 def _run(system: DemoSystem, storage: EvaluationResultsStorage) -> EvaluationRun:
-    import warnings
-
-    from ..core.plan import EvaluationPlan, PartialCoverageWarning
-    from ..core.runner import AueporaEvaluator
-    from ..demo.world import demo_dataset
-    from ..metrics.parse import default_metrics
 
     dataset = demo_dataset()
     with progress(len(dataset), system.name) as advance, warnings.catch_warnings():
@@ -106,7 +105,6 @@ def _say(runs: list[EvaluationRun], comparison: Comparison, written: list[Path],
 
 
 def _say_verdict(comparison: Comparison) -> None:
-    from ..comparison.words import compared_names, comparison_in_plain_words
 
     baseline, candidate = compared_names(comparison)
     echo.say(f"Is {candidate} better than {baseline}?\n")
@@ -131,7 +129,6 @@ def _say_next(ids: list[str], flag: str) -> None:
 def _judged() -> JudgedClaims | None:
     """Return what a small model says about claims; None, and a note, if it is not installed."""
     from ..demo.judged import judged_by_local_model
-    from ..errors import MissingDependencyError
 
     try:
         return judged_by_local_model()

@@ -18,10 +18,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..calls.streams import stdout_for_results
+from ..core.dataset import first_samples
+from ..core.runner import AueporaEvaluator
 from ..core.settings import DEFAULT_OUT, RunSettings
-from ..errors import DataError, PlanError, RunStoppedError
+from ..core.systems.named import load_system
+from ..decide.experiment import (
+    analyse_experiment,
+    experiment_plan,
+    judged_names,
+    read_experiment,
+    run_id,
+    run_variant,
+)
+from ..decide.experiment_report import experiment_in_words, experiment_results, results_path, save_experiment
+from ..decide.gate_report import gate_table, title
+from ..demo.world import DATA
+from ..errors import DataError, InterruptedRunError, PlanError, RunStoppedError
+from ..runs.evaluation import predictions_at
+from ..runs.store.storage import EvaluationResultsStorage
 from . import echo
 from .common import check_has_samples, open_samples, progress, say_stored
+from .compare import say_ranking
 from .flags import (
     add_flag,
     add_json,
@@ -33,14 +50,12 @@ from .flags import (
     output_cache,
 )
 from .interrupts import StopNow, finishing_first
-from .judge import judge_stored, prepared_judge
+from .judge import judge_stored, named_judge
 
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
-    from ..core.runner import AueporaEvaluator
     from ..io.config.experiment import Experiment, Variant
     from ..runs.evaluation import Predictions
-    from ..runs.store.storage import EvaluationResultsStorage
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -56,8 +71,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..decide.experiment import judged_names, read_experiment
-    from ..demo.world import DATA
 
     if args.resume and args.force:
         raise PlanError("--force would discard what --resume resumes: leave one of them out.")
@@ -92,16 +105,13 @@ def _run(
     settings: RunSettings,
     args: Namespace,
 ) -> int:
-    from ..decide.experiment import run_id
-    from ..decide.experiment_report import results_path
-    from ..runs.store.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
     path = results_path(storage, experiment.experiment_id)
     if path.exists() and not args.force and not args.resume:
         fix = "Choose another experiment_id, repeat the verdict with --resume, or start again with --force."
         raise DataError(str(path), "exists already.", fix=fix)
-    judge = prepared_judge(settings) if settings.judge_metrics else None
+    judge = named_judge(settings) if settings.judge_metrics else None
     for variant in experiment.variants:
         if code := _run_variant(experiment, variant, sources[variant.variant_id], dataset, storage, args):
             return code
@@ -112,10 +122,6 @@ def _run(
 
 
 def _decide(experiment: Experiment, storage: EvaluationResultsStorage, args: Namespace, seed: int) -> int:
-    from ..decide.experiment import analyse_experiment
-    from ..decide.experiment_report import experiment_in_words, experiment_results, save_experiment
-    from ..decide.gate_report import gate_table, title
-    from .compare import say_ranking
 
     report = analyse_experiment(experiment, storage, seed=seed)
     path = save_experiment(report, storage, force=args.force or args.resume)
@@ -143,9 +149,6 @@ def _run_variant(
     args: Namespace,
 ) -> int:
     """Run or resume a variant; return the exit code, 0 unless it was interrupted."""
-    from ..core.runner import AueporaEvaluator
-    from ..decide.experiment import run_id, run_variant
-    from ..errors import InterruptedRunError
 
     options = {"resume": args.resume, "force": args.force}
     try:
@@ -173,9 +176,6 @@ def _run_variant(
 
 def _source(experiment: Experiment, variant: Variant, path: Path) -> AueporaEvaluator | Predictions:
     """Return what answers for a variant: a system, or a file of predictions."""
-    from ..core.systems.named import load_system
-    from ..decide.experiment import experiment_plan
-    from ..runs.evaluation import predictions_at
 
     settings = RunSettings.merged(experiment.plan, variant.settings)
     if "outputs" in variant.settings or not settings.system:
@@ -191,7 +191,6 @@ def _source(experiment: Experiment, variant: Variant, path: Path) -> AueporaEval
 
 
 def _dataset(settings: RunSettings, path: Path) -> EvaluationDataset:
-    from ..core.dataset import first_samples
 
     if not settings.dataset:
         raise DataError(path.name, "does not say on what.", fix="Add a line 'dataset: FILE' at the top.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
@@ -10,10 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..core import settings as known
-from ..core.settings import DEFAULT_OUT, SETTINGS, Number, RunSettings, as_names
+from ..core.settings import DEFAULT_OUT, SETTINGS, Number, RunSettings, named_number
 from ..core.types import EvaluationSample
-from ..core.verdict import Goal, GoalKind
-from ..errors import CallError, PlanError, StorageError, UnknownNameError
+from ..errors import CallError, PlanError, StorageError
 from . import echo
 
 if TYPE_CHECKING:
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from ..runs.store.storage import EvaluationResultsStorage
 
 ALPHA = 0.05
+JUDGED_METRIC = "judged_faithfulness"  # of a judge, if no judged metric is named
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -143,19 +142,6 @@ def limit(*, for_all: bool = False) -> Callable[[str], tuple[str, float]]:
     return parse
 
 
-def named_number(text: str) -> tuple[str, float]:
-    """Return "recall@5=0.8" as ("recall@5", 0.8), and "0.8" as ("", 0.8); ValueError without a number."""
-    # From the right: the options of a metric may contain an equals sign too.
-    name, _, number = str(text).rpartition("=")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"{text!r:.60} has no number. Write, for example, recall@5=0.8")
-    return name.strip(), value
-
-
 def add_alpha(parser: ArgumentParser, default: float | None = ALPHA) -> None:
     parser.add_argument(
         "--alpha", metavar="X", type=share, default=default, help="significance level (default: 0.05)"
@@ -189,6 +175,24 @@ def named_system(settings: RunSettings) -> RAGSystemProtocol:
         raise PlanError(f"{option} is for an endpoint: --system openai:URL#MODEL or http:URL.")
     with stdout_for_results():  # its module may print while it is imported
         return load_system(name, of_any)
+
+
+def without_judged(plan: EvaluationPlan | None, settings: RunSettings) -> EvaluationPlan | None:
+    """Return the plan without its judged metrics, whose names the settings keep until the run is stored.
+
+    PlanError if there are some and no judge, before anything is called.
+    """
+    from ..core.plan import EvaluationPlan
+
+    # By the attribute: judges are imported only where there is one.
+    judged = [metric for metric in plan.metrics if getattr(metric, "needs_judge", False)] if plan else []
+    if settings.judge is None:
+        return plan  # a plan with judged metrics is refused, as all plans are checked
+    if judged or not settings.judge_metrics:
+        settings.judge_metrics = [metric.name for metric in judged] or [JUDGED_METRIC]
+    if plan is None or not judged:
+        return plan
+    return EvaluationPlan([metric for metric in plan.metrics if metric not in judged])
 
 
 def as_measured(settings: RunSettings, examples: Mapping[str, EvaluationSample]) -> list[EvaluationSample]:
@@ -271,6 +275,7 @@ def stop_rule(
 ) -> StopRule | None:
     """Return when the run may stop early, or None if it uses all samples."""
     from ..decide.early_stop import StopRule
+    from ..decide.goals import goal_in_words, goals_of
 
     if settings.stop_when is None:
         for name in settings.given(known.OF_STOPPING):
@@ -279,75 +284,14 @@ def stop_rule(
     if settings.stop_when != "clear":
         raise PlanError(f"stop_when accepts only `clear`, not {settings.stop_when!r:.40}.")
     baseline = None if settings.baseline is None else storage.load_scores(settings.baseline)
-    rule = StopRule(tuple(_goals(settings, plan)), settings.alpha or ALPHA, baseline)
+    rule = StopRule(tuple(goals_of(settings, plan)), settings.alpha or ALPHA, baseline)
     if is_announced:
-        goals = ", ".join(f"{goal.metric} {_in_words(goal)}" for goal in rule.goals)
+        goals = ", ".join(f"{goal.metric} {goal_in_words(goal)}" for goal in rule.goals)
         echo.note(
             f"samples run in random order (seed {settings.seed}), those of a cluster together, until this is "
             f"decided: {goals}"
         )
     return rule
-
-
-def _in_words(goal: Goal) -> str:
-    if goal.kind == "better":
-        return "better than the baseline"
-    return f"no worse by {goal.limit:g}" if goal.kind == "no worse" else f"{goal.kind} {goal.limit:g}"
-
-
-def _goals(settings: RunSettings, plan: EvaluationPlan) -> list[Goal]:
-    kinds: tuple[tuple[str, GoalKind], ...] = (("min", "at least"), ("max", "at most"))
-    goals = []
-    for name, kind in kinds:
-        for text in as_names(getattr(settings, name)):
-            metric, limit = _number_of(text, name)
-            if not metric:
-                raise PlanError(f"{name}: {text!r:.60} names no metric. Write, for example, recall@5=0.8.")
-            goals.append(Goal(_canonical(metric), kind, limit))
-    if settings.baseline is None:
-        if settings.margin or settings.stop_on:
-            raise PlanError("margin and stop_on need a baseline: add 'baseline: RUN'.")
-        return goals
-    return [*goals, *_goals_of_baseline(settings, plan)]
-
-
-def _goals_of_baseline(settings: RunSettings, plan: EvaluationPlan) -> list[Goal]:
-    """Return one goal per deciding metric: better, or no worse if there is a margin for it."""
-    margins: dict[str, float] = {}
-    for text in as_names(settings.margin):
-        metric, size = _number_of(text, "margin")
-        if size <= 0:
-            raise PlanError("A margin is a positive number, such as 0.02.")
-        margins[_canonical(metric) if metric else ""] = size
-    names = [_canonical(text) for text in as_names(settings.stop_on)]
-    names = list(dict.fromkeys([*names, *(name for name in margins if name)]))
-    if not names:
-        if len(plan.metrics) != 1:
-            measured = ", ".join(metric.name for metric in plan.metrics)
-            raise PlanError(f"baseline needs the metric that decides: add stop_on, one of {measured}.")
-        names = [plan.metrics[0].name]
-    goals = []
-    for name in names:
-        margin = margins.get(name, margins.get(""))  # a margin without a metric is for all of them
-        goals.append(Goal(name, "better") if margin is None else Goal(name, "no worse", margin))
-    return goals
-
-
-def _number_of(text: str, key: str) -> tuple[str, float]:
-    try:
-        return named_number(text)
-    except ValueError as error:
-        raise PlanError(f"{key}: {error}.") from None
-
-
-def _canonical(name: str) -> str:
-    """Return the name of a metric as results have it. The name of a user's own metric stays as it is."""
-    from ..metrics.parse import parse_metric
-
-    try:
-        return parse_metric(name).name
-    except UnknownNameError:
-        return name
 
 
 # --spans: a run as OpenTelemetry spans, in a file or sent to a collector.

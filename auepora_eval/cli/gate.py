@@ -17,13 +17,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..decide import gate_report as tables
+from ..decide.figures import GatedRun
+from ..decide.gate import gate_run
+from ..decide.gate_report import annotation_lines, gate_to_junit, is_junit_of_a_gate, job_summary
+from ..decide.rules import GateRules, read_rules, rules_of
+from ..io.files import write_bytes
+from ..runs.store.storage import EvaluationResultsStorage
 from . import echo
 from .common import check_distinct_runs, check_no_repeats
 from .flags import add_flag, add_json, add_out, add_resamples, covered, limit, out_flag
 
 if TYPE_CHECKING:
     from ..decide.gate import GateReport
-    from ..decide.rules import GateRules
 
 _NAMED = ("min", "max", "margin")
 
@@ -62,11 +68,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..decide.figures import GatedRun
-    from ..decide.gate import gate_run
-    from ..decide.gate_report import gate_to_junit, is_junit_of_a_gate
-    from ..io.files import write_bytes
-    from ..runs.store.storage import EvaluationResultsStorage
 
     rules = _rules(args)
     storage, flags = EvaluationResultsStorage(args.out), out_flag(args.out)
@@ -93,8 +94,6 @@ def run(args: Namespace) -> int:
 def _rules(args: Namespace) -> GateRules:
     """Those of the file, with those of the flags on top."""
 
-    from ..decide.rules import GateRules, read_rules, rules_of
-
     record: dict[str, Any] = {}
     for kind in _NAMED:
         if getattr(args, kind):
@@ -110,7 +109,6 @@ def _rules(args: Namespace) -> GateRules:
 
 
 def _say(report: GateReport, args: Namespace) -> None:
-    from ..decide import gate_report as tables
 
     if args.json:
         echo.say_json(tables.gate_to_dict(report))
@@ -131,7 +129,6 @@ def _say(report: GateReport, args: Namespace) -> None:
 
 def _tell_github(report: GateReport) -> None:
     """Annotations to the log, and the table to the summary of the job, where there is one."""
-    from ..decide.gate_report import annotation_lines, job_summary
 
     if os.environ.get("GITHUB_ACTIONS"):
         for line in annotation_lines(report):

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import PlanError
+from ..runs.spans.imported import import_traces
+from ..runs.spans.sampled import groups_in_words, sample_traces
 from . import echo
 from .common import open_samples
 from .flags import add_flag, add_json, at_least
@@ -41,7 +43,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..runs.spans.imported import import_traces
 
     if bool(args.samples) == bool(args.dataset):
         raise PlanError("give either --samples, to write them, or --dataset, to match the traces to it.")
@@ -53,8 +54,6 @@ def run(args: Namespace) -> int:
     )
     sampled, usable = None, len(imported.pairs)
     if args.sample is not None:
-        from ..runs.spans.sampled import sample_traces
-
         if args.dataset:
             raise PlanError("--sample makes new samples: give --samples instead of --dataset.")
         sampled = sample_traces(imported.pairs, imported.started, args.sample)
@@ -97,7 +96,6 @@ def _sampled_summary(sampled: SampledTraces) -> dict[str, Any]:
 
 
 def _say_sampled(sampled: SampledTraces) -> None:
-    from ..runs.spans.sampled import groups_in_words
 
     echo.say(f"  {sampled.repeated} traces ask nearly the same as another one, and are left out")
     for line in groups_in_words(sampled.groups):

@@ -16,9 +16,21 @@ from contextlib import chdir, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.metrics_base import SampleMetric
+from ..core.runner import name_of
+from ..core.scores import Batch
+from ..core.scoring import measurable
 from ..core.settings import OF_STOPPING, PATHS, RunSettings, as_names, is_endpoint
 from ..core.types import TargetCategory
+from ..core.watches import RankedLists
+from ..decide.rules import GateRules
 from ..errors import AueporaError, StorageError, installed_from
+from ..io.config.new_project import BASELINE, BASELINES, FILES, PLAN, REQUIREMENTS, project_files
+from ..io.config.plan import planned
+from ..io.files import check_absent, written_together
+from ..runs.journal.journal import replace_plan
+from ..runs.store.storage import EvaluationResultsStorage
+from ..stats.power import fewest_units
 from . import echo
 from .common import say_main_results
 from .flags import add_flag, add_settings
@@ -28,7 +40,6 @@ if TYPE_CHECKING:
     from ..core.metrics_base import Metric
     from ..core.plan import EvaluationPlan
     from ..runs.pilot import Pilot
-    from ..runs.store.storage import EvaluationResultsStorage
     from .run import RunCommand
 
 _FLAGS = (
@@ -74,7 +85,6 @@ def run(args: Namespace) -> int:
 
 def _written_plan(args: Namespace, folder: Path) -> dict[str, Any]:
     """Return the plan that was given, and the flags as its keys; paths are relative to the folder."""
-    from ..io.config.plan import planned
 
     def from_folder(path: str) -> str:
         return Path(os.path.relpath(path, folder)).as_posix()
@@ -94,10 +104,6 @@ def _written_plan(args: Namespace, folder: Path) -> dict[str, Any]:
 
 def _set_up(plan: dict[str, Any], *, force: bool) -> int:
     """Run the pilot in the current folder and write the files beside it; return the exit code."""
-    from ..core.runner import name_of
-    from ..io.config.new_project import BASELINE, BASELINES, FILES, PLAN, REQUIREMENTS, project_files
-    from ..io.files import check_absent
-    from ..runs.store.storage import EvaluationResultsStorage
     from .run import check_present
 
     own = {"id": BASELINE, "out": BASELINES, "estimate": True, "force": force}
@@ -139,7 +145,6 @@ def _piloted(
 
     Where no id of a document matches but its source or its text does, the run is scored by that.
     """
-    from ..runs.journal.journal import replace_plan
     from .run import RunCommand, prepared
 
     def command() -> RunCommand:
@@ -160,7 +165,6 @@ def _piloted(
 
 def _measured(plan: EvaluationPlan, pilot: Pilot) -> Sequence[Metric]:
     """Return the metrics of the plan without those that need documents, if the system returns none."""
-    from ..core.scoring import measurable
 
     answered = [output for _, output in pilot.pairs if output.error is None]
     if not answered:
@@ -172,8 +176,6 @@ def _measured(plan: EvaluationPlan, pilot: Pilot) -> Sequence[Metric]:
 
 def _needed_match(pilot: Pilot) -> str | None:
     """Return how documents have to be matched; None if by their ids, or if nothing would match them."""
-    from ..core.scores import Batch
-    from ..core.watches import RankedLists
 
     lists = RankedLists()
     lists.look(Batch([sample for sample, _ in pilot.pairs], [output for _, output in pilot.pairs]))
@@ -196,8 +198,6 @@ def _units(metrics: Sequence[Metric], dataset: EvaluationDataset, pilot: Pilot) 
 
     Which ones a metric skips hardly depends on the answer, so that of the pilot stands for all.
     """
-    from ..core.metrics_base import SampleMetric
-    from ..core.scores import Batch
 
     samples = list(dataset)
     outputs = [output for _, output in pilot.pairs if output.error is None][:1] * len(samples)
@@ -218,8 +218,6 @@ def _decidable(units: Mapping[str, int]) -> tuple[list[str], dict[str, str]]:
 
     The more rules are tested together, the more samples each one needs.
     """
-    from ..decide.rules import GateRules
-    from ..stats.power import fewest_units
 
     kept, too_few = dict(units), {}
     while kept:
@@ -233,7 +231,6 @@ def _decidable(units: Mapping[str, int]) -> tuple[list[str], dict[str, str]]:
 
 
 def _write(contents: Mapping[str, str], *, force: bool) -> None:
-    from ..io.files import written_together
 
     files = {Path(name): text for name, text in contents.items()}
     with written_together(list(files), force=force) as together:

@@ -13,37 +13,58 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.settings import RunSettings
+from ..calls.executors import ThreadExecutor
+from ..calls.streams import stdout_for_results
+from ..core.settings import ENDPOINT_RETRIES, RunSettings
+from ..demo.world import demo_claims
+from ..errors import AccessRefusedError, DataError, InterruptedRunError, PlanError, RunStoppedError
+from ..io.jsonl import read_records
+from ..judges.asking import cost_of
+from ..judges.judge import Judging
+from ..judges.llm import mode_of, settle_modes, settle_modes_by
+from ..judges.metric import JudgedMetric
+from ..judges.names import JudgeOptions, judge_named
+from ..judges.trust.audit import judge_calibration
+from ..judges.trust.labels import Columns, labelled_claims
+from ..judges.trust.probes import probe, probed_kinds
+from ..metrics.parse import parse_metrics
+from ..runs.judging import RunJudging
+from ..runs.store.storage import EvaluationResultsStorage, run_folder
+from ..runs.verdicts import VERDICTS, JudgeRecord, VerdictCache, VerdictFile, read_judge_record, write_audit
 from . import echo
 from .common import exit_code, progress_bar, say_results, say_stored
-from .flags import add_flag, add_json, add_log_level, add_out, add_settings, out_flag, settings_of
+from .flags import (
+    JUDGED_METRIC,
+    add_flag,
+    add_json,
+    add_log_level,
+    add_out,
+    add_settings,
+    out_flag,
+    settings_of,
+)
+from .interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ..calls.executors import Executor
     from ..calls.policy import CallPolicy
-    from ..core.plan import EvaluationPlan
     from ..core.types import MetricResult
     from ..judges.judge import Asker, Judge
-    from ..judges.metric import JudgedMetric
     from ..judges.question import Judgement, Question
     from ..judges.trust.labels import Labelled
-    from ..runs.judging import RunJudging
-    from ..runs.store.storage import EvaluationResultsStorage
-    from ..runs.verdicts import JudgeRecord
-
-DEFAULT_METRIC = "judged_faithfulness"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run")
     add_settings(parser, "judge")
-    add_flag(parser, "--metrics", "judged metrics", "NAMES", default=DEFAULT_METRIC)
+    add_flag(parser, "--metrics", "judged metrics", "NAMES", default=JUDGED_METRIC)
     add_settings(parser, "config")
     add_settings(parser, mode="judge_mode", concurrency="judge_concurrency", api_key_env="judge_api_key_env")
     add_flag(parser, "--replay", "use the verdicts in this file, and make no calls", "FILE")
@@ -59,13 +80,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from pathlib import Path
-
-    from ..errors import PlanError
-    from ..judges.llm import mode_of
-    from ..runs.judging import RunJudging
-    from ..runs.store.storage import EvaluationResultsStorage
-    from ..runs.verdicts import JudgeRecord, VerdictCache
 
     settings = settings_of(args)
     if settings.judge is None and args.replay is None:
@@ -105,9 +119,6 @@ def run(args: Namespace) -> int:
 
 def _recorded(storage: EvaluationResultsStorage, name: str, replay: Path) -> JudgeRecord:
     """Return the judge whose verdicts are replayed, by the record beside them or that of the run."""
-    from ..errors import PlanError
-    from ..runs.store.storage import run_folder
-    from ..runs.verdicts import read_judge_record
 
     record = read_judge_record(replay.parent) or read_judge_record(run_folder(storage.find(name)))
     if record is None:
@@ -119,11 +130,6 @@ def replayed(
     storage: EvaluationResultsStorage, name: str, metrics: list[JudgedMetric], settings: RunSettings
 ) -> list[MetricResult]:
     """Return judged metrics of a stored run by its stored verdicts: other thresholds need no call."""
-    from ..errors import PlanError
-    from ..judges.llm import settle_modes_by
-    from ..runs.judging import RunJudging
-    from ..runs.store.storage import run_folder
-    from ..runs.verdicts import VERDICTS, VerdictFile, read_judge_record
 
     folder = run_folder(storage.find(name))
     record = read_judge_record(folder)
@@ -147,12 +153,6 @@ def _settle_offline(
     judge: Judge, metrics: list[JudgedMetric], storage: EvaluationResultsStorage, args: Namespace
 ) -> None:
     """Decide modes that are `auto` by the stored verdicts; refuse a replay of the verdicts of others."""
-    from pathlib import Path
-
-    from ..errors import PlanError
-    from ..judges.llm import settle_modes_by
-    from ..runs.store.storage import run_folder
-    from ..runs.verdicts import VERDICTS, VerdictFile
 
     path = Path(args.replay) if args.replay else run_folder(storage.find(args.run_id)) / VERDICTS
     if not args.replay and not path.exists():
@@ -169,10 +169,6 @@ def _settle_offline(
 
 def _prepare(work: RunJudging, args: Namespace, ask: Asker) -> None:
     """Measure the judge, if that was asked for: by probes and by labels of people."""
-    from ..judges.judge import Judging
-    from ..judges.trust.audit import judge_calibration
-    from ..judges.trust.probes import probe, probed_kinds
-    from ..runs.verdicts import write_audit
 
     if not (args.probe or args.calibrate):
         return
@@ -193,10 +189,6 @@ def _prepare(work: RunJudging, args: Namespace, ask: Asker) -> None:
 
 def read_labels(path: str, sample_ids: set[str]) -> tuple[list[Labelled], dict[str, float]]:
     """Return labelled claims, or the labels of samples by their ids."""
-    from ..demo.world import demo_claims
-    from ..errors import DataError
-    from ..io.jsonl import read_records
-    from ..judges.trust.labels import Columns, labelled_claims
 
     records = list(demo_claims() if path == "demo" else read_records(path))
     if not records:
@@ -219,16 +211,12 @@ def read_labels(path: str, sample_ids: set[str]) -> tuple[list[Labelled], dict[s
 
 def today() -> str:
     """Return the date that is stored with what is measured of a judge."""
-    from datetime import UTC, datetime
 
     return datetime.now(UTC).date().isoformat()
 
 
 def judged_metrics(names: str) -> list[JudgedMetric]:
     """Return the metrics of these names; PlanError if one of them needs no judge."""
-    from ..errors import PlanError
-    from ..judges.metric import JudgedMetric
-    from ..metrics.parse import parse_metrics
 
     metrics = []
     for metric in parse_metrics(names):
@@ -242,9 +230,6 @@ def judged_metrics(names: str) -> list[JudgedMetric]:
 
 def named_judge(settings: RunSettings, *, offline: bool = False) -> Judge:
     """Return the judge of the settings, ready to be asked; with `offline` nothing is sent, not even a key."""
-    from ..calls.streams import stdout_for_results
-    from ..judges.llm import settle_modes
-    from ..judges.names import JudgeOptions, judge_named
 
     options = JudgeOptions(
         mode=settings.judge_mode or "auto",
@@ -262,9 +247,6 @@ def named_judge(settings: RunSettings, *, offline: bool = False) -> Judge:
 
 def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
     """Ask what is missing and write the results; show the progress, the cost and what was kept."""
-    from ..errors import AccessRefusedError, InterruptedRunError, RunStoppedError
-    from ..judges.asking import cost_of
-    from .interrupts import StopNow, finishing_first
 
     policy = work.policy = judge_policy(settings)
     work.executor = judge_executor(settings)
@@ -292,7 +274,6 @@ def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
 
 def _note_failures(work: RunJudging) -> None:
     """Say why verdicts failed: the table only counts the samples."""
-    from collections import Counter
 
     failures = Counter(echo.one_line(verdict.failed, 120) for verdict in work.verdicts() if verdict.failed)
     if failures:
@@ -303,14 +284,12 @@ def _note_failures(work: RunJudging) -> None:
 
 def judge_executor(settings: RunSettings) -> Executor:
     """Return what makes the calls of a judge: threads, which wait for a server."""
-    from ..calls.executors import ThreadExecutor
 
     return ThreadExecutor(concurrency=settings.concurrency)
 
 
 def judge_policy(settings: RunSettings) -> CallPolicy:
     """Return how calls of a judge that fail are handled: retried, as those of any endpoint."""
-    from ..core.settings import ENDPOINT_RETRIES
 
     retries = ENDPOINT_RETRIES if settings.retries is None else settings.retries
     return replace(settings.call_policy(), retries=retries)
@@ -349,7 +328,6 @@ def _prompt_tokens(question: Question) -> int:
 
 
 def _say_judged(work: RunJudging, results: list[MetricResult]) -> None:
-    from ..judges.asking import cost_of
 
     asked = [] if work.asking is None else work.asking.asked
     tokens = sum(sum(verdict.usage.values()) for verdict in asked)
@@ -368,34 +346,13 @@ def _say_judged(work: RunJudging, results: list[MetricResult]) -> None:
 # --judge on `run` and `score`: the same, after the outputs are on the disk.
 
 
-def without_judged(plan: EvaluationPlan | None, settings: RunSettings) -> EvaluationPlan | None:
-    """Return the plan without its judged metrics, whose names the settings keep until the run is stored.
-
-    PlanError if there are some and no judge, before anything is called.
-    """
-    from ..core.plan import EvaluationPlan
-
-    # By the attribute: judges are imported only where there is one.
-    judged = [metric for metric in plan.metrics if getattr(metric, "needs_judge", False)] if plan else []
-    if settings.judge is None:
-        return plan  # a plan with judged metrics is refused, as all plans are checked
-    if judged or not settings.judge_metrics:
-        settings.judge_metrics = [metric.name for metric in judged] or [DEFAULT_METRIC]
-    if plan is None or not judged:
-        return plan
-    return EvaluationPlan([metric for metric in plan.metrics if metric not in judged])
-
-
 def judge_stored(
     judge: Judge, settings: RunSettings, storage: EvaluationResultsStorage, name: str
 ) -> list[MetricResult]:
     """Judge a run that was just stored; return the judged metrics. A failure leaves the run as it is."""
-    from ..judges.llm import mode_of
-    from ..runs.judging import RunJudging
-    from ..runs.verdicts import JudgeRecord
 
     record = JudgeRecord(judge=settings.judge or "", mode=mode_of(judge))
-    metrics = judged_metrics(",".join(settings.judge_metrics or [DEFAULT_METRIC]))
+    metrics = judged_metrics(",".join(settings.judge_metrics or [JUDGED_METRIC]))
     try:
         repeats = settings.judge_repeats or 1
         work = RunJudging(storage, name, metrics, judge, record=record, repeats=repeats)
@@ -407,8 +364,3 @@ def judge_stored(
             command += f" --mode {mode}"
         echo.note(f"The run is stored. Judge it later: {command} --metrics {names}{out_flag(settings.out)}")
         raise
-
-
-def prepared_judge(settings: RunSettings) -> Judge | None:
-    """Return the judge that the settings name, before the first call of the system; None without one."""
-    return None if settings.judge is None else named_judge(settings)

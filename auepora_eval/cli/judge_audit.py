@@ -21,14 +21,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.settings import RunSettings, column_names
+from ..demo.world import demo_claims
 from ..errors import DataError, PlanError
+from ..io.jsonl import read_records
+from ..judges.asking import Asking
+from ..judges.judge import Judging, VerdictBook
+from ..judges.trust.audit import Audit, audit, judge_calibration
+from ..judges.trust.labels import Columns, labelled_claims, unlabelled_claims
+from ..judges.trust.report import audit_tables
+from ..runs.verdicts import VerdictCache, read_audit, write_audit
 from . import echo
 from .common import check_has_samples, coverage_code, progress_bar
 from .flags import add_flag, add_json, add_out, add_settings, covered, settings_of, share
 from .judge import judge_executor, judge_policy, named_judge, today
 
 if TYPE_CHECKING:
-    from ..judges.judge import Asker, Judging
+    from ..judges.judge import Asker
     from ..judges.trust.audit import AuditReport
     from ..judges.trust.calibration import JudgeCalibration
     from ..judges.trust.labels import Scale
@@ -76,9 +84,6 @@ def scale(text: str) -> Scale:
 
 
 def run(args: Namespace) -> int:
-    from ..judges.trust.audit import Audit, audit, judge_calibration
-    from ..judges.trust.labels import Columns, labelled_claims, unlabelled_claims
-    from ..judges.trust.report import audit_tables
 
     named: dict[str, Any] = _columns(args.columns)
     columns = Columns(
@@ -129,7 +134,6 @@ def _columns(text: str | None) -> dict[str, str]:
 
 def _asked(settings: RunSettings) -> Judging | None:
     """Return the judge that is asked; None for the plain name of a support function or a metric."""
-    from ..judges.judge import Judging, VerdictBook
 
     if not {":", "#"} & set(settings.judge or ""):
         return None
@@ -139,8 +143,6 @@ def _asked(settings: RunSettings) -> Judging | None:
 @contextmanager
 def _asking(folder: str | None, settings: RunSettings, judging: Judging, claims: int) -> Iterator[Asker]:
     """Yield what asks the judge, with a progress bar; verdicts go to the cache, also if it is interrupted."""
-    from ..judges.asking import Asking
-    from ..runs.verdicts import VerdictCache
 
     cache = None if folder is None else VerdictCache(folder)
     with progress_bar(claims, "audit") as advance:
@@ -161,7 +163,6 @@ def _asking(folder: str | None, settings: RunSettings, judging: Judging, claims:
 
 def _store(args: Namespace, calibration: JudgeCalibration) -> None:
     """Store what was found beside the runs, so that every value of this judge is printed with it."""
-    from ..runs.verdicts import read_audit, write_audit
 
     folder = Path(args.out)
     known = read_audit(folder, calibration.identity)
@@ -171,8 +172,6 @@ def _store(args: Namespace, calibration: JudgeCalibration) -> None:
 
 
 def _records(name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    from ..demo.world import demo_claims
-    from ..io.jsonl import read_records
 
     return demo_claims() if name == "demo" else read_records(name)
 

@@ -15,7 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.table import Table
+from ..decide.trend import metric_trend, plot_trend, trend_notes, trend_tables, trend_to_dict
 from ..errors import PlanError, did_you_mean
+from ..runs.store.state import unfinished_runs
+from ..runs.store.storage import EvaluationResultsStorage
 from . import echo
 from .common import say_stored
 from .flags import add_flag, add_json, add_out
@@ -23,7 +26,6 @@ from .flags import add_flag, add_json, add_out
 if TYPE_CHECKING:
     from ..decide.trend import Trend
     from ..runs.store.state import Unfinished
-    from ..runs.store.storage import EvaluationResultsStorage
 
 _METRICS_SHOWN = 12
 _OTHERS = {"ab_test": "experiment", "benchmark": "benchmark"}  # by their evaluation_type
@@ -39,8 +41,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..runs.store.state import unfinished_runs
-    from ..runs.store.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
     if args.trend is not None:
@@ -93,7 +93,6 @@ def _cells(head: Mapping[str, Any], *names: str) -> list[str]:
 
 
 def _trend(storage: EvaluationResultsStorage, args: Namespace) -> int:
-    from ..decide.trend import metric_trend, plot_trend, trend_notes, trend_tables, trend_to_dict
 
     trend = metric_trend(storage, args.trend, across_systems=args.across_systems)
     if not trend.lines:

@@ -172,6 +172,13 @@ def _unknown_command(name: str) -> int:
     return EXIT_CANNOT
 
 
+def summary_of(name: str) -> str:
+    """Return the summary of a command: the first line of its module, which is not imported for it."""
+    path = Path(__file__).parent / f"{name.replace('-', '_').replace(' ', '/')}.py"
+    with path.open(encoding="utf-8") as source:
+        return source.readline().strip().strip('"')
+
+
 def load_command(name: str) -> Command:
     """Import the module of a command."""
     module = import_module(f".{name.replace('-', '_').replace(' ', '.')}", __package__)
@@ -346,7 +353,7 @@ def _overview(family: str = "") -> str:
 def _summaries(names: Iterable[str]) -> list[str]:
     """Return one line per command; summaries are short enough for a terminal of 80 columns."""
     width = max(map(len, COMMANDS)) + 2
-    return [f"  {name:<{width}}{load_command(name).__doc__.splitlines()[0]}" for name in names]
+    return [f"  {name:<{width}}{summary_of(name)}" for name in names]
 
 
 # --log-level: events on stderr while a command runs.

@@ -13,7 +13,10 @@ import re
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from ..core.types import TargetCategory
+from ..core.metrics_base import listed_metrics, metric_class, scale_text
+from ..core.scores import has_field
+from ..core.targets import QUESTIONS
+from ..core.types import TargetCategory, as_target
 from ..errors import UnknownNameError
 from . import echo
 from .common import open_samples
@@ -33,7 +36,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..core.metrics_base import listed_metrics, metric_class
 
     metrics = [metric_class(args.name)] if args.name else listed_metrics()
     if args.target:
@@ -60,7 +62,6 @@ def _of_target(metrics: list[type[SampleMetric]], name: str) -> list[type[Sample
 
 def _supported(metrics: list[type[SampleMetric]], dataset: str) -> list[type[SampleMetric]]:
     """Return the metrics whose required fields some sample of a dataset has."""
-    from ..core.scores import has_field
 
     required = {name for metric in metrics for name in metric.requires}
     missing = set(required)
@@ -73,7 +74,6 @@ def _supported(metrics: list[type[SampleMetric]], dataset: str) -> list[type[Sam
 
 
 def _target(metric: type[SampleMetric]) -> str:
-    from ..core.types import as_target
 
     return as_target(metric.target).name  # a class that `metric` did not decorate may have a plain text
 
@@ -93,7 +93,6 @@ def _described(metric: type[SampleMetric]) -> dict[str, Any]:
 
 def _say_all(metrics: list[type[SampleMetric]]) -> None:
     """Print one line per metric, under its target."""
-    from ..core.targets import QUESTIONS
 
     by_target: dict[str, list[type[SampleMetric]]] = {}
     questions = {target.name: question for target, question in QUESTIONS.items()}
@@ -115,7 +114,6 @@ def _base(metric: type[SampleMetric]) -> str:
 
 
 def _line(metric: type[SampleMetric]) -> str:
-    from ..core.metrics_base import scale_text
 
     usage = metric.usage()
     if len(usage) > _LONGEST_NAME:
@@ -129,7 +127,6 @@ def _line(metric: type[SampleMetric]) -> str:
 
 
 def _say_one(metric: type[SampleMetric]) -> None:
-    from ..core.metrics_base import scale_text
 
     described = _described(metric)
     direction = "higher" if metric.higher_is_better else "lower"

@@ -13,7 +13,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from ..comparison.power import power_from_numbers, power_from_runs, power_in_words, power_table, power_to_dict
 from ..errors import PlanError, UnknownNameError
+from ..metrics.parse import parse_metric
+from ..runs.store.storage import EvaluationResultsStorage
 from . import echo
 from .common import load_named_runs
 from .flags import add_alpha, add_flag, add_json, add_out, at_least, correlation, positive, share
@@ -47,7 +50,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..comparison.power import power_in_words, power_table, power_to_dict
 
     report = _report(args)
     if args.json:
@@ -61,8 +63,6 @@ def run(args: Namespace) -> int:
 
 
 def _report(args: Namespace) -> PowerReport:
-    from ..comparison.power import power_from_numbers, power_from_runs
-    from ..runs.store.storage import EvaluationResultsStorage
 
     if len(args.runs) > 2:
         raise PlanError("power looks at one run, or at two. Repeats of one system are joined by a comma.")
@@ -95,7 +95,6 @@ def _check_numbers(args: Namespace) -> None:
 
 
 def _metrics(args: Namespace) -> list[str] | None:
-    from ..metrics.parse import parse_metric
 
     if not args.metric:
         return None

@@ -15,7 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..calls.keys import without_secrets
 from ..calls.streams import stdout_for_results
+from ..core.dataset import first_samples
+from ..core.metrics_base import import_metrics, metric_file
+from ..core.plan import Survey
+from ..core.runner import evaluate, name_of
+from ..core.scoring import Tally, new_evaluation_id, now
 from ..core.settings import (
     BUDGETS,
     OF_JUDGE,
@@ -32,11 +38,16 @@ from ..errors import (
     AueporaError,
     DataError,
     EvaluationError,
+    InterruptedRunError,
     NotFoundError,
     PlanError,
     RunStoppedError,
     StorageError,
 )
+from ..io.results.document import is_ours
+from ..runs.journal.journal import read_header
+from ..runs.store.state import variant_of
+from ..runs.store.storage import EvaluationResultsStorage
 from . import echo
 from .common import (
     check_has_samples,
@@ -53,6 +64,7 @@ from .common import (
     say_stored,
 )
 from .flags import (
+    JUDGED_METRIC,
     add_log_level,
     add_settings,
     as_measured,
@@ -64,13 +76,13 @@ from .flags import (
     output_cache,
     span_flags,
     stop_rule,
+    without_judged,
 )
 from .interrupts import Signalled, StopNow, finishing_first
-from .judge import DEFAULT_METRIC, judge_stored, prepared_judge, without_judged
 
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
-    from ..core.plan import EvaluationPlan, Survey
+    from ..core.plan import EvaluationPlan
     from ..core.runner import AueporaEvaluator
     from ..judges.judge import Judge
     from ..runs.evaluation import StoredRecord
@@ -78,7 +90,6 @@ if TYPE_CHECKING:
     from ..runs.pilot import Pilot
     from ..runs.spans.spans import Moments
     from ..runs.store.state import RunState
-    from ..runs.store.storage import EvaluationResultsStorage
 
 T = TypeVar("T")
 _MOST_SHOWN = 5  # ids in a message
@@ -103,7 +114,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..runs.store.storage import EvaluationResultsStorage
 
     settings = settled(args)
     storage = EvaluationResultsStorage(settings.out)
@@ -127,16 +137,17 @@ def prepared(
     settings: RunSettings, storage: EvaluationResultsStorage, *, is_complete: bool = False
 ) -> tuple[Judge | None, StoredRecord]:
     """Return the judge and the run that the settings describe; nothing is called yet."""
-    from ..core.dataset import first_samples
-    from ..core.runner import name_of
-    from ..core.scoring import new_evaluation_id, now
 
     dataset = evaluated_dataset(settings)
     if settings.limit is not None:
         dataset = first_samples(dataset, settings.limit)
     system = named_system(settings)  # first: its file may define metrics of the plan
     plan, survey = _planned(settings, dataset)
-    judge = prepared_judge(settings)
+    judge = None
+    if settings.judge is not None:
+        from .judge import named_judge
+
+        judge = named_judge(settings)
     evaluator = evaluator_of(settings, system, plan, settings.as_stored())
     # Chosen before the run starts: the message of an interrupted run has to name it.
     settings.id = settings.id or new_evaluation_id(name_of(evaluator.system), dataset.name, now())
@@ -155,8 +166,6 @@ def prepared(
 
 def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[EvaluationPlan, Survey]:
     """Return the plan, and what the dataset has."""
-    from ..core.metrics_base import import_metrics, metric_file
-    from ..core.plan import Survey
 
     for file in settings.metric_files or ():
         import_metrics(Path(file))
@@ -189,13 +198,14 @@ class RunCommand:
 
     def run(self) -> int:
         """Evaluate, judge, print and store the run; return the exit code."""
-        from ..core.runner import evaluate
 
         finished, code = self._called(lambda: evaluate(self.evaluator, self.record))
         if finished is None:
             return code
         cache = self.record.cache
         if self.judge is not None:
+            from .judge import judge_stored
+
             judged = judge_stored(self.judge, self.settings, self.storage, finished.evaluation_id)
             finished = replace(finished, results=[*finished.results, *judged])
         if cache is not None:
@@ -216,7 +226,6 @@ class RunCommand:
 
     def say_estimate(self, pilot: Pilot) -> int:
         """Print what the whole run takes and the command that resumes it; return the exit code."""
-        from ..core.scoring import Tally
         from ..runs.pilot import estimate_table, estimated
 
         settings, concurrency = self.settings, getattr(self.evaluator.executor, "concurrency", 1)
@@ -247,7 +256,6 @@ class RunCommand:
             return self._guarded(work, signalled), signalled.exit_code
 
     def _guarded(self, work: Callable[[], T], signalled: Signalled) -> T | None:
-        from ..errors import InterruptedRunError
 
         try:
             with self.display, stdout_for_results(), notes_printed_once(as_json=self.settings.json):
@@ -268,7 +276,6 @@ class RunCommand:
 
     def _start(self, places: JournalPlaces | None) -> None:
         """Report what is kept of earlier sessions, and show the progress of the rest."""
-        from ..core.runner import name_of
 
         self.has_started = True
         kept = _say_resuming(places, self.evaluator, self.size, retry_failed=self.settings.retry_failed)
@@ -310,7 +317,6 @@ class RunCommand:
 
     def _say_stopped_json(self, reason: object) -> None:
         """Print the one document that --json prints for a run without results."""
-        from ..calls.keys import without_secrets
 
         echo.say_json(
             {
@@ -402,8 +408,6 @@ def _names_the_run(args: Namespace) -> bool:
 
 def _resumed(args: Namespace, settings: RunSettings) -> dict[str, Any]:
     """Return the settings in the header of the run to resume."""
-    from ..runs.journal.journal import read_header
-    from ..runs.store.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(settings.out)
     name = args.id = args.resume or settings.id
@@ -432,7 +436,6 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _check_made_by_run(name: str, configuration: Mapping[str, Any], out: str) -> None:
     """Raise DataError if something else started the run: its header does not have all settings."""
-    from ..runs.store.state import variant_of
 
     variant = variant_of(configuration)
     if variant is not None:
@@ -464,7 +467,6 @@ def _unfinished(storage: EvaluationResultsStorage) -> str:
 
 def _say_complete(settings: RunSettings, storage: EvaluationResultsStorage) -> int:
     """Report that a run is complete, and return the exit code that it had."""
-    from ..io.results.document import is_ours
 
     name = settings.id or ""
     check_span_file(settings)
@@ -490,12 +492,13 @@ def _judge_the_rest(settings: RunSettings, storage: EvaluationResultsStorage) ->
     if settings.judge is None:
         return False
     known = {result.name for result in storage.load_scores(name).results}
-    settings.judge_metrics = [one for one in settings.judge_metrics or [DEFAULT_METRIC] if one not in known]
-    judge = prepared_judge(settings) if settings.judge_metrics else None
-    if judge is None:
+    settings.judge_metrics = [one for one in settings.judge_metrics or [JUDGED_METRIC] if one not in known]
+    if not settings.judge_metrics:
         return False
+    from .judge import judge_stored, named_judge
+
     echo.note(f"Run {echo.one_line(name)!r} has all answers; the judge is asked what is missing.")
-    judge_stored(judge, settings, storage, name)
+    judge_stored(named_judge(settings), settings, storage, name)
     finished = storage.load_run(name)
     if not settings.json:
         say_run_summary(finished, storage.load_tally(name))

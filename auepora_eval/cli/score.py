@@ -20,9 +20,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.settings import RunSettings
+from ..core.matching import match_of
+from ..core.plan import EvaluationPlan, Survey
+from ..core.scoring import Tally, new_evaluation_id, now, score_outputs
+from ..core.settings import RunSettings, column_names
 from ..core.types import EvaluationRun
 from ..errors import DataError, PlanError
+from ..metrics.parse import parse_metrics
+from ..runs.evaluation import PredictionRecord, predictions_at, score_predictions
+from ..runs.store.storage import EvaluationResultsStorage, run_folder
+from ..runs.verdicts import copy_verdicts
 from . import echo
 from .common import (
     check_has_samples,
@@ -35,15 +42,12 @@ from .common import (
     say_run,
     say_stored,
 )
-from .flags import add_flag, add_settings, as_measured, settings_of
-from .judge import judge_stored, judged_metrics, prepared_judge, replayed, without_judged
+from .flags import add_flag, add_settings, as_measured, settings_of, without_judged
 
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
-    from ..core.scoring import Tally
     from ..core.types import MetricResult
     from ..runs.evaluation import Predictions
-    from ..runs.store.storage import EvaluationResultsStorage
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -60,10 +64,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..core.plan import Survey
-    from ..core.scoring import new_evaluation_id, now
-    from ..runs.evaluation import PredictionRecord, score_predictions
-    from ..runs.store.storage import EvaluationResultsStorage
 
     settings = settings_of(args)
     if args.file is not None:
@@ -79,7 +79,11 @@ def run(args: Namespace) -> int:
     storage = EvaluationResultsStorage(settings.out)
     dataset = evaluated_dataset(settings, is_answered_elsewhere=args.outputs is not None)
     named = without_judged(named_plan(settings.metrics, settings.match), settings)
-    judge = prepared_judge(settings)
+    judge = None
+    if settings.judge is not None:
+        from .judge import judge_stored, named_judge
+
+        judge = named_judge(settings)
     check_has_samples(settings.dataset, next(iter(dataset), None) is not None)
     predictions = _predictions(args.outputs, settings, dataset)
     depth = min(predictions.longest or 5, 10)
@@ -137,9 +141,6 @@ _FOR_DATASETS = ("dataset", "outputs", "format", "columns", "convert", "match", 
 
 
 def _score_run(args: Namespace, settings: RunSettings) -> int:
-    from ..core.scoring import Tally
-    from ..runs.store.storage import EvaluationResultsStorage, run_folder
-    from ..runs.verdicts import copy_verdicts
 
     _check_flags_of_run(args)
     storage = EvaluationResultsStorage(settings.out)
@@ -175,16 +176,16 @@ def _fresh_results(
     settings: RunSettings,
 ) -> list[MetricResult]:
     """Compute the named metrics from the outputs of a run, the judged ones from its verdicts."""
-    from ..core.matching import match_of
-    from ..core.plan import EvaluationPlan
-    from ..core.scoring import score_outputs
-    from ..metrics.parse import parse_metrics
     from ..runs.stopping import sequence_results
 
     match = match_of(old)  # the new values must be comparable with the old ones
     metrics = EvaluationPlan(parse_metrics(settings.metrics or ""), match=match).metrics
     judged = [metric.name for metric in metrics if getattr(metric, "needs_judge", False)]
-    replays = replayed(storage, name, judged_metrics(",".join(judged)), settings) if judged else []
+    replays: list[MetricResult] = []
+    if judged:
+        from .judge import judged_metrics, replayed
+
+        replays = replayed(storage, name, judged_metrics(",".join(judged)), settings)
     plan = EvaluationPlan([metric for metric in metrics if metric.name not in judged], match=match)
     plan.validate_dataset(old.samples)
     with notes_printed_once(as_json=settings.json):
@@ -207,8 +208,6 @@ def _kept_results(name: str, old: EvaluationRun, computed: Collection[str]) -> l
 
 def _predictions(outputs: str | None, settings: RunSettings, dataset: EvaluationDataset) -> Predictions:
     """Return the predictions of a file, or those that the dataset's own file holds."""
-    from ..core.settings import column_names
-    from ..runs.evaluation import predictions_at
 
     if outputs is not None:
         predictions = predictions_at(outputs, column_names(settings.columns))

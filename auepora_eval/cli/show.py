@@ -11,13 +11,17 @@ but the rows, samples or outputs of the run are missing.
 from __future__ import annotations
 
 import shlex
+import textwrap
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import asdict
+from heapq import nsmallest
+from math import isclose
 from typing import TYPE_CHECKING, Any
 
 from ..core.display import value_text
 from ..core.matching import gold_found, match_of
+from ..core.scores import as_columns
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -26,7 +30,12 @@ from ..core.types import (
     SampleScore,
     SystemOutputs,
 )
+from ..decide.experiment_report import experiment_in_words, variant_runs
 from ..errors import DataError, UnknownNameError
+from ..io.benchmark import benchmark_of_run, save_benchmark
+from ..metrics.parse import parse_metric
+from ..runs.store.state import read_results_head
+from ..runs.store.storage import EvaluationResultsStorage, metric_values, run_folder, stored_pairs
 from . import echo
 from .common import (
     add_report_flags,
@@ -50,8 +59,6 @@ from .flags import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..runs.store.storage import EvaluationResultsStorage
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
@@ -73,7 +80,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ..runs.store.storage import EvaluationResultsStorage
 
     storage = EvaluationResultsStorage(args.out)
     if args.verify:
@@ -96,8 +102,6 @@ def run(args: Namespace) -> int:
 
 
 def _write_benchmark(args: Namespace, storage: EvaluationResultsStorage) -> None:
-    from ..io.benchmark import benchmark_of_run, save_benchmark
-    from ..runs.store.state import read_results_head
 
     stored = storage.load_summary(args.run_id)  # this also checks that the document is what it should be
     head = read_results_head(storage.find(args.run_id))
@@ -114,11 +118,8 @@ def _write_comment(args: Namespace, storage: EvaluationResultsStorage) -> None:
 
 def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
     from ..io.results.document import is_ours
-    from ..runs.store.state import read_results_head
 
     if args.sample:
-        from ..runs.store.storage import run_folder, stored_pairs
-
         path = storage.find(args.run_id)
         pair = stored_pairs(path, [args.sample]).get(args.sample)  # first: a file of another tool has none
         stored = storage.load_scores(args.run_id)
@@ -191,7 +192,6 @@ def _say_variant(run: EvaluationRun) -> None:
 
 def _say_as_it_is(results: Mapping[str, Any], where: str) -> None:
     """A results file of another tool: its summary and its metrics, as far as it has them."""
-    from ..runs.store.storage import metric_values
 
     rows = [(name, _number(value), _interval(interval)) for name, value, interval in metric_values(results)]
     summary = results.get("summary")
@@ -224,7 +224,6 @@ def _interval(interval: Any) -> str:
 
 def _say_worst(storage: EvaluationResultsStorage, args: Namespace) -> None:
     """Print the samples that failed, then the worst scores: question, reference, answer, missed gold."""
-    from ..runs.store.storage import run_folder, stored_pairs
 
     run_folder(storage.find(args.run_id))  # StorageError for a file of another tool, which has no samples
     stored = storage.load_scores(args.run_id)
@@ -273,10 +272,6 @@ def _worst(result: MetricResult, count: int) -> list[SampleScore]:
 
     A sample that has the best value that there is, such as a recall of 1, is not among the worst.
     """
-    from heapq import nsmallest
-    from math import isclose
-
-    from ..core.scores import as_columns
 
     scores = as_columns(result.scores)
     sign = 1 if result.higher_is_better else -1
@@ -294,7 +289,6 @@ def _worst(result: MetricResult, count: int) -> list[SampleScore]:
 
 def _say_part(label: str, text: str) -> None:
     """Print a text of a sample behind its label; long texts are cut, and wrapped below the label."""
-    import textwrap
 
     line = f"{label} {echo.one_line(text, 400) or '(empty)'}"
     echo.say(textwrap.fill(line, echo.text_width(), subsequent_indent=" " * 13, break_on_hyphens=False))
@@ -318,7 +312,6 @@ def _say_claims(folder: Path, run: EvaluationRun, sample: EvaluationSample, outp
 
 def _say_sample(run: EvaluationRun, sample: EvaluationSample, output: SystemOutputs) -> None:
     """Print a sample with its output and scores."""
-    from ..core.scores import as_columns
 
     is_gold, missed = gold_found(sample, output, match_of(run))
     echo.say(f"{sample.sample_id}: {echo.one_line(sample.query, 2000)}")
@@ -350,7 +343,6 @@ def _say_sample(run: EvaluationRun, sample: EvaluationSample, output: SystemOutp
 
 
 def _result(run: EvaluationRun, name: str) -> MetricResult:
-    from ..metrics.parse import parse_metric
 
     try:
         wanted = parse_metric(name).name
@@ -365,7 +357,6 @@ def _result(run: EvaluationRun, name: str) -> MetricResult:
 
 def _say_experiment(results: Mapping[str, Any]) -> None:
     """Print who won a stored experiment, why, and the command that compares its variants."""
-    from ..decide.experiment_report import experiment_in_words, variant_runs
 
     names = ("evaluation_id", "timestamp", "dataset_id")
     about = ", ".join(echo.one_line(results[name], 80) for name in names if results.get(name) is not None)

@@ -298,6 +298,19 @@ def as_names(value: str | Iterable[str] | None) -> list[str]:
     return value.split(",") if isinstance(value, str) else list(value)
 
 
+def named_number(text: str) -> tuple[str, float]:
+    """Return "recall@5=0.8" as ("recall@5", 0.8), and "0.8" as ("", 0.8); ValueError without a number."""
+    # From the right: the options of a metric may contain an equals sign too.
+    name, _, number = str(text).rpartition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r:.60} has no number. Write, for example, recall@5=0.8")
+    return name.strip(), value
+
+
 def column_names(text: str | None) -> dict[str, str] | None:
     """Return "query=question,..." as a dict; None for nothing."""
     if not text:

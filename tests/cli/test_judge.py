@@ -419,6 +419,6 @@ def test_texts_that_address_the_judge_are_counted_and_fail_a_gate(
     assert note in " ".join(capsys.readouterr().out.split())
     assert main(["show", "attacked"]) == 0
     assert note in " ".join(capsys.readouterr().out.split())
-    rule = ["--min", "judged_faithfulness=0", "--allow-uncalibrated"]
-    assert main(["gate", "attacked", *rule]) == 3
+    Path("gate.yaml").write_text("min: {judged_faithfulness: 0}\nallow_uncalibrated: true\n")
+    assert main(["gate", "attacked", "--rules", "gate.yaml"]) == 3
     assert note in " ".join(capsys.readouterr().out.split())

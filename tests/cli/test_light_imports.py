@@ -26,7 +26,7 @@ sys.exit(sys.argv[1] in sys.modules)
 # What calls and other tools' files need.
 FOR_CALLS = (
     *("asyncio", "psutil", "scipy.special"),
-    *("auepora_eval.io.tables", "auepora_eval.io.validate", "auepora_eval.read.tasks"),
+    *("auepora_eval.io.validate", "auepora_eval.read.tasks"),
 )
 FOUND = f"print([name for name in {FOR_CALLS} if name in sys.modules])"
 

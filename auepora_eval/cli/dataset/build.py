@@ -16,12 +16,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...builder.build import BuildPlan, build_dataset
 from ...errors import DataError
+from ...io.builds import is_found_from
+from ...io.config.project import EvaluationConfig, load_evaluation_config
+from ...read.tasks import EMPTY_PROMPT, MARKERS_OF_NOTHING, NO_CONTEXTS, RAG_DIFFERS, SPLIT_NAMES
 from .. import echo
 from ..flags import add_flag, add_json, count
 
 if TYPE_CHECKING:
-    from ...builder.build import BuildPlan, BuildResult
+    from ...builder.build import BuildResult
 
 # More bad records than these are only counted: nobody reads a thousand lines.
 _NAMED = 100
@@ -43,7 +47,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...builder.build import build_dataset
 
     plan = _plan(args)
     skipped: list[str] = []
@@ -62,9 +65,6 @@ def run(args: Namespace) -> int:
 
 
 def _plan(args: Namespace) -> BuildPlan:
-    from ...builder.build import BuildPlan
-    from ...io.config.project import EvaluationConfig, load_evaluation_config
-    from ...read.tasks import SPLIT_NAMES
 
     # A flag wins over the config, the config over the defaults.
     config = load_evaluation_config(args.config) if args.config else EvaluationConfig()
@@ -112,8 +112,6 @@ def _warn(result: BuildResult, plan: BuildPlan, skipped: Sequence[str]) -> None:
 
 def _note_odd(result: BuildResult, plan: BuildPlan) -> None:
     """What is as it was asked for, and yet may surprise."""
-    from ...io.builds import is_found_from
-    from ...read.tasks import EMPTY_PROMPT, MARKERS_OF_NOTHING, NO_CONTEXTS, RAG_DIFFERS
 
     manifest = result.manifest
     for name, split in manifest.splits.items():

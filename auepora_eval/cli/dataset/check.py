@@ -21,6 +21,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import DataError, PlanError
+from ...io.builds import MANIFEST_NAME, drops, drops_in_words, not_compared, read_manifest
+from ...io.config.project import EvaluationConfig, load_evaluation_config
+from ...io.detect import kind_of_file
+from ...io.documents import read_document
+from ...io.loader import FORMATS
+from ...io.validate import file_errors
+from ...quality.checks import DataQualityChecker
+from ...quality.view import SEVERITIES
+from ...quality.view import at_least as is_at_least
 from .. import echo
 from ..common import open_samples
 from ..flags import add_flag, add_json, add_settings, at_least
@@ -104,7 +113,6 @@ def run(args: Namespace) -> int:
 
 def _manifest_in(name: str) -> str:
     """Return the manifest of a folder, or else the name as it is."""
-    from ...io.builds import MANIFEST_NAME
 
     path = Path(name) / MANIFEST_NAME
     with suppress(OSError):  # a name that is too long
@@ -113,15 +121,12 @@ def _manifest_in(name: str) -> str:
 
 
 def _is_bad(one: _Checked, fail_on: str) -> bool:
-    from ...quality.view import at_least
 
-    severe = fail_on != "never" and any(at_least(issue, fail_on) for issue in one.issues)
+    severe = fail_on != "never" and any(is_at_least(issue, fail_on) for issue in one.issues)
     return bool(one.errors or one.drops or severe)
 
 
 def _checked(name: str, args: Namespace) -> _Checked:
-    from ...io.builds import drops, not_compared, read_manifest
-    from ...io.loader import FORMATS
 
     one = _Checked(name, "jsonl") if name == "demo" else _form(Path(name), args.format)
     if one.kind is not None and one.kind in FORMATS:
@@ -134,8 +139,6 @@ def _checked(name: str, args: Namespace) -> _Checked:
 
 def _form(path: Path, kind: str | None) -> _Checked:
     """Return what is wrong with the form of a file."""
-    from ...io.detect import kind_of_file
-    from ...io.validate import file_errors
 
     try:
         kind = kind_of_file(path) if kind is None or not path.exists() else kind
@@ -149,7 +152,6 @@ def _form(path: Path, kind: str | None) -> _Checked:
 
 def _read(one: _Checked, args: Namespace) -> None:
     """Check the content of a dataset, describe it and choose samples, as far as its form allows it."""
-    from ...quality.checks import DataQualityChecker
 
     def find_issues(data: Mapping[str, Any] | EvaluationDataset, size: int) -> None:
         # The check of the form is left out: the errors are there already.
@@ -172,7 +174,6 @@ def _read(one: _Checked, args: Namespace) -> None:
 
 
 def _document(one: _Checked) -> Mapping[str, Any] | None:
-    from ...io.documents import read_document
 
     if one.kind != "eval_json":
         return None
@@ -186,7 +187,6 @@ def _shows_samples(args: Namespace) -> bool:
 
 def _section(one: _Checked) -> dict[str, Any]:
     """Return the sections of a file for JSON; those that it does not have are left out."""
-    from ...quality.view import SEVERITIES
 
     sections: dict[str, Any] = {
         "file": one.name,
@@ -259,14 +259,12 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _project_manifest(config: str | None) -> str:
-    from ...io.config.project import EvaluationConfig, load_evaluation_config
 
     return str((load_evaluation_config(config) if config else EvaluationConfig()).path("manifest_path"))
 
 
 def _say_build(one: _Checked, limit: int | None) -> None:
     """Print what the build lost, and the commands that show a few records of each split."""
-    from ...io.builds import drops_in_words, read_manifest
 
     if one.drops:
         echo.say(f"{echo.one_line(one.name, 200)}: {_counted(len(one.drops), 'drop')}")

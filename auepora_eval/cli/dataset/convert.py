@@ -18,6 +18,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ...core.settings import column_names
+from ...quality.conversion import Wanted, convert, write_dataset
 from .. import echo
 from ..common import convert_function, open_samples
 from ..flags import add_flag, add_json, add_settings
@@ -36,7 +37,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...quality.conversion import Wanted, convert, write_dataset
 
     wanted = Wanted(
         from_format=args.from_format,

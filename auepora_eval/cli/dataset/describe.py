@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,6 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.types import Document, EvaluationSample, gold_documents
 from ...errors import DataError
+from ...io.builds import Manifest, load_split, read_manifest
+from ...io.detect import kind_of_file
+from ...io.files import write_bytes
+from ...quality.card import Split, dataset_card
+from ...quality.description import describe
+from ...quality.samples import reference_support
+from ...read.records import sample_record
 from .. import echo
 from ..common import open_samples, say_stored
 
@@ -25,7 +33,6 @@ _MAX_LENGTH = 1500  # characters of a text of a sample
 
 def description(dataset: EvaluationDataset, name: str, format_name: str) -> dict[str, Any]:
     """Return the description of a dataset, and of its file."""
-    from ...quality.description import describe
 
     path = None if name == "demo" else Path(name)
     size = path.stat().st_size if path is not None and path.is_file() else None
@@ -104,7 +111,6 @@ def _say_targets(targets: list[dict[str, Any]], total: int) -> None:
 
 def chosen_samples(dataset: EvaluationDataset, args: Namespace, name: str) -> list[EvaluationSample]:
     """Return the samples to read: one by --id, the least supported, or a few at random."""
-    import random
 
     samples, count = list(dataset), args.sample or _SAMPLES
     if args.id is not None:
@@ -122,7 +128,6 @@ def chosen_samples(dataset: EvaluationDataset, args: Namespace, name: str) -> li
 
 def _support(sample: EvaluationSample) -> Support | None:
     """Return how far its documents support the reference: the gold ones, or else those of its context."""
-    from ...quality.samples import reference_support
 
     judged = sample if sample.relevant_docs else replace(sample, relevant_docs=sample.candidate_docs)
     return reference_support(judged, 1)  # one word is enough: a short reference is shown, not judged
@@ -167,7 +172,6 @@ def _say_document(kind: str, doc: Document) -> None:
 
 def sample_with_support(sample: EvaluationSample) -> dict[str, object]:
     """Return a sample for JSON, and how far its documents support its reference."""
-    from ...read.records import sample_record
 
     support = _support(sample)
     judged = None if support is None else {"share": support.share, "missing": list(support.missing)}
@@ -176,11 +180,6 @@ def sample_with_support(sample: EvaluationSample) -> dict[str, object]:
 
 def write_card(args: Namespace, name: str) -> None:
     """Write the card of a dataset, or of the splits of a build, to --card."""
-    from ...io.builds import Manifest, load_split, read_manifest
-    from ...io.detect import kind_of_file
-    from ...io.files import write_bytes
-    from ...quality.card import Split, dataset_card
-    from ...quality.description import describe
 
     if name == "demo":
         raise DataError(

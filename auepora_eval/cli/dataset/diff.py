@@ -12,6 +12,8 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ...core.dataset import canonical_json
+from ...quality.description import dataset_difference
 from .. import echo
 from ..common import open_samples
 from ..flags import add_flag, add_json
@@ -31,7 +33,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...quality.description import dataset_difference
 
     difference = dataset_difference(open_samples(args.old, None), open_samples(args.new, None))
     if args.json:
@@ -81,7 +82,6 @@ def _shown(change: FieldChange) -> str:
 
 
 def _text(value: Any) -> str:
-    from ...core.dataset import canonical_json
 
     return "(none)" if value is None else echo.one_line(canonical_json(value).decode(), 100_000)
 

@@ -15,20 +15,35 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...calls.chat import ChatModel, split_endpoint
+from ...calls.keys import key_from_environment
 from ...calls.policy import CallPolicy, Limits
+from ...demo.world import DATA
 from ...errors import CallError, DataError, PlanError, StorageError
+from ...generate.corpus import read_corpus
+from ...generate.generator import Generation, Settings
+from ...generate.llm.asking import Wanted
+from ...generate.llm.tasks import MOST_FAILURES, ModelRecords, generate_tasks
+from ...generate.passages import cut
+from ...generate.records import corpus_record
+from ...io.config.project import (
+    EvaluationConfig,
+    GenerationConfig,
+    load_evaluation_config,
+    load_generation_config,
+)
+from ...io.files import written
+from ...io.jsonl import encode
 from .. import echo
 from ..common import progress_bar
 from ..flags import add_flag, add_json, add_log_level, add_seed, add_settings, at_least
 from ..interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
-    from ...calls.chat import ChatModel
     from ...generate.corpus import Corpus
     from ...generate.llm.tasks import Made
     from ...generate.passages import CutDocument
     from ...generate.records import Record
-    from ...io.config.project import GenerationConfig
 
 _SHOWN = 5
 _TASKS = ("qa", "summaries", "citations")
@@ -59,9 +74,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...demo.world import DATA
-    from ...generate.corpus import read_corpus
-    from ...io.config.project import GenerationConfig, load_generation_config
 
     folder, out = _paths(args)
     rare = load_generation_config(args.config) if args.config else GenerationConfig()
@@ -87,7 +99,6 @@ def run(args: Namespace) -> int:
 
 def _paths(args: Namespace) -> tuple[Path, Path]:
     """Return the folder of the documents and the file for the tasks, from the arguments or the config."""
-    from ...io.config.project import EvaluationConfig, load_evaluation_config
 
     if args.config is None:
         if not args.folder:
@@ -125,7 +136,6 @@ def _write_tasks(
     args: Namespace, rare: GenerationConfig, corpus: Corpus, out: Path, corpus_out: Path
 ) -> Record:
     """Write the tasks by rules and their passages. Return the report."""
-    from ...generate.generator import Generation, Settings
 
     settings = Settings(
         tasks=args.tasks,
@@ -155,8 +165,6 @@ def _save(
 
     `no_task` is the error without records: where, what, fix.
     """
-    from ...io.files import written
-    from ...io.jsonl import encode
 
     with written(out, force=force) as task_file, written(corpus_out, force=force) as passage_file:
         for passage in passages:
@@ -222,9 +230,6 @@ def _write_model_tasks(
     args: Namespace, rare: GenerationConfig, corpus: Corpus, out: Path, corpus_out: Path
 ) -> Record:
     """Write the tasks of a language model and their passages. Return the report."""
-    from ...generate.llm.tasks import ModelRecords
-    from ...generate.passages import cut
-    from ...generate.records import corpus_record
 
     # A resumed generation is rebuilt from its journal, which has all answers.
     replaces = args.force or args.resume
@@ -261,8 +266,6 @@ def _journal_path(out: Path) -> Path:
 def _ask_model(
     args: Namespace, rare: GenerationConfig, documents: Sequence[CutDocument], journal: Path
 ) -> Made:
-    from ...generate.llm.asking import Wanted
-    from ...generate.llm.tasks import MOST_FAILURES, generate_tasks
 
     counts = {"qa": args.per_document, "summaries": 1, "citations": max(1, args.per_document // 4)}
     wanted = Wanted({name: counts.get(name, 1) for name in args.tasks})
@@ -287,8 +290,6 @@ def _ask_model(
 
 
 def _model(args: Namespace, rare: GenerationConfig) -> ChatModel:
-    from ...calls.chat import ChatModel, split_endpoint
-    from ...calls.keys import key_from_environment
 
     url, model = split_endpoint(args.llm)
     key = key_from_environment(args.api_key_env) if args.api_key_env is not None else None

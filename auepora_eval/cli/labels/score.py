@@ -17,8 +17,19 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 
+from ...core.dataset import InMemoryDataset
+from ...core.plan import EvaluationPlan
+from ...core.runner import AueporaEvaluator, MemoryRecord, evaluate
+from ...core.scoring import Tally
+from ...core.systems.call import without_answers
+from ...core.systems.named import load_system
 from ...core.types import EvaluationSample, SystemOutputs
 from ...errors import DataError
+from ...io.label_set import read_predicted_labels
+from ...io.outputs import matched_outputs
+from ...labels.report import score_tables
+from ...labels.scoring import compare_detectors, detailed_results, score_labels
+from ...labels.thresholds import labels_by_score
 from .. import echo
 from ..common import coverage_code, progress, say_failures
 from ..flags import add_flag
@@ -38,9 +49,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...core.scoring import Tally
-    from ...labels.report import score_tables
-    from ...labels.scoring import compare_detectors, detailed_results, score_labels
 
     _check_clear(args)
     samples = labelled_samples(args)
@@ -77,7 +85,6 @@ def _check_clear(args: Namespace) -> None:
 
 def _outputs(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOutputs]:
     """Return a predicted label for each sample, from where the user says."""
-    from ...labels.thresholds import labels_by_score
 
     if args.predictions:
         return _predictions(args.predictions, samples)
@@ -91,8 +98,6 @@ def _outputs(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOut
 
 
 def _predictions(path: str, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:
-    from ...io.label_set import read_predicted_labels
-    from ...io.outputs import matched_outputs
 
     sample_ids = {sample.sample_id for sample in samples}
     return matched_outputs(samples, read_predicted_labels(path, sample_ids), path)
@@ -100,11 +105,6 @@ def _predictions(path: str, samples: Sequence[EvaluationSample]) -> list[SystemO
 
 def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOutputs]:
     """Return the system's outputs; it gets the samples without labels or hints."""
-    from ...core.dataset import InMemoryDataset
-    from ...core.plan import EvaluationPlan
-    from ...core.runner import AueporaEvaluator, MemoryRecord, evaluate
-    from ...core.systems.call import without_answers
-    from ...core.systems.named import load_system
 
     # An id such as "halluc_07" says it all: the system gets a number in its place.
     blinded = [

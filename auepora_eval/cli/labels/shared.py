@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.types import EvaluationSample, SystemOutputs
+from ...demo.world import demo_labels
+from ...io.label_set import ScoredSample, read_scores
+from ...labels.detector import FhriDetector, stored_output
+from ...labels.scoring import check_labelled
+from ...labels.thresholds import SCENARIO_FHRI_THRESHOLDS, read_thresholds, scenario_of
 from .. import echo
 from ..common import check_has_samples, open_samples
 from ..flags import add_flag, add_json, add_settings
 
 if TYPE_CHECKING:
-    from ...io.label_set import ScoredSample
     from ...labels.detector import LabelDecision
 
 
@@ -26,8 +30,6 @@ def add_shared(parser: ArgumentParser) -> None:
 
 def labelled_samples(args: Namespace) -> list[EvaluationSample]:
     """Return the samples of the dataset, each with its true label."""
-    from ...demo.world import demo_labels
-    from ...labels.scoring import check_labelled
 
     dataset = demo_labels() if args.dataset == "demo" else open_samples(args.dataset, None)
     samples = list(dataset)
@@ -38,7 +40,6 @@ def labelled_samples(args: Namespace) -> list[EvaluationSample]:
 
 def scores_of(path: str, samples: Sequence[EvaluationSample]) -> list[ScoredSample]:
     """Return the score of each sample in a file, None if it has none."""
-    from ...io.label_set import ScoredSample, read_scores
 
     scores = read_scores(path, {sample.sample_id for sample in samples})
     return [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]
@@ -46,7 +47,6 @@ def scores_of(path: str, samples: Sequence[EvaluationSample]) -> list[ScoredSamp
 
 def thresholds_of(args: Namespace, samples: Sequence[EvaluationSample]) -> Mapping[str, float]:
     """Return the thresholds by scenario, with a note for each new scenario that no sample has."""
-    from ...labels.thresholds import SCENARIO_FHRI_THRESHOLDS, read_thresholds, scenario_of
 
     if not args.thresholds:
         return SCENARIO_FHRI_THRESHOLDS
@@ -62,7 +62,6 @@ def decisions(
     outputs: Sequence[SystemOutputs] | None = None,
 ) -> list[LabelDecision]:
     """Return what the FHRI detector says about the stored answers, or about these."""
-    from ...labels.detector import FhriDetector, stored_output
 
     return FhriDetector(thresholds).decide(samples, outputs or [stored_output(sample) for sample in samples])
 

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
+from ...core.scores import cluster_names
 from ...core.types import TRUE_LABEL, EvaluationSample
+from ...io.label_set import ScoredSample
+from ...labels.report import sweep_tables
+from ...labels.sweep import ScoredLabels, sweep
+from ...labels.thresholds import scenario_of
+from ...text.label_terms import CONTRADICTION
 from .. import echo
 from ..common import coverage_code
 from ..flags import add_flag, at_least
 from .shared import add_shared, decisions, labelled_samples, note_no_detector, scores_of, thresholds_of
-
-if TYPE_CHECKING:
-    from ...labels.sweep import ScoredLabels
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -35,8 +37,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from ...labels.report import sweep_tables
-    from ...labels.sweep import sweep
 
     samples = labelled_samples(args)
     data = _scored(args, samples)
@@ -52,11 +52,6 @@ def run(args: Namespace) -> int:
 
 
 def _scored(args: Namespace, samples: list[EvaluationSample]) -> ScoredLabels:
-    from ...core.scores import cluster_names
-    from ...io.label_set import ScoredSample
-    from ...labels.sweep import ScoredLabels
-    from ...labels.thresholds import scenario_of
-    from ...text.label_terms import CONTRADICTION
 
     if args.fhri:
         scored = [

@@ -17,7 +17,6 @@ from ..runs.stopping import stopping_in_words
 from .components.charts import histogram
 from .components.markup import Markup, Node, join, tag
 from .components.tables import (
-    Measured,
     Slice,
     cards,
     metric_card,
@@ -131,7 +130,7 @@ def _card(run_id: str, index: RunIndex, result: MetricResult) -> Markup:
     is_scored = result.name in index.metrics
     href = address("run", run_id, "samples", query={"sort": result.name}) if is_scored else ""
     return metric_card(
-        [Measured(result)],
+        result,
         href=href,
         about=meaning(result.name),
         note="; ".join(result.notes),

@@ -35,7 +35,6 @@ from auepora_eval.pages.components.sample import (
 )
 from auepora_eval.pages.components.tables import (
     Change,
-    Measured,
     Slice,
     data_table,
     forest,
@@ -63,7 +62,7 @@ def words(markup: object) -> str:
 
 
 def test_a_card_has_value_interval_coverage_and_the_range_if_failed() -> None:
-    card = metric_card([Measured(a_result(confidence_interval=[0.4, 0.6], bounds_if_failed=[0.45, 0.55]))])
+    card = metric_card(a_result(confidence_interval=[0.4, 0.6], bounds_if_failed=[0.45, 0.55]))
     text = words(card)
     for part in ("0.5000 [0.4000, 0.6000]", "8 of 10 scored, 1 skipped, 1 failed", "0.4500 to 0.5500"):
         assert part in text
@@ -71,14 +70,14 @@ def test_a_card_has_value_interval_coverage_and_the_range_if_failed() -> None:
 
 
 def test_a_card_without_a_value_says_so() -> None:
-    card = metric_card([Measured(a_result(math.nan, not_measured="no gold"))])
+    card = metric_card(a_result(math.nan, not_measured="no gold"))
     assert "n/a" in words(card)
     assert "Not measured: no gold" in words(card)
 
 
 def test_a_time_has_its_unit_and_lower_is_better() -> None:
     result = MetricResult("p95", TargetCategory.LATENCY, 0.0052, {"higher_is_better": False})
-    text = words(metric_card([Measured(result)]))
+    text = words(metric_card(result))
     assert "5.2 ms" in text
     assert "lower is better" in text
 
@@ -373,7 +372,7 @@ def test_hostile_text_in_every_field_of_a_sample() -> None:
         Answered(SystemOutputs([], Response(""), error=Failure(EVIL, EVIL)), [(result, None)], EVIL),
     ]
     made = str(sample_body(sample, answers, about={EVIL: EVIL}))
-    made += str(metric_card([Measured(result, EVIL)], note=EVIL, about=EVIL, verdict=EVIL))
+    made += str(metric_card(result, note=EVIL, about=EVIL))
     made += str(slices_table([Slice(EVIL, EVIL, 1, [1.0], 0.1, None, EVIL)], [EVIL], metric=EVIL))
     made += str(forest([Change(EVIL, 0, 1, 1, None, EVIL, p=EVIL, samples=EVIL)], (EVIL, EVIL)))
     made += page(EVIL, assets=inside("1"), header=EVIL, main=EVIL, footer=EVIL)

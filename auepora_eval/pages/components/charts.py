@@ -1,7 +1,7 @@
 """Drawings as SVG: intervals, histogram, scatter, sparkline, coverage.
 
 Sizes are attributes and colours are classes, so a page needs no inline style. Each drawing has a text with
-its values, for readers who cannot see it, and each series has a shape of its own beside its colour.
+its values, for readers who cannot see it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from ...core.display import value_text
 from ...core.types import Coverage
 from .markup import Markup, join, tag
 
-SERIES = 4  # colours and shapes; a fifth run gets those of the first again
 _EDGE = 7  # pixels at both ends of a scale, so that a dot at its end is whole
 _ARROW = 8  # more pixels where an arrow says that something goes on beyond the scale
 _NEAR = 6  # pixels from the zero line within which a dot does not show its side
@@ -48,7 +47,6 @@ class Dot:
     value: float | None
     interval: tuple[float, float] | None = None
     if_failed: tuple[float | None, float | None] | None = None
-    series: int = 0
     kind: str = ""  # of a change: "gain" or "loss" if it is significant, else "open"; "" is a value
 
 
@@ -79,26 +77,6 @@ def interval_plot(
         shapes.append(tag("text", ends[0], x=0, y=height - 2))
         shapes.append(tag("text", ends[1], x=width, y=height - 2, attrs={"text-anchor": "end"}))
     return _svg(width, height, label, *shapes)
-
-
-def marker(series: int, x: float = 6, y: float = 6) -> Markup:
-    """Draw the shape of a series: circle, square, triangle, diamond."""
-    kind = f"s{series % SERIES}"
-    if series % SERIES == 0:
-        return tag("circle", class_=kind, cx=_px(x), cy=_px(y), r=4.5)
-    if series % SERIES == 1:
-        return tag("rect", class_=kind, x=_px(x - 4), y=_px(y - 4), width=8, height=8)
-    paths = {2: f"M{_px(x)} {_px(y - 5)}l5 9h-10z", 3: f"M{_px(x)} {_px(y - 5.5)}l5 5.5-5 5.5-5-5.5z"}
-    return tag("path", class_=kind, d=paths[series % SERIES])
-
-
-def legend(names: Sequence[str]) -> Markup:
-    """Return the names of the series, each behind its shape."""
-    keys = (
-        tag("span", tag("svg", marker(n), class_="key", viewBox="0 0 12 12", aria_hidden="true"), name)
-        for n, name in enumerate(names)
-    )
-    return tag("p", ((key, Markup(" &ensp; ")) for key in keys), class_="small legend")
 
 
 def coverage_bar(coverage: Coverage, width: int = 120) -> Markup:
@@ -236,7 +214,7 @@ def sparkline(values: Sequence[float | None], *, label: str, width: int = 110, h
 def _dot(dot: Dot, at: Scale, y: int, zero: float | None) -> list[Markup]:
     if dot.value is None or not math.isfinite(dot.value):
         return [tag("text", "n/a", x=_EDGE, y=y + 4)]
-    kind = dot.kind or f"s{dot.series % SERIES}"
+    kind = dot.kind or "s0"
     shapes = []
     low, high = dot.if_failed or (None, None)
     if low is not None and high is not None:
@@ -250,7 +228,7 @@ def _dot(dot: Dot, at: Scale, y: int, zero: float | None) -> list[Markup]:
     shapes += [tag("path", class_=kind, d=f"M{at.width - 1} {y}l-6-4v8z")] * (max(reach) > at.high)
     x = at(dot.value)
     if not dot.kind or zero is None:
-        return [*shapes, marker(dot.series, x, y)]
+        return [*shapes, tag("circle", class_="s0", cx=_px(x), cy=_px(y), r=4.5)]
     if dot.kind != "open" and dot.value != zero and abs(x - at(zero)) < _NEAR:
         # Not to scale: a dot here would look like no change.
         tip = 9 if dot.value > zero else -9

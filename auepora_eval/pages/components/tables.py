@@ -90,46 +90,24 @@ def _group_class(table: Table, row: Sequence[str]) -> str | None:
 # Cards.
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One run's result on a card; `name` is empty if the page is about one run."""
-
-    result: MetricResult
-    name: str = ""
-    series: int = 0
-
-
 def metric_card(
-    measured: Sequence[Measured],
-    *,
-    verdict: str = "",
-    note: str = "",
-    href: str = "",
-    about: str = "",
-    more: Node = None,
+    result: MetricResult, *, note: str = "", href: str = "", about: str = "", more: Node = None
 ) -> Markup:
-    """Return one metric of one or more runs: value, interval on its scale, unit, coverage, "if failed".
+    """Return one metric: value, interval on its scale, unit, coverage, "if failed".
 
     `about` is the metric's meaning in one line, `more` goes below, such as a histogram.
     """
-    first = measured[0].result
-    name: Node = first.name if first.higher_is_better else f"{first.name} ↓"
-    heading = tag(
-        "h3", tag("a", name, href=href) if href else name, verdict_badge(verdict) if verdict else None
-    )
-    lower = None if first.higher_is_better else tag("p", "↓ lower is better", class_="small")
-    low, high = scale_of([one.result for one in measured])
-    dots = [_dot_of(one) for one in measured]
-    plot = interval_plot(dots, low, high, ends=(_end(low, first.unit), _end(high, first.unit)))
-    values = (_value(one) for one in measured)
-    hint = tag("p", about, class_="small") if about else None
+    name: Node = result.name if result.higher_is_better else f"{result.name} ↓"
+    low, high = scale_of([result])
+    value = result.value if math.isfinite(result.value) else None
+    dot = Dot(value, result.interval, result.if_failed)
     return tag(
         "li",
-        heading,
-        hint,
-        values,
-        plot,
-        lower,
+        tag("h3", tag("a", name, href=href) if href else name),
+        tag("p", about, class_="small") if about else None,
+        _value(result),
+        interval_plot([dot], low, high, ends=(_end(low, result.unit), _end(high, result.unit))),
+        None if result.higher_is_better else tag("p", "↓ lower is better", class_="small"),
         tag("p", note, class_="small") if note else None,
         more,
         class_="card",
@@ -141,14 +119,12 @@ def cards(members: Iterable[Node]) -> Markup:
     return tag("ul", members, class_="cards")
 
 
-def _value(one: Measured) -> Markup:
-    result = one.result
+def _value(result: MetricResult) -> Markup:
     value = tag("b", value_text(result.value, result.unit, interval=result.interval))
     interval = (
         tag("span", interval_text(result.interval, result.unit), class_="soft") if result.interval else None
     )
-    run = tag("span", one.name, class_="run") if one.name else None
-    shown = [tag("p", run, value, interval, class_="value")]
+    shown = [tag("p", value, interval, class_="value")]
     if result.reports_coverage:
         coverage = result.coverage
         shown.append(tag("p", coverage_text(coverage), class_="small"))
@@ -196,12 +172,6 @@ def scale_of(results: Sequence[MetricResult]) -> tuple[float, float]:
 
 def _end(value: float, unit: str) -> str:
     return value_text(value, unit) if unit and value else f"{value:.3g}"
-
-
-def _dot_of(one: Measured) -> Dot:
-    result = one.result
-    value = result.value if math.isfinite(result.value) else None
-    return Dot(value, result.interval, result.if_failed, one.series)
 
 
 # Slices.

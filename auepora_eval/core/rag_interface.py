@@ -161,6 +161,9 @@ def parts_of(system: Any) -> tuple[Any, ...]:
     return (system,)
 
 
+_REQUIRED = inspect.Parameter.empty  # the default of a parameter that has none
+
+
 class _Function:
     """A plain callable as a system."""
 
@@ -173,6 +176,7 @@ class _Function:
         self._prompt = parameters.get("rag_prompt") or parameters.get("prompt")
         self._first = first = next(iter(parameters.values()), None)
         self._takes_documents = "documents" in parameters and first is not parameters["documents"]
+        self._needs_documents = self._takes_documents and parameters["documents"].default is _REQUIRED
         # The sample has the reference answer, which must not get into a prompt by accident.
         self._takes_sample = first is not None and (
             first.name == "sample" or "EvaluationSample" in str(first.annotation)
@@ -188,6 +192,11 @@ class _Function:
         options: dict[str, Any] = {"top_k": top_k} if "top_k" in self._options else {}
         if documents is not None and self._takes_documents:
             options["documents"] = list(documents)
+        elif self._needs_documents:
+            raise ArgumentError(
+                f"{self.name} asks for documents, and the sample brings none (metadata.closed_context). "
+                "Write documents=None and search where there are none, or pass a pair (retrieve, generate)"
+            )
         prompt = self._prompt_of(sample)
         if prompt and self._prompt is self._first:  # a function of the prompt alone
             return self._function(prompt, **options)
@@ -202,7 +211,7 @@ class _Function:
         prompt = rag_prompt_of(sample)
         # Of a dataset without prompts, a first parameter `prompt` gets the query: many models call it so.
         takes_query = self._prompt is self._first and self._prompt.name == "prompt"
-        if not takes_query and self._prompt.default is inspect.Parameter.empty:
+        if not takes_query and self._prompt.default is _REQUIRED:
             return required_prompt(sample, self._prompt.name)
         return prompt
 

@@ -166,6 +166,11 @@ def test_open_questions_are_measured_for_everybody() -> None:
     ]
 
 
+def test_a_function_that_needs_documents_says_so_where_there_are_none() -> None:
+    with pytest.raises(ae.EvaluationError, match=r"read asks for documents.*closed_context.*documents=None"):
+        ae.evaluate(read, [{"sample_id": "1", "query": "When?"}], metrics="non_answer_rate")
+
+
 def test_a_failed_call_stays_a_failure() -> None:
     def broken(query: str) -> str:
         raise RuntimeError("no luck")

@@ -96,7 +96,7 @@ _MOST_SHOWN = 5  # ids in a message
 
 # Flags that say what the run is: a finished run that is resumed is compared with them.
 _IDENTIFY = (
-    *("dataset", "format", "columns", "convert", "dataset_type", "system", "metrics", "match", "config"),
+    *("dataset", "columns", "convert", "dataset_type", "system", "metrics", "match", "config"),
     *("top_k", "limit"),
 )
 _FLAGS = (

@@ -114,25 +114,6 @@ def test_a_run_is_not_its_own_baseline(tmp_path: Path) -> None:
     assert gate_run(equal, baseline=run, resamples=200).outcome == "passed"
 
 
-def test_no_difference_on_balance_is_no_proof_of_none() -> None:
-    even = inconclusive(
-        "exact_match",
-        TargetCategory.GENERATION_CORRECTNESS,
-        None,
-        baseline=0.6,
-        candidate=0.6,
-        change=0.0,
-        interval=(-0.170, 0.171),
-        wins=40,
-        losses=40,
-    )
-    assert words(even) == [
-        "Inconclusive on correctness: on balance 60% of the answers are exactly right (exact_match), "
-        "the same for both, but 40 samples gained and 40 lost. A difference of up to 0.1710 in either "
-        "direction cannot be ruled out."
-    ]
-
-
 def test_every_metric_is_named_whose_margin_cannot_be_told() -> None:
     target = TargetCategory.GENERATION_CORRECTNESS
     kept = metric("token_f1", target, "no worse", margin_size=0.05)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,11 +75,6 @@ def test_dots_are_at_the_values_and_lines_span_the_intervals() -> None:
     assert axes.yaxis_inverted()  # the first metric is on top
 
 
-def test_an_interval_that_excludes_the_value_is_drawn_as_it_is() -> None:
-    (axes,) = plot_metrics([a_result(value=0.2, confidence_interval=(0.3, 0.4))]).axes
-    assert [xs for xs, _ in lines(axes, "_interval")] == [[0.3, 0.4]]
-
-
 def test_scales_get_panels_of_their_own() -> None:
     figure = plot_metrics(
         [
@@ -102,11 +96,6 @@ def test_scales_get_panels_of_their_own() -> None:
     for axes in figure.axes:
         low, high = axes.get_xlim()
         assert low <= min(dots(axes)) <= high
-
-
-def test_the_scale_of_a_metric_is_one_for_all_systems() -> None:
-    figure = plot_metrics({"weak": [a_result("bleu", 0.6)], "strong": [a_result("bleu", 31.0)]})
-    assert [dots(axes) for axes in figure.axes] == [[0.6, 31.0]]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
@@ -134,11 +123,6 @@ def test_failures_are_in_the_label_and_their_bounds_next_to_the_dot() -> None:
     assert "range, had the failed samples been scored" in legend(figure)
 
 
-def test_the_label_says_which_system_failed() -> None:
-    (axes,) = plot_metrics({"a": [a_result(num_failed=3)], "b": [a_result(num_failed=0)]}).axes
-    assert row_labels(axes) == ["recall@5\na: 3 failed"]
-
-
 def test_systems_differ_in_colour_marker_and_height() -> None:
     systems = {f"system {place}": [a_result(value=place / 10)] for place in range(9)}
     figure = plot_metrics(systems)
@@ -148,12 +132,6 @@ def test_systems_differ_in_colour_marker_and_height() -> None:
     assert heights == sorted(set(heights))
     assert max(map(abs, heights)) < 0.5
     assert legend(figure) == list(systems)
-
-
-def test_the_figure_grows_with_the_rows() -> None:
-    heights = [plot_metrics([a_result(str(n)) for n in range(rows)]).get_figheight() for rows in (1, 10, 20)]
-    assert heights[2] - heights[1] == pytest.approx((heights[1] - heights[0]) * 10 / 9)
-    assert heights[1] > heights[0]
 
 
 # --- both
@@ -188,14 +166,6 @@ def test_names_are_shown_as_they_are(name: str, tmp_path: Path) -> None:
     assert save_figure(figure, tmp_path / "figure.svg").stat().st_size > 0
 
 
-def test_long_labels_stay_on_the_picture() -> None:
-    figure = plot_metrics({"W" * 90: [a_result("W" * 90, num_failed=12)], "b": [a_result("W" * 90)]})
-    for text in [*figure.axes[0].get_yticklabels(), *figure.legends[0].get_texts()]:
-        extent = text.get_window_extent()
-        assert extent.x0 >= 0
-        assert extent.x1 <= figure.bbox.x1
-
-
 # --- save_figure
 
 
@@ -227,22 +197,6 @@ def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
     written = [save_figure(figure, tmp_path / name).read_bytes() for figure, name in figures]
     assert written[0] == written[2] == written[4]
     assert written[1] == written[3] == written[5]
-
-
-def test_threads_draw_and_save_the_same(tmp_path: Path) -> None:
-    def draw(place: int) -> bytes:
-        return save_figure(plot_metrics([a_result()]), tmp_path / f"{place}.svg").read_bytes()
-
-    with ThreadPoolExecutor(4) as pool:
-        assert len(set(pool.map(draw, range(8)))) == 1
-
-
-def test_settings_of_matplotlib_do_not_change(tmp_path: Path) -> None:
-    import matplotlib as mpl
-
-    before = dict(mpl.rcParams)
-    save_figure(plot_metrics([a_result()]), tmp_path / "metrics.svg")
-    assert dict(mpl.rcParams) == before
 
 
 def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
     python benchmarks/executors.py            threads and async, beside a plain pool of asyncio workers
     python benchmarks/executors.py --peers    and ragas, deepeval and inspect-ai at concurrency 64
-    python benchmarks/executors.py --ray      a Ray cluster on this machine with 1, 2 and 4 workers
 
 The ideal is samples x 20 ms / concurrency. The last round is rarely full, so 100% is not possible: 2,000
 samples at concurrency 64 are 31.25 rounds, which take 32 (97.7%). CPU is that of this process for a whole
@@ -46,16 +45,6 @@ class Waiting:
 class WaitingAsync:
     async def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
         await asyncio.sleep(SECONDS)
-        return SystemOutputs(HITS, Response("an answer"))
-
-
-class Computing:
-    """A system that uses a processor for about 20 ms."""
-
-    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
-        end = time.thread_time() + SECONDS
-        while time.thread_time() < end:
-            sum(range(1000))
         return SystemOutputs(HITS, Response("an answer"))
 
 
@@ -131,49 +120,12 @@ def beside(ours: float) -> None:
         print(row(title, PEERS_AT, said["seconds"], said["cpu_ms"]) + times)
 
 
-def cluster() -> None:
-    import logging
-
-    os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"})
-    import ray
-
-    from auepora_eval.calls.ray import RayExecutor
-
-    print(
-        f"Ray on this machine ({os.cpu_count()} processors), {SIZE // 4} samples of {SECONDS * 1000:.0f} ms"
-    )
-    print(f"{'system':<12}{'workers':>8}{'concurrency':>12}{'ideal s':>9}{'s':>8}{'of ideal':>10}")
-    for workers in (1, 2, 4):
-        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-        for name, system, concurrency in (
-            ("waiting", Waiting(), workers),
-            ("waiting", Waiting(), 16 * workers),
-            ("computing", Computing(), workers),
-        ):
-            executor = RayExecutor(concurrency=concurrency)
-            samples = SAMPLES[: SIZE // 4]
-            call: Caller[Any, Any] = Caller(SystemCall(system, 5))
-            list(executor.map(call, samples[: 8 * concurrency]))  # the workers start
-            start = time.perf_counter()
-            assert sum(1 for _ in executor.map(call, iter(samples))) == len(samples)
-            seconds = time.perf_counter() - start
-            ideal = len(samples) * SECONDS / concurrency
-            print(
-                f"{name:<12}{workers:>8}{concurrency:>12}{ideal:>9.3f}{seconds:>8.3f}{ideal / seconds:>10.1%}"
-            )
-        ray.shutdown()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("--peers", action="store_true", help="measure ragas, deepeval and inspect-ai too")
-    parser.add_argument("--ray", action="store_true", help="measure a Ray cluster instead")
     args = parser.parse_args()
-    if args.ray:
-        cluster()
-        return 0
     return 0 if local(peers=args.peers) else 1
 
 

@@ -1,9 +1,10 @@
 """An executor on a Ray cluster: from the processors of one machine to those of many.
 
-A task makes a chunk of calls, several at a time if the concurrency is above the number of processors, and
-returns their outputs. Chunks grow until one takes a quarter of a second, so that little is lost with a driver
-that is killed. A task whose worker or node dies is run again elsewhere. If that fails too, its samples are
-tried one by one after all others: this finds the one that kills its worker, and no other sample is lost.
+Actors make the calls, one on each processor. If there are more calls at a time than processors, an actor
+makes several at a time. Requests are sent in chunks and results come back in chunks, of about a tenth of a
+second: the driver has little to do for each, and little is lost if it is killed. The requests of an actor
+that dies are tried again elsewhere: first together, then one by one. This finds the one that kills its actor,
+and no other is lost.
 """
 
 from __future__ import annotations
@@ -13,419 +14,347 @@ import logging
 import os
 import queue
 import signal
-import stat
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
-from functools import cache, lru_cache
-from pathlib import Path
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache, partial
 from time import perf_counter
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from ..errors import MissingDependencyError, PlanError, RunStoppedError, WorkerLostError, install_command
-from .executors import AsyncExecutor, Executor, ThreadExecutor, is_async, positive, through_a_window
-from .processes import RemoteCalls
+from .asking import Caller
+from .executors import outcome, positive, through_a_window
+from .processes import MOST_TRIES, RemoteCalls, sendable
 
 Item = TypeVar("Item")
 T = TypeVar("T")
-_TASK_RETRIES = 2
-_TASK_SECONDS = 0.25
-_MOST_IN_A_TASK = 256
-_MOST_ROUNDS = 16  # calls that a thread of a worker makes in one task
-_TASKS_AHEAD = 2  # per processor, if tasks are quick: the next one is ready when one is done
-# A system may hold a model, so a worker of a long-lived cluster keeps few of them.
-_SYSTEMS_KEPT = 2
+_CHUNK_SECONDS = 0.1
+_MOST_IN_A_CHUNK = 256
+_CHUNKS_EACH = 2  # one that an actor works on, and the next
 _LOOK_SECONDS = 0.1  # between two checks whether the run is to stop
 
 
 class RayExecutor:
-    """Calls as tasks on a Ray cluster: the one at `address`, or one on this machine, made for the purpose."""
+    """Calls by actors on a Ray cluster: the one at `address`, or one on this machine, made for it."""
 
-    def __init__(
-        self,
-        *,
-        concurrency: int = 1,
-        address: str | None = None,
-        most_in_a_task: int = _MOST_IN_A_TASK,
-    ) -> None:
+    def __init__(self, *, concurrency: int = 1, address: str | None = None) -> None:
         self.concurrency, self.address = positive(concurrency), address
-        self.most_in_a_task = positive(most_in_a_task)
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
-        ray = connected(self.address, self.concurrency)
-        tasks = undisturbed(_Tasks[Item], ray, call, self)
+        in_ray(partial(_connect, self.address, self.concurrency))
+        _restore_signals()
+        calls: _ClusterCalls[Item] = in_ray(partial(_ClusterCalls, call, self.concurrency))
         try:
-            yield from through_a_window(items, tasks.window, tasks.send, tasks.receive)
+            yield from through_a_window(items, calls.window, calls.send, calls.receive)
         finally:
-            tasks.dismiss()
+            calls.dismiss()
 
 
-def connected(address: str | None, processors: int) -> Any:
-    """Return Ray, connected to the cluster. No usage is reported, and no dashboard is opened."""
+# Ray is used in a thread of its own. In the main thread it would replace our signal handlers, and an
+# exception that a handler raises in the middle of its native code can hang for ever. The thread does not end
+# before the program: the processes that it started would end with it.
+
+
+@cache
+def _ray_thread() -> queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]]:
+    jobs: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
+
+    def work() -> None:
+        while True:
+            job, future = jobs.get()
+            try:
+                future.set_result(job())
+            except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+                future.set_exception(error)
+
+    threading.Thread(target=work, name="auepora-ray", daemon=True).start()
+    return jobs
+
+
+def in_ray(job: Callable[[], T]) -> T:
+    """Return what a function returns that is called in the thread of Ray."""
+    future: Future[T] = Future()
+    _ray_thread().put((job, future))
+    return future.result()
+
+
+def _restore_signals() -> None:
+    """Set the signal handlers of Python again: the native code of Ray has set its own."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if (handler := signal.getsignal(number)) is not None:
+                signal.signal(number, handler)
+
+
+def _connect(address: str | None, processors: int) -> None:
+    """Connect to the cluster, if there is no connection. No usage is reported, and no dashboard is opened."""
     # Ray reads these when it is imported.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     # Ray would print each dead worker to stdout, which is for results. Its own logs have them too.
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
         # Otherwise anyone who reaches this machine reaches a Ray that runs what it is sent.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        options |= {"include_dashboard": False, "num_cpus": min(processors, os.cpu_count() or 1)}
     else:
         # One try, of some twenty seconds: Ray would try for more than ten minutes.
         os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
         os.environ.setdefault("RAY_py_gcs_connect_timeout_s", "10")
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if address is None:
-        options["include_dashboard"] = False
-        options["num_cpus"] = min(processors, os.cpu_count() or 1)
-    else:
         options["address"] = address
-    loaded: Any = sys.modules.get("ray")
     try:
-        if loaded is None or not loaded.is_initialized():
-            in_a_thread(lambda: _initialise(options))
+        import ray
     except ImportError as error:
         raise MissingDependencyError(f"the executor `ray` needs Ray: {install_command('ray')}.") from error
-    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
-        raise PlanError(
-            f"the Ray cluster {address or 'of this machine'} cannot be reached: {error}. "
-            "Is it running (ray status), and does `address` name it?"
-        ) from error
-    return sys.modules["ray"]
-
-
-def _initialise(options: dict[str, Any]) -> None:
-    import ray
-
     logging.getLogger("ray").setLevel(logging.ERROR)  # it warns that a thread cannot handle SIGTERM
-    if not ray.is_initialized():
+    if ray.is_initialized():
+        return
+    try:
         ray.init(**options)
-        atexit.register(_shut_down, ray)  # before Ray's own: the last registered runs first
+    except (ConnectionError, ValueError, RuntimeError, OSError, ray.exceptions.RayError) as error:
+        raise PlanError(_unreachable(address, error)) from error
+    atexit.register(_shut_down)  # before Ray's own: the last registered runs first
 
 
-def _shut_down(ray: Any) -> None:
+def _unreachable(address: str | None, error: Exception) -> str:
+    where = f"the Ray cluster {address or 'of this machine'}"
+    reason = _in_a_line(error)
+    if "auth" in reason.lower() or "token" in reason.lower():
+        return (
+            f"{where} asks for its token. Set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH "
+            "(a file): `ray get-auth-token` on the head node prints the token. Start every node and this "
+            f"command with the same one. Ray says: {reason}"
+        )
+    return f"{where} cannot be reached: {reason}. Is it running (ray status), and does `address` name it?"
+
+
+def _shut_down() -> None:
     """End Ray at the end of the program. Another Ctrl-C must not interrupt this."""
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
-    ray.shutdown()
+    in_ray(sys.modules["ray"].shutdown)
 
 
-class _Tasks(RemoteCalls[Item]):
-    """The tasks of one map."""
+class _Actor:
+    """An actor of the cluster, as the driver sees it."""
 
-    def __init__(self, ray: Any, call: Callable[[Item], Any], executor: RayExecutor) -> None:
+    def __init__(self, handle: Any) -> None:
+        self.handle = handle
+        self.start = handle.ready.remote()  # done when the actor has loaded the system
+        self.is_ready = False
+        self.chunks = 0  # that it has
+
+
+class _ClusterCalls(RemoteCalls[Item]):
+    """The calls of one map, made by actors. What talks to Ray is called in its thread."""
+
+    def __init__(self, call: Callable[[Item], Any], concurrency: int) -> None:
+        import ray
+
         processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self._workers = min(executor.concurrency, processors)
-        super().__init__(call, self._workers)
+        self._size = min(concurrency, processors)
+        super().__init__(call, self._size)
+        self._threads = -(-concurrency // self._size)
+        self._chunk = self._threads  # how many items a chunk has: more, as soon as calls turn out to be quick
         self._ray = ray
-        most = executor.most_in_a_task
-        self._threads = min(most, -(-executor.concurrency // self._workers))
-        self._chunk, self._most = self._threads, min(most, _MOST_ROUNDS * self._threads)
-        self._most_running = self._workers  # until tasks turn out to be quick
-        self._task = ray.remote(num_cpus=1, max_retries=_TASK_RETRIES)(_run_chunk).remote
-        # In a list: Ray would unpack a bare reference for each task, and the system would be loaded as often.
-        self._shipped = [_stored(ray, self._sent)]
-        self._running: dict[Any, list[tuple[int, Item]]] = {}
-        self._lost: deque[tuple[int, Item]] = deque()  # items of lost chunks, which are tried alone
-        self._alone: set[int] = set()  # their places, once they are
-        self._is_cancelled = False
+        # Spread: a few actors are to be on all nodes.
+        options = {"num_cpus": 1, "max_concurrency": _CHUNKS_EACH + 2, "scheduling_strategy": "SPREAD"}
+        self._class = ray.remote(**options)(_Worker)
+        try:
+            self._shipped = ray.put(self._sent)
+        except (TypeError, AttributeError, ValueError) as error:
+            raise PlanError(f"the system cannot be sent to the cluster: {_in_a_line(error)}") from error
+        self._actors: list[_Actor] = []
+        self._running: dict[Any, tuple[_Actor, list[tuple[int, Item]]]] = {}
+        self._lost: deque[tuple[int, Item]] = deque()  # items that are tried alone, after all others
+        self._tries: dict[int, int] = {}  # how often an actor died that had the item
+        self._failed_starts = 0
+        self._is_informed = False  # the actors know that the run is to stop
+        for _ in range(self._size):
+            self._add_actor()
+
+    def _add_actor(self) -> None:
+        # In a list: Ray would unpack a bare reference, and its errors would look like those of the system.
+        self._actors.append(_Actor(self._class.remote([self._shipped], self._threads)))
 
     def window(self) -> int:
-        """Return how many items may be under way: few if calls are slow, so that a run can stop soon."""
-        return self._most_running * self._chunk
+        """Return how many items may be under way."""
+        return self._size * _CHUNKS_EACH * self._chunk
 
     def dismiss(self) -> None:
-        """Cancel what is under way."""
-        # By force: a call that hangs would keep its processor of the cluster.
-        with held_back():
-            for task in self._running:
-                self._ray.cancel(task, force=True)
-        self._running.clear()
+        """End all actors, busy or not."""
+
+        def kill() -> None:
+            for actor in self._actors:
+                self._ray.kill(actor.handle)
+
+        in_ray(kill)
 
     def _distribute(self) -> None:
         self._drop_waiting()
-        while len(self._todo) >= self._chunk and len(self._running) < self._most_running:
-            self._start()
-
-    def _start(self) -> None:
-        chunk = [self._todo.popleft() for _ in range(min(self._chunk, len(self._todo)))]
-        self._submit(chunk)
-
-    def _submit(self, chunk: list[tuple[int, Item]]) -> None:
-        self._running[undisturbed(self._task, self._shipped, chunk, self._threads)] = chunk
+        if len(self._todo) >= self._chunk:
+            in_ray(self._submit_chunks)
 
     def _listen(self) -> None:
         self._drop_waiting()
-        if self._done:
-            return
-        # No more items come, or workers are idle: the rest is a chunk.
-        while self._todo and len(self._running) < self._workers:
-            self._start()
-        if not self._running:
-            self._try_alone()
-        if self._done:
-            return
-        ready: list[Any] = []
-        while not ready:
-            self._cancel_if_halted()
-            tasks = list(self._running)
-            ready, _ = undisturbed(self._ray.wait, tasks, num_returns=1, timeout=_LOOK_SECONDS)
-        self._collect(ready[0])
-        self._distribute()
+        if not self._done:
+            in_ray(self._look)
 
-    def _try_alone(self) -> None:
-        if self._is_halted:
+    # In the thread of Ray.
+
+    def _submit_chunks(self) -> None:
+        """Give whole chunks to actors that can take one."""
+        while len(self._todo) >= self._chunk and self._submit():
+            pass
+
+    def _submit(self) -> bool:
+        """Give the next items to the actor that has the fewest; return False if no actor can take them."""
+        ready = [actor for actor in self._actors if actor.is_ready]
+        actor = min(ready, key=lambda each: each.chunks, default=None)
+        # Items that are tried alone are alone with their actor.
+        is_alone = not self._todo
+        if actor is None or actor.chunks >= (1 if is_alone else _CHUNKS_EACH):
+            return False
+        source, size = (self._lost, 1) if is_alone else (self._todo, self._chunk)
+        chunk = [source.popleft() for _ in range(min(size, len(source)))]
+        if chunk:
+            actor.chunks += 1
+            self._running[actor.handle.run.remote([item for _, item in chunk])] = actor, chunk
+        return bool(chunk)
+
+    def _look(self) -> None:
+        """Wait for something to happen, not for long, and handle it."""
+        self._halt_actors()
+        # No more items come: the rest is a chunk. Those that are tried alone wait for all others.
+        while (self._todo and self._is_any_idle()) or (self._lost and self._is_alone_time()):
+            if not self._submit():
+                break
+        starts = {actor.start: actor for actor in self._actors if not actor.is_ready}
+        awaited = [*self._running, *starts]
+        done, _ = self._ray.wait(awaited, num_returns=1, timeout=_LOOK_SECONDS)
+        for reference in done:
+            if reference in starts:
+                self._handle_start(starts[reference])
+            else:
+                self._collect(reference)
+        if self._is_halted and self._lost:
             self._drop(self._lost)
             self._lost.clear()
-        while self._lost and len(self._running) < self._workers:
-            pair = self._lost.popleft()
-            self._alone.add(pair[0])
-            self._submit([pair])
 
-    def _cancel_if_halted(self) -> None:
-        """Have the workers start no further call. They finish and return those under way."""
-        if self._is_cancelled or not self._is_halted:
-            return
-        self._is_cancelled = True
-        for task in self._running:
-            undisturbed(self._ray.cancel, task, force=False)
+    def _is_any_idle(self) -> bool:
+        return any(actor.is_ready and not actor.chunks for actor in self._actors)
 
-    def _collect(self, task: Any) -> None:
-        from ray.exceptions import RayError
+    def _is_alone_time(self) -> bool:
+        return not self._todo and all(len(chunk) == 1 for _, chunk in self._running.values())
 
-        chunk = self._running.pop(task)
+    def _halt_actors(self) -> None:
+        """Have the actors start no further call, if the run is to stop. They finish those under way."""
+        if self._is_halted and not self._is_informed:
+            self._is_informed = True
+            for actor in self._actors:
+                actor.handle.halt.remote()
+
+    def _handle_start(self, actor: _Actor) -> None:
         try:
-            seconds, results = undisturbed(self._ray.get, task)
-        except PlanError as error:  # Ray adds the traceback of the worker
-            raise PlanError(str(getattr(error, "cause", error))) from None
-        except RayError as error:
-            self._handle_lost(chunk, error)
-            return
-        self._done.extend(results)
-        # A task that waits at a busy worker cannot be cancelled. Slow ones are submitted one by one, so that
-        # a run which is asked to stop starts no more of them.
-        self._most_running = self._workers * (_TASKS_AHEAD if seconds < _TASK_SECONDS else 1)
-        wanted = int(len(chunk) * _TASK_SECONDS / max(seconds, 1e-6))
+            self._ray.get(actor.start)
+        except self._ray.exceptions.RayError as error:
+            self._failed_starts += 1
+            self._actors.remove(actor)
+            if self._failed_starts >= MOST_TRIES:
+                raise PlanError(
+                    f"a worker of the cluster cannot load the system: {_cause(error)}. Is its module "
+                    "installed on every node, or in the working directory of the job?"
+                ) from error
+            self._add_actor()
+        else:
+            actor.is_ready, self._failed_starts = True, 0
+            self._submit_chunks()
+
+    def _collect(self, reference: Any) -> None:
+        actor, chunk = self._running.pop(reference)
+        actor.chunks -= 1
+        try:
+            seconds, results = self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError as error:  # an item or a result cannot be pickled
+            self._handle_unsendable(chunk, error)
+        except self._ray.exceptions.RayError as error:
+            self._handle_death(actor, chunk, error)
+        else:
+            self._done.extend((place, result) for (place, _), result in zip(chunk, results, strict=True))
+            self._adapt(len(chunk), seconds)
+        self._submit_chunks()
+
+    def _adapt(self, count: int, seconds: float) -> None:
+        """Set the size of the next chunks by the time that one took."""
+        wanted = int(count * _CHUNK_SECONDS / max(seconds, 1e-6))
         # In steps: a few quick calls do not predict the next ones.
-        self._chunk = max(self._threads, min(self._most, wanted, 4 * self._chunk))
+        self._chunk = max(self._threads, min(_MOST_IN_A_CHUNK, wanted, 4 * self._chunk))
 
-    def _handle_lost(self, chunk: list[tuple[int, Item]], error: Exception) -> None:
-        from ray.exceptions import RayTaskError
-
-        if self._is_halted:  # cancelled before it started, or lost: a retry would be another call
-            self._drop(chunk)
-            return
-        place, worker_lives = chunk[0][0], isinstance(error, RayTaskError)
-        if len(chunk) > 1 or not (worker_lives or place in self._alone):
+    def _handle_unsendable(self, chunk: list[tuple[int, Item]], error: Exception) -> None:
+        if len(chunk) > 1:
             self._lost.extend(chunk)
             return
-        if worker_lives:  # the item or its result cannot be pickled
-            cause = _in_a_line(getattr(error, "cause", error))
-            result: Exception = TypeError(f"it cannot leave its process: {cause}")
-        else:
-            result = WorkerLostError(f"the task was lost every time: {_in_a_line(error)}")
-        self._done.append((place, result))
+        result = TypeError(f"it cannot leave its process: {_in_a_line(getattr(error, 'cause', error))}")
+        self._done.append((chunk[0][0], result))
 
-
-def _stored(ray: Any, thing: Any) -> Any:
-    """Return a reference to a thing that is sent to each node once."""
-    try:
-        return ray.put(thing)
-    except (TypeError, AttributeError, ValueError) as error:
-        raise PlanError(f"the system cannot be sent to the cluster: {_in_a_line(error)}") from error
+    def _handle_death(self, actor: _Actor, chunk: list[tuple[int, Item]], error: Exception) -> None:
+        """Replace an actor that died with its process or node. Its items are tried again, or fail."""
+        if actor in self._actors:
+            self._actors.remove(actor)
+            self._add_actor()
+        if self._is_halted:  # a retry would be another call
+            self._drop(chunk)
+            return
+        for pair in chunk:
+            tries = self._tries[pair[0]] = self._tries.get(pair[0], 0) + 1
+            if len(chunk) == 1 and tries >= MOST_TRIES:
+                lost = WorkerLostError(f"the worker died {tries} times on it: {_in_a_line(error)}")
+                self._done.append((pair[0], lost))
+            elif tries < MOST_TRIES - 1:
+                self._todo.appendleft(pair)
+            else:
+                self._lost.append(pair)
 
 
 def _in_a_line(error: Any) -> str:
-    return " ".join(str(error).partition("\ntraceback:")[0].split())[:300]
+    return " ".join(str(error).partition("\ntraceback:")[0].split())[:300].rstrip(". ")
 
 
-def _run_chunk(
-    shipped: list[Any], chunk: list[tuple[int, Any]], threads: int
-) -> tuple[float, list[tuple[int, Any]]]:
-    """Make the calls of a task; return the seconds that they took, and the results with their places."""
-    with redirect_stdout(sys.stderr):  # what a system prints is not a result
-        _close_sockets_in_forks()  # before the system is loaded: those that are open are Ray's
-        call = _loaded(shipped[0])
+def _cause(error: Exception) -> str:
+    """Return the last line of what Ray says about an actor that could not start."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[-1] if lines else type(error).__name__)[:300].rstrip(". ")
+
+
+class _Worker:
+    """Makes calls in a process of the cluster, several at a time."""
+
+    def __init__(self, shipped: list[Any], threads: int) -> None:
+        import ray
+
+        sys.stdout = sys.stderr  # what a system prints is not a result
+        self._call: Callable[[Any], Any] = ray.get(shipped[0])
+        self._is_halted = False
+        self._pool = ThreadPoolExecutor(threads)
+
+    def ready(self) -> None:
+        """Return when the system is loaded."""
+
+    def halt(self) -> None:
+        """Make no further call."""
+        self._is_halted = True
+        if isinstance(self._call, Caller):
+            self._call.limits.halt()
+
+    def run(self, items: list[Any]) -> tuple[float, list[Any]]:
+        """Return the seconds that the calls took, and their results."""
         start = perf_counter()
-        executor = (AsyncExecutor if is_async(call) else ThreadExecutor)(concurrency=threads)
-        results = _unless_cancelled(call, lambda: _results(executor, call, [item for _, item in chunk]))
-    return perf_counter() - start, [(place, results[turn]) for turn, (place, _) in enumerate(chunk)]
+        results = [sendable(result) for result in self._pool.map(self._result, items)]
+        return perf_counter() - start, results
 
-
-def _results(executor: Executor, call: Callable[[Any], Any], items: list[Any]) -> dict[int, Any]:
-    """Return the result of each item by its place; the error for a call that was not made any more."""
-    results: dict[int, Any] = {}
-    try:
-        for turn, result in executor.map(call, items):
-            results[turn] = _plain_error(result)
-    except RunStoppedError as error:
-        results = {turn: results.get(turn, error) for turn in range(len(items))}
-    return results
-
-
-def _unless_cancelled(call: Callable[[Any], Any], work: Callable[[], T]) -> T:
-    """Return the result of the calls of a task. If the driver cancels the task, no further call is made.
-
-    Ray cancels a task by SIGINT in the main thread of its worker. The calls are made in another thread, and
-    the handler only sets a flag: an exception at a random place could lose results.
-    """
-    limits: Any = getattr(call, "limits", None)
-    if limits is None or threading.current_thread() is not threading.main_thread():
-        return work()
-    box: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
-
-    def put() -> None:
-        try:
-            box.put((True, work()))
-        except BaseException as error:  # noqa: BLE001 - raised again below
-            box.put((False, error))
-
-    before = signal.signal(signal.SIGINT, lambda number, frame: limits.halt())
-    try:
-        threading.Thread(target=put, name="auepora-task", daemon=True).start()
-        result: tuple[bool, Any] | None = None
-        while result is None:
-            # In short waits, so that the handler of SIGINT can run.
-            with suppress(queue.Empty):
-                result = box.get(timeout=_LOOK_SECONDS)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    succeeded, value = result
-    if not succeeded:
-        raise value
-    return cast(T, value)
-
-
-@cache
-def _close_sockets_in_forks() -> None:
-    """Have processes that the system forks close the sockets of this worker.
-
-    While one of them is open in a child, Ray does not notice that the worker is dead.
-    """
-    if not hasattr(os, "register_at_fork"):
-        return
-    sockets = {number: node for number in _open_files() if (node := _socket_node(number)) is not None}
-
-    def close() -> None:
-        for number, node in sockets.items():
-            if _socket_node(number) == node:  # the number may be that of another file by now
-                os.close(number)
-
-    os.register_at_fork(after_in_child=close)
-
-
-def _open_files() -> list[int]:
-    try:
-        return [int(path.name) for path in Path("/dev/fd").iterdir()]
-    except OSError:
-        return []
-
-
-def _socket_node(number: int) -> int | None:
-    """Return the inode of a socket; None if the file is not a socket, or closed."""
-    try:
-        facts = os.fstat(number)
-    except OSError:
-        return None
-    return facts.st_ino if stat.S_ISSOCK(facts.st_mode) else None
-
-
-@lru_cache(maxsize=_SYSTEMS_KEPT)
-def _loaded(shipped: Any) -> Callable[[Any], Any]:
-    """Return the call, which each worker loads once."""
-    import ray
-    from ray.exceptions import RaySystemError
-
-    try:
-        call: Callable[[Any], Any] = ray.get(shipped)
-    except RaySystemError as error:
-        raise PlanError(
-            f"a worker of the cluster cannot load the system: {_in_a_line(error)}. Is its module installed "
-            "on every node, or in the working directory of the job?"
-        ) from error
-    return call
-
-
-def _plain_error(result: Any) -> Any:
-    """Return an exception as one of a class that the driver has."""
-    from asyncio import CancelledError
-
-    is_ours_or_standard = isinstance(result, RunStoppedError | CancelledError)
-    is_sendable = is_ours_or_standard or type(result).__module__ == "builtins"
-    if is_sendable or not isinstance(result, BaseException):
-        return result
-    return RuntimeError(f"{type(result).__name__}: {result}")
-
-
-# Signals during native code: an exception that a handler raises in the middle of it can hang for ever.
-
-_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
-_SLIP = 1.0  # seconds within which a second signal counts as the same request
-
-
-@contextmanager
-def held_back() -> Iterator[None]:
-    """Raise what signal handlers raise when the block has ended, not within it.
-
-    The handlers themselves run at once. If one raises again, more than a second after the first time, the
-    block has lasted too long: the process ends there and then.
-    """
-    former: dict[int, Any] = {}
-    held: list[tuple[BaseException, float]] = []  # the first error, and when it was raised
-
-    def hold(number: int, frame: Any) -> None:
-        try:
-            former[number](number, frame)
-        except BaseException as error:  # noqa: BLE001 - raised when the block has ended
-            now = time.monotonic()
-            if held and now - held[0][1] > _SLIP:
-                os._exit(128 + number)
-            held.append((error, now))
-
-    if threading.current_thread() is threading.main_thread():  # Python runs handlers in no other thread
-        numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
-        former |= {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
-    try:
-        for number in former:
-            signal.signal(number, hold)
-        yield
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-        if held:
-            raise held[0][0]
-
-
-def undisturbed(function: Callable[..., T], *args: Any, **options: Any) -> T:
-    """Return the result of a short call, during which no signal raises an exception."""
-    with held_back():
-        return function(*args, **options)
-
-
-def in_a_thread(start: Callable[[], None]) -> None:
-    """Start something that would install signal handlers of its own: in another thread it cannot.
-
-    Signals are handled in this thread while it waits. What they raise comes when the start has ended.
-    """
-    failed: list[BaseException] = []
-    done = threading.Event()
-
-    def work() -> None:
-        try:
-            start()
-        except BaseException as error:  # noqa: BLE001 - raised again below
-            failed.append(error)
-        done.set()
-        # On Linux a process may be set to die with its parent, which is the thread that started it.
-        threading.Event().wait()
-
-    with held_back():
-        threading.Thread(target=work, name="auepora-start", daemon=True).start()
-        while not done.wait(_LOOK_SECONDS):  # in short waits, so that handlers can run
-            pass
-        if failed:
-            raise failed[0]
+    def _result(self, item: Any) -> Any:
+        return RunStoppedError("stopped as asked.") if self._is_halted else outcome(self._call, item)

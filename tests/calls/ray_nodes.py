@@ -102,7 +102,7 @@ def left_over(folder: str) -> list[str]:
 
 
 def _works(words: str) -> bool:
-    return words.startswith("ray::_run_chunk")
+    return words.startswith("ray::_Worker")
 
 
 def _processes(folder: str) -> list[tuple[psutil.Process, str]]:

@@ -37,7 +37,7 @@ def executor_named(name: str, **options: Any) -> Executor:
 
 def most_under_way(name: str) -> int:
     """The most items that an executor may take before it yields, at concurrency 3."""
-    return 3 * 2 * 16 if name == "ray" else window(3)  # workers, tasks for each, calls in a task
+    return 3 * 2 * 256 if name == "ray" else window(3)  # actors, chunks of each, calls in a chunk
 
 
 class Counted:

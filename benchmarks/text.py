@@ -244,12 +244,12 @@ def workloads(scale: int) -> list[Workload]:
             0,
         ),
         Workload(
-            f"EM and token F1, {kinds}", "SQuAD's logic", short, squad, ("exact_match", "token_f1"), 5, 0
+            f"EM and token F1, {kinds}", "SQuAD's logic", short, squad, ("exact_match", "token_f1"), 0.5, 0
         ),
-        Workload(f"corpus BLEU, {kinds}", sacre, short, sacrebleu_bleu, ("bleu",), 4, 1e-9, corpus=True),
-        Workload(f"corpus chrF, {kinds}", sacre, short, sacrebleu_chrf(0), ("chrf",), 2.5, 1e-9, corpus=True),
+        Workload(f"corpus BLEU, {kinds}", sacre, short, sacrebleu_bleu, ("bleu",), 0.5, 1e-9, corpus=True),
+        Workload(f"corpus chrF, {kinds}", sacre, short, sacrebleu_chrf(0), ("chrf",), 0.7, 1e-9, corpus=True),
         Workload(
-            f"corpus chrF++, {kinds}", sacre, short, sacrebleu_chrf(2), ("chrfpp",), 2.5, 1e-9, corpus=True
+            f"corpus chrF++, {kinds}", sacre, short, sacrebleu_chrf(2), ("chrfpp",), 0.7, 1e-9, corpus=True
         ),
     ]
 

@@ -8,36 +8,35 @@ averaging recall or precision where this is the F-measure. A text without words 
 
 from __future__ import annotations
 
-import string
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from itertools import chain
+from typing import Any
 
-import numpy as np
-
-from ..core.metrics_base import BatchMetric, SampleMetric, metric, skip
-from ..core.scores import Batch, Note, Rows, Scores
+from ..core.metrics_base import SampleMetric, metric, skip
 from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ..errors import ScoringError
-from ..stats.arrays import Counts
 from ..text.content_words import without_citations
 from ..text.ngrams import shared_ngrams
-from ..text.tokens import folded, has_ideographs, squad_normalised, stemmed_word, word_search, words
-from .answers.pairs import Codes, answer_text, lengths, references, text_pairs
+from ..text.tokens import folded, has_ideographs, squad_normalised, word_search, words
+from .answers.pairs import answer_text, compared_texts, references
 
 
-class AnswerMetric(BatchMetric):
+class AnswerMetric(SampleMetric):
     """A metric of the answer's text and one reference text; the best of several references counts."""
 
     target = TargetCategory.GENERATION_CORRECTNESS
     requires = ("reference_answer",)
 
-    def score_all(self, batch: Batch) -> Scores:
-        return batch.once(text_pairs).best(batch, self.agreements(batch))
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
+        answer, golds = compared_texts(sample, output)
+        return max(self.agreement(answer, gold) for gold in golds)
 
-    def agreements(self, batch: Batch) -> Rows:
-        """Return how well each answer agrees with each of its references, for all `text_pairs`."""
-        raise NotImplementedError
+    @abstractmethod
+    def agreement(self, answer: str, gold: str) -> float:
+        """Return how well an answer agrees with a reference."""
 
 
 @metric("exact_match")
@@ -49,22 +48,22 @@ class ExactMatch(AnswerMetric):
 
     oracle = "SQuAD evaluate-v2.0"
 
-    def agreements(self, batch: Batch) -> Rows:
-        return batch.once(shared_tokens).equal
+    def agreement(self, answer: str, gold: str) -> float:
+        return float(squad_normalised(answer) == squad_normalised(gold))
 
 
 class TokenOverlap(AnswerMetric):
     """A metric of the normalised words that answer and reference share, repeated words counted."""
 
-    def agreements(self, batch: Batch) -> Rows:
-        given, gold, shared, equal = batch.once(shared_tokens)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values = self.of_counts(shared, given, gold)
-        return np.where((given == 0) | (gold == 0), equal, values)
+    def agreement(self, answer: str, gold: str) -> float:
+        given, right = squad_normalised(answer).split(), squad_normalised(gold).split()
+        if not given or not right:
+            return float(given == right)
+        return self.of_counts(shared_ngrams(given, right, 1), len(given), len(right))
 
-    def of_counts(self, shared: Counts, given: Counts, gold: Counts) -> Rows:
-        """Return the value of each pair from its counts, where both texts have words."""
-        raise NotImplementedError
+    @abstractmethod
+    def of_counts(self, shared: int, given: int, gold: int) -> float:
+        """Return the value from the numbers of words, where both texts have some."""
 
 
 @metric("token_precision")
@@ -75,7 +74,7 @@ class TokenPrecision(TokenOverlap):
     and a non-empty one not at all. It agrees with human ratings of correctness better than recall does.
     """
 
-    def of_counts(self, shared: Counts, given: Counts, gold: Counts) -> Rows:
+    def of_counts(self, shared: int, given: int, gold: int) -> float:
         return shared / given
 
 
@@ -87,7 +86,7 @@ class TokenRecall(TokenOverlap):
     completeness, and a longer answer scores higher: read token_precision beside it.
     """
 
-    def of_counts(self, shared: Counts, given: Counts, gold: Counts) -> Rows:
+    def of_counts(self, shared: int, given: int, gold: int) -> float:
         return shared / gold
 
 
@@ -102,84 +101,17 @@ class TokenF1(TokenOverlap):
 
     oracle = "SQuAD evaluate-v2.0"
 
-    def of_counts(self, shared: Counts, given: Counts, gold: Counts) -> Rows:
+    def of_counts(self, shared: int, given: int, gold: int) -> float:
         return f_measure(shared, given, gold)
 
 
-def f_measure(shared: Counts | int, given: Counts | int, gold: Counts | int) -> Rows:
+def f_measure(shared: int, given: int, gold: int) -> float:
     """Return the harmonic mean of shared / given and shared / gold, 0 where nothing is shared."""
+    if not shared:
+        return 0.0
     # Precision and recall first, in this order: the last bit then equals the reference tools'.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        precision, recall = np.divide(shared, given), np.divide(shared, gold)
-        return np.where(np.greater(shared, 0), 2 * precision * recall / (precision + recall), 0.0)
-
-
-class SharedTokens(NamedTuple):
-    """The counts of each pair: normalised words of both texts, shared words, and whether they are equal."""
-
-    given: Counts
-    gold: Counts
-    shared: Counts
-    equal: Rows
-
-
-def shared_tokens(batch: Batch) -> SharedTokens:
-    """Count the normalised words of each pair; for batch.once."""
-    pairs = batch.once(text_pairs)
-    counts: list[tuple[int, int, int, bool]] = []
-    before: str | None = None
-    given: list[str] = []
-    for answer, gold in zip(pairs.answers, pairs.golds, strict=True):
-        if answer is not before:
-            before, given = answer, _squad_words(answer)
-        counts.append(_compared(given, _squad_words(gold)))
-    columns = np.array(counts, dtype=np.int64).reshape(-1, 4)
-    return SharedTokens(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3].astype(np.float64))
-
-
-def _compared(given: list[str], gold: list[str]) -> tuple[int, int, int, bool]:
-    """Count the words of two texts, articles aside: in each, in both, and whether the texts are equal."""
-    left: dict[str, int] = {}
-    for word in gold:
-        left[word] = left.get(word, 0) + 1
-    size_gold = len(gold) - sum(left.pop(article, 0) for article in _SQUAD_ARTICLES)
-    size_given, shared = len(given), 0
-    for word in given:
-        count = left.get(word)
-        if count:
-            left[word] = count - 1
-            shared += 1
-        elif word in _SQUAD_ARTICLES:
-            size_given -= 1
-    equal = shared == size_given == size_gold and _but_articles(given) == _but_articles(gold)
-    return size_given, size_gold, shared, equal
-
-
-def _but_articles(words: list[str]) -> list[str]:
-    return [word for word in words if word not in _SQUAD_ARTICLES]
-
-
-def _squad_byte(code: int) -> int:
-    character = chr(code).lower()
-    if code >= 128 or not (character.isalnum() or character.isspace()):
-        return _CONTROL[0]
-    return ord(" " if character.isspace() else character)
-
-
-_CONTROL = b"\xff"  # in place of a control character
-_SQUAD_BYTES = bytes(map(_squad_byte, range(256)))
-_SQUAD_DELETED = string.punctuation.encode("ascii")
-_SQUAD_ARTICLES = frozenset({"a", "an", "the"})
-
-
-def _squad_words(text: str) -> list[str]:
-    """Return the words of squad_normalised(text) with articles; plain ASCII takes no regular expression."""
-    if text.isascii():
-        plain = text.encode("ascii").translate(_SQUAD_BYTES, _SQUAD_DELETED)
-        # A control character ends a word but is not a space: rare enough for the slow way.
-        if _CONTROL not in plain:
-            return plain.decode("ascii").split()
-    return squad_normalised(text).split()
+    precision, recall = shared / given, shared / gold
+    return 2 * precision * recall / (precision + recall)
 
 
 # Pairs of words to compare line by line: beyond this it takes minutes, and rouge-score hours.
@@ -187,17 +119,7 @@ _MOST_WORK = 200_000_000
 _WORK_OF_A_LINE = 64
 # Pairs of words of two whole texts: beyond this a longest common subsequence takes longer than half a second.
 _MOST_PAIRS = 2_000_000_000
-
-
-class CodedWords(NamedTuple):
-    """The words of all answers and references of a batch, a character each, and how many they are."""
-
-    given: list[str]
-    gold: list[str]
-    given_lengths: Counts
-    gold_lengths: Counts
-    given_lines: list[list[str]]
-    gold_lines: list[list[str]]
+Line = tuple[str, ...]
 
 
 class Rouge(AnswerMetric):
@@ -206,9 +128,21 @@ class Rouge(AnswerMetric):
     stem: bool
     oracle = "rouge-score 0.1.2 (ASCII text)"
 
+    def agreement(self, answer: str, gold: str) -> float:
+        return self.of_words(_words(answer, self.stem), _words(gold, self.stem))
+
+    @abstractmethod
+    def of_words(self, given: Line, gold: Line) -> float:
+        """Return the value from the words of both texts."""
+
     def signature(self) -> Mapping[str, object]:
         stemmer = "porter (nltk)" if self.stem else "none"
         return {"stemmer": stemmer, "words": "unicode, cjk per character"}
+
+
+@lru_cache(maxsize=1 << 10)  # of a batch, which several metrics go through one after the other
+def _words(text: str, stemmed: bool) -> Line:
+    return tuple(words(text, stemmed=stemmed))
 
 
 class RougeN(Rouge):
@@ -216,13 +150,9 @@ class RougeN(Rouge):
 
     n: int
 
-    def agreements(self, batch: Batch) -> Rows:
-        coded = batch.once(coded_words, self.stem)
-        shared = batch.once(shared_words, self.stem)[:, self.n - 1]
-        given, gold = (
-            np.maximum(sizes - (self.n - 1), 0) for sizes in (coded.given_lengths, coded.gold_lengths)
-        )
-        return f_measure(shared, given, gold)
+    def of_words(self, given: Line, gold: Line) -> float:
+        shared = shared_ngrams(given, gold, self.n)
+        return f_measure(shared, len(given) - self.n + 1, len(gold) - self.n + 1)
 
 
 @metric("rouge1[stem={stem?}]")
@@ -257,11 +187,16 @@ class RougeLAnswer(Rouge):
 
     stem: bool = True
 
-    def agreements(self, batch: Batch) -> Rows:
-        return batch.once(rouge_l, self.stem)
+    def of_words(self, given: Line, gold: Line) -> float:
+        return _rouge_l(given, gold)
 
-    def score_all(self, batch: Batch) -> Scores:
-        return _with_refusals(super().score_all(batch))
+
+def _rouge_l(given: Line, gold: Line) -> float:
+    from rapidfuzz.distance import LCSseq
+
+    if len(given) * len(gold) > _MOST_PAIRS and given != gold:
+        raise ScoringError("answer and reference are too long for a longest common subsequence")
+    return f_measure(LCSseq.similarity(given, gold), len(given), len(gold))
 
 
 @metric("rougeLsum[stem={stem?}]")
@@ -275,85 +210,17 @@ class RougeLsum(Rouge):
 
     stem: bool = True
 
-    def score_all(self, batch: Batch) -> Scores:
-        pairs = batch.once(text_pairs)
-        has_lines = batch.once(_have_lines)
-        # Without line breaks rougeL_answer has the same values.
-        values = batch.once(rouge_l, self.stem, any(has_lines)).copy()
-        coded = batch.once(coded_words, self.stem)
-        too_long: dict[int, Note] = {}
-        compared: list[int] = []
-        counts: list[tuple[int, int, int]] = []
-        for pair in np.flatnonzero(has_lines).tolist():
-            is_same = pairs.answers[pair] == pairs.golds[pair]
-            given, gold = coded.given_lines[pair], coded.gold_lines[pair]
-            try:
-                counts.append(_shared_by_lines(given, gold, same=is_same))
-                compared.append(pair)
-            except ScoringError as error:
-                too_long[pairs.places[pair]] = Note(str(error), failed=True)
-        values[compared] = f_measure(*np.array(counts, dtype=np.int64).reshape(-1, 3).T)
-        scores = pairs.best(batch, values)
-        scores.notes |= too_long
-        return _with_refusals(scores)
+    def agreement(self, answer: str, gold: str) -> float:
+        if "\n" not in answer and "\n" not in gold:
+            return super().agreement(answer, gold)
+        given, right = ([_words(line, self.stem) for line in text.split("\n")] for text in (answer, gold))
+        return f_measure(*_shared_by_lines(given, right, same=answer == gold))
+
+    def of_words(self, given: Line, gold: Line) -> float:
+        return _rouge_l(given, gold)
 
 
-def _with_refusals(scores: Scores) -> Scores:
-    """Return the scores; those of texts that were not compared have the reason."""
-    note = Note("answer and reference are too long for a longest common subsequence", failed=True)
-    for place in np.flatnonzero(np.isnan(scores.values)).tolist():
-        scores.notes.setdefault(place, note)
-    return scores
-
-
-def coded_words(batch: Batch, stemmed: bool) -> CodedWords:
-    """Return the words of each pair of texts in code; for batch.once."""
-    codes = Codes(_stems if stemmed else _itself)
-    lines = codes.lines_of_pairs(batch.once(text_pairs), lambda text: map(words, text.split("\n")))
-    given, gold = (["".join(each) for each in texts] for texts in lines)
-    return CodedWords(given, gold, lengths(given), lengths(gold), *lines)
-
-
-def shared_words(batch: Batch, stemmed: bool) -> Counts:
-    """Return how many words and pairs of words each pair of texts shares; for batch.once."""
-    coded = batch.once(coded_words, stemmed)
-    return shared_ngrams(coded.given, coded.gold, 2)
-
-
-def _have_lines(batch: Batch) -> list[bool]:
-    """Return whether a text of each pair has a line break; for batch.once."""
-    pairs = batch.once(text_pairs)
-    return ["\n" in answer or "\n" in gold for answer, gold in zip(pairs.answers, pairs.golds, strict=True)]
-
-
-def rouge_l(batch: Batch, stemmed: bool, without_lines: bool = False) -> Rows:
-    """Return ROUGE-L of each pair of texts, NaN if they are too long; for batch.once.
-
-    With `without_lines` it is also NaN if a text has line breaks: those are compared by lines.
-    """
-    from rapidfuzz.distance import LCSseq
-
-    coded = batch.once(coded_words, stemmed)
-    pairs = list(zip(coded.given, coded.gold, strict=True))
-    too_long = [len(given) * len(gold) > _MOST_PAIRS and given != gold for given, gold in pairs]
-    if without_lines:
-        too_long = [far or lines for far, lines in zip(too_long, batch.once(_have_lines), strict=True)]
-    common = (0 if far else LCSseq.similarity(*pair) for pair, far in zip(pairs, too_long, strict=True))
-    sizes = np.fromiter(common, dtype=np.int64, count=len(pairs))
-    values = f_measure(sizes, coded.given_lengths, coded.gold_lengths)
-    values[too_long] = np.nan
-    return values
-
-
-def _stems(word: str) -> tuple[str, ...]:
-    return (stemmed_word(word),)
-
-
-def _itself(word: str) -> tuple[str, ...]:
-    return (word,)
-
-
-def _shared_by_lines(given: Sequence[str], gold: Sequence[str], *, same: bool) -> tuple[int, int, int]:
+def _shared_by_lines(given: list[Line], gold: list[Line], *, same: bool) -> tuple[int, int, int]:
     """Count the words that two texts share by lines, and those of each; ScoringError if it takes minutes."""
     size_given, size_gold = sum(map(len, given)), sum(map(len, gold))
     if same:
@@ -362,19 +229,19 @@ def _shared_by_lines(given: Sequence[str], gold: Sequence[str], *, same: bool) -
     work = max(size_given, longest) * size_gold + _WORK_OF_A_LINE * len(others) * len(set(gold))
     if work > _MOST_WORK:
         raise ScoringError(f"texts of {size_given} and {size_gold} words are too long to compare by lines")
-    in_common: dict[str, list[str]] = {}
+    in_common: dict[Line, list[str]] = {}
     common: list[str] = []
     for line in gold:
         if line not in in_common:
             in_common[line] = _in_common(line, others)
         common += in_common[line]
     # A word counts at most as often as both texts have it. That the reference has it so often is clear.
-    available = Counter("".join(given))
+    available = Counter(chain.from_iterable(given))
     hits = sum(min(count, available[word]) for word, count in Counter(common).items())
     return hits, size_given, size_gold
 
 
-def _in_common(line: str, others: Iterable[str]) -> list[str]:
+def _in_common(line: Line, others: Iterable[Line]) -> list[str]:
     """Return the words of a line that are in a longest common subsequence with any of the other lines."""
     places_of: dict[str, int] = {}
     for place, token in enumerate(line):
@@ -386,7 +253,7 @@ def _in_common(line: str, others: Iterable[str]) -> list[str]:
     return [token for token, bit in zip(line, bin(common)[:1:-1], strict=False) if bit == "1"]
 
 
-def _one_in_common(other: str, places_of: dict[str, int], full: int) -> int:
+def _one_in_common(other: Line, places_of: dict[str, int], full: int) -> int:
     """Return as bits the places of a line in one longest common subsequence with another line.
 
     Which one of several longest ones decides the value: the one that rouge-score finds. It walks back from

@@ -159,23 +159,10 @@ _13A_ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
 
 def tokens_13a(text: str) -> list[str]:
     """Return the tokens of mteval-v13a, sacrebleu's default."""
-    return [token for word in words_13a(text) for token in tokens_of_word_13a(word)]
-
-
-def words_13a(text: str) -> list[str]:
-    """Return what 13a finds between spaces. None of its rules looks further, so each is cut by itself."""
     text = text.replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
-    if "&" in text:
-        for old, new in _13A_ENTITIES:
-            text = text.replace(old, new)
-    return text.split()
-
-
-def tokens_of_word_13a(word: str) -> tuple[str, ...]:
-    """Return the tokens of a text without spaces."""
-    if word.isalnum():
-        return (word,)
-    word = f" {word} "
+    for old, new in _13A_ENTITIES:
+        text = text.replace(old, new)
+    text = f" {text} "
     for pattern, replacement in _13A_SPLITS:
-        word = pattern.sub(replacement, word)
-    return tuple(word.split())
+        text = pattern.sub(replacement, text)
+    return text.split()

@@ -105,7 +105,7 @@ def test_unusable_references_bound_nothing() -> None:
 
 
 def test_hostile_texts() -> None:
-    for answer in ("", "\x00", "\ud800", "a" * 1_000_000, "a b\n" * 250_000, "." * 100_000):
+    for answer in ("", "\x00", "\ud800", "a" * 100_000, "a b\n" * 25_000, "." * 100_000):
         samples, outputs = (
             [a_sample(reference=answer), a_sample(reference="x y")],
             [an_output(answer=answer)] * 2,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -12,8 +11,6 @@ from sacrebleu.metrics import CHRF
 
 from auepora_eval.core.scores import Batch
 from auepora_eval.metrics.answers.translation import ChrF, ChrFPlusPlus
-from auepora_eval.text import ngrams
-from auepora_eval.text.ngrams import shared_ngrams
 from tests.builders import a_failure, a_sample, an_output, quick_scores
 
 Corpus = list[tuple[str, list[str]]]
@@ -86,7 +83,7 @@ def test_signatures(ours: Any, theirs: Any) -> None:
 @both
 def test_hostile_texts(ours: Any, theirs: Any) -> None:
     alphabet = "".join(map(chr, range(0x4E00, 0x4E00 + 3000)))
-    for answer in ("", " \n", "a" * 1_000_000, "a b\n" * 100_000, alphabet * 3):
+    for answer in ("", " \n", "a" * 100_000, "a b\n" * 10_000, alphabet * 3):
         samples, outputs = (
             [a_sample(reference=answer), a_sample(reference="x y")],
             [an_output(answer=answer)] * 2,
@@ -94,34 +91,3 @@ def test_hostile_texts(ours: Any, theirs: Any) -> None:
         for score in ours.score_batch(Batch(samples, outputs)):
             assert score.value is not None
             assert 0 <= score.value <= 100 + 1e-9
-
-
-def counted(given: str, gold: str, n: int) -> int:
-    ours, theirs = (Counter(text[i : i + n] for i in range(len(text) - n + 1)) for text in (given, gold))
-    return (ours & theirs).total()
-
-
-few = st.text(alphabet="ab\x00", max_size=12)
-many = st.one_of(
-    few, st.text(max_size=30), st.text(alphabet=[chr(0x4E00 + n) for n in range(2000)], max_size=80)
-)
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.tuples(many, many), max_size=6), st.integers(1, 6), st.sampled_from([8, 64, 1 << 17]))
-def test_shared_ngrams_are_those_that_one_counts(
-    rows: list[tuple[str, str]], orders: int, chunk: int
-) -> None:
-    given_texts, gold_texts = [row[0] for row in rows], [row[1] for row in rows]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ngrams, "_CHUNK", chunk)
-        found = shared_ngrams(given_texts, gold_texts, orders)
-    assert found.tolist() == [[counted(*row, n) for n in range(1, orders + 1)] for row in rows]
-
-
-def test_a_text_with_too_many_characters_to_pack_is_counted_one_by_one() -> None:
-    wide = "".join(map(chr, range(0x4E00, 0x4E00 + 5000)))
-    assert shared_ngrams([wide, "ab"], [wide[100:], "abc"], 6).tolist() == [
-        [4900 - n for n in range(6)],
-        [2, 1, 0, 0, 0, 0],
-    ]

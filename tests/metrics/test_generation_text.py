@@ -54,7 +54,7 @@ def test_an_empty_answer_scores_zero_and_is_counted(name: str) -> None:
     assert (result.value, result.details["num_samples"]) == (0.0, 1)
 
 
-HOSTILE = ["word " * 50_000, "x" * 250_000, "\x00" * 1000, "\ud800" * 1000, "9 " * 20_000]
+HOSTILE = ["word " * 10_000, "x" * 50_000, "\x00" * 1000, "\ud800" * 1000, "9 " * 20_000]
 
 
 @pytest.mark.parametrize("name", ON_TEXT)

@@ -11,7 +11,6 @@ import pytest
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SystemOutputs
 from auepora_eval.metrics.embeddings import EMBEDDERS
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.metrics.retrieval import text as retrieval_text
 from auepora_eval.metrics.retrieval.text import QueryDocSimilarity, QueryTermCoverage
 from tests.builders import a_sample
 
@@ -103,15 +102,8 @@ def test_no_vector_no_similarity() -> None:
     assert result.scores[0].reason == "plane has no vector for the query or a text"
 
 
-def test_many_samples_score_as_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retrieval_text, "_SAMPLES_AT_ONCE", 2)
-    samples = [a_sample(str(n), query=f"{n} 1") for n in range(5)]
-    outputs = [found(f"1 {n}", "1 1") if n != 3 else found() for n in range(5)]
-    metric = QueryDocSimilarity(2, "plane")
-    together = [score.value for score in metric.compute(samples, outputs).scores]
-    alone = [metric.compute([s], [o]).scores[0].value for s, o in zip(samples, outputs, strict=True)]
-    assert together == alone
-    assert together[3] == -1.0  # nothing was retrieved
+def test_nothing_retrieved_is_like_nothing() -> None:
+    assert QueryDocSimilarity(2, "plane").compute([a_sample(query="1 0")], [found()]).value == -1.0
 
 
 def test_the_model_that_comes_with_the_package_prefers_the_text_on_the_subject() -> None:

@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.stem.porter import PorterStemmer
-from rapidfuzz.distance import LCSseq
 from rouge_score.rouge_scorer import RougeScorer
 
 from auepora_eval.core.scores import Batch
-from auepora_eval.metrics.answers import pairs
 from auepora_eval.metrics.generation_text import RougeLAnswer, RougeLsum
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.text.porter import stem
@@ -158,25 +156,6 @@ def test_equal_to_rouge_score_to_the_last_bit(rows: list[tuple[str, str]]) -> No
             assert metric.score_batch(batch).values.tolist() == [found[key].fmeasure for found in theirs]
 
 
-any_text = st.one_of(st.text(max_size=40), st.text(alphabet="猫a b\nは\ud800é\u0301", max_size=30))
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(any_text, any_text, st.lists(any_text, max_size=2)), min_size=1, max_size=4))
-def test_a_batch_scores_as_its_samples_do(rows: list[tuple[str, str, list[str]]]) -> None:
-    samples = [a_sample(reference=gold, alternatives=others) for _, gold, others in rows]
-    outputs = [an_output(answer=answer) for answer, _, _ in rows]
-    batch = Batch(samples, outputs)
-    for name in THEIRS:
-        metric = parse_metric(name)
-        single = [
-            quick_scores(metric, [sample], [output])[0]
-            for sample, output in zip(samples, outputs, strict=True)
-        ]
-        assert metric.score_batch(batch).values.tolist() == single
-        assert all(0 <= score <= 1 for score in single)
-
-
 @settings(max_examples=1000, deadline=None)
 @given(st.text("abcdefghilmnoprstuvwy9", max_size=6), st.lists(SUFFIXES, max_size=2))
 def test_stems_equal_those_of_nltk(start: str, suffixes: list[str]) -> None:
@@ -202,18 +181,6 @@ def test_lines_that_take_too_long_to_compare_are_explained() -> None:
     )
     assert (result.details["num_failed"], result.details["num_samples"]) == (1, 1)
     assert "too long" in result.scores[0].reason
-
-
-def test_texts_with_lines_are_not_compared_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LCSseq, "similarity", lambda *_: pytest.fail("the whole texts were compared"))
-    assert value(RougeLsum(), "a b\nc d", "c d\na b") == 1.0
-
-
-def test_a_large_vocabulary_is_cleared_between_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs, "_MANY_CODES", 1)
-    samples = [a_sample(reference=text) for text in ("one two three", "four five six", "one seven")]
-    outputs = [an_output(answer=text) for text in ("one two three", "four five", "one eight")]
-    assert parse_metric("rouge1").compute(samples, outputs).value == pytest.approx((1 + 0.8 + 0.5) / 3)
 
 
 def test_stemming_is_in_the_name_and_in_the_signature() -> None:

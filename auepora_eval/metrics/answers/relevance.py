@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.metrics_base import BatchMetric, SampleMetric, metric, skip
-from ...core.scores import Batch, Note, Scores
+from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...text.content_words import content_words
 from ...text.refusal import DETECTOR, refusal
 from ...text.tokens import words
 from ..embeddings import embedder
-from .pairs import text_pairs
+from .pairs import compared_texts
 
 
 class EmbeddingMetric(SampleMetric):
@@ -67,7 +66,7 @@ class QueryCoverage(SampleMetric):
 
 
 @metric("query_answer_similarity[{model?}]")
-class QueryAnswerSimilarity(EmbeddingMetric, BatchMetric):
+class QueryAnswerSimilarity(EmbeddingMetric):
     """How near the answer is to the question in an embedding space: the cosine of their vectors.
 
     cos(e(query), e(answer)), from -1 to 1. Values of different models are not comparable. It rewards an
@@ -79,20 +78,13 @@ class QueryAnswerSimilarity(EmbeddingMetric, BatchMetric):
     target = TargetCategory.GENERATION_RELEVANCE
     requires = ("query",)
 
-    def score_all(self, batch: Batch) -> Scores:
-        answers = [output.response.text for output in batch.outputs]
-        asked = self.vectors([sample.query for sample in batch.samples])
-        given = self.vectors(answers)
-        scores = []
-        for sample, answer, query_vector, vector in zip(batch.samples, answers, asked, given, strict=True):
-            if not answer.strip():
-                scores.append(skip("the answer is empty"))
-            elif not query_vector.any() or not vector.any():
-                scores.append(skip(f"{self.model} has no vector for the query or the answer"))
-            else:
-                cosine = min(1.0, max(-1.0, float(query_vector @ vector)))
-                scores.append(SampleScore(cosine, sample_id=sample.sample_id))
-        return Scores.of(scores)
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        if not output.response.text.strip():
+            return skip("the answer is empty")
+        asked, given = self.vectors([sample.query, output.response.text])
+        if not asked.any() or not given.any():
+            return skip(f"{self.model} has no vector for the query or the answer")
+        return min(1.0, max(-1.0, float(asked @ given)))
 
 
 @metric("non_answer_rate")
@@ -116,13 +108,8 @@ class NonAnswerRate(SampleMetric):
         return {"detector": DETECTOR}
 
 
-# Similarity in meaning between an answer and a reference.
-
-_CHUNK = 4096  # texts that are embedded at once: their vectors take a few megabytes
-
-
 @metric("semantic_similarity[{model?}]")
-class SemanticSimilarity(EmbeddingMetric, BatchMetric):
+class SemanticSimilarity(EmbeddingMetric):
     """How near the answer is to the reference in an embedding space: the cosine of their vectors.
 
     cos(e(reference), e(answer)), from -1 to 1, the highest over the references. An answer without tokens says
@@ -135,17 +122,12 @@ class SemanticSimilarity(EmbeddingMetric, BatchMetric):
     target = TargetCategory.GENERATION_CORRECTNESS
     requires = ("reference_answer",)
 
-    def score_all(self, batch: Batch) -> Scores:
-        pairs = batch.once(text_pairs)
-        cosines = np.full(len(pairs.places), np.nan)
-        for start in range(0, len(pairs.places), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
-            given, gold = self.vectors(pairs.answers[chunk]), self.vectors(pairs.golds[chunk])
-            # Vectors are of unit length, so the dot product is the cosine.
-            values = np.clip((given * gold).sum(axis=1, dtype=np.float64), -1.0, 1.0)
-            cosines[chunk] = np.where(gold.any(axis=1), values, -np.inf)  # never the best of several
-        scores = pairs.best(batch, cosines)
-        for place in np.flatnonzero(np.isneginf(scores.values)).tolist():
-            scores.values[place] = np.nan
-            scores.notes[place] = Note(f"{self.model} has no vector for the reference")
-        return scores
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        answer, golds = compared_texts(sample, output)
+        given, *right = self.vectors([answer, *golds])
+        right = [vector for vector in right if vector.any()]
+        if not right:
+            return skip(f"{self.model} has no vector for the reference")
+        # Vectors are of unit length, so the dot product is the cosine.
+        cosines = [float((given * vector).sum(dtype=np.float64)) for vector in right]
+        return min(1.0, max(-1.0, *cosines))

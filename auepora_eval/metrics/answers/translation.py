@@ -5,24 +5,24 @@ from __future__ import annotations
 import string
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...core.metrics_base import BatchMetric, metric
-from ...core.scores import Batch, Rows, Scores
-from ...core.types import EvaluationSample, Response, SampleScore, SystemOutputs, TargetCategory
+from ...core.metrics_base import SampleMetric, metric
+from ...core.scores import Rows, Scores
+from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...text.ngrams import ngrams, shared_ngrams
-from ...text.tokens import tokens_13a, tokens_of_word_13a, words_13a
-from .pairs import Codes, Pairs, lengths, references, text_pairs
+from ...text.tokens import tokens_13a
+from .pairs import compared_texts, references
 
 ORDERS = 4
 _PARTS = 2 * ORDERS + 2
 
 
-class CorpusOverlap(BatchMetric):
+class CorpusOverlap(SampleMetric):
     """A metric of n-grams that answers share with references, from counts summed over all answers."""
 
     target = TargetCategory.GENERATION_CORRECTNESS
@@ -30,14 +30,20 @@ class CorpusOverlap(BatchMetric):
     bounds = (0.0, 100.0)
     of_sums = True
 
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        return self.compared(*compared_texts(sample, output))
+
+    @abstractmethod
+    def compared(self, answer: str, golds: Sequence[str]) -> SampleScore:
+        """Return the score of an answer, with its counts as parts."""
+
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         try:
             golds = references(sample)
         except ScoringError as error:  # the sample failed for its references: nothing can be said
             return SampleScore(None, str(error), parts=(0.0,) * self.part_count(high=high))
         if high:
-            perfect = SystemOutputs([], Response(golds[0]))
-            return self.score_all(Batch([sample], [perfect]))[0]
+            return self.compared(golds[0], golds)
         return self.without_a_match(golds, ())
 
     def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
@@ -70,17 +76,10 @@ class Bleu(CorpusOverlap):
 
     oracle = "sacrebleu 2.6 corpus_bleu"
 
-    def score_all(self, batch: Batch) -> Scores:
-        pairs = batch.once(text_pairs)
-        statistics = _statistics(pairs)
-        parts = np.zeros((len(batch), _PARTS))
-        values = np.full(len(batch), np.nan)
-        if pairs.places:
-            places = np.asarray(pairs.places)[pairs.firsts()]
-            parts[places] = statistics
-            # A sentence shorter than four words has no 4-grams: its own value uses the orders that it has.
-            values[places] = bleu(statistics, effective_order=True)
-        return Scores(batch.sample_ids(), values, parts=parts, notes=pairs.notes)
+    def compared(self, answer: str, golds: Sequence[str]) -> SampleScore:
+        parts = _statistics(tokens_13a(answer.rstrip()), [tokens_13a(gold.rstrip()) for gold in golds])
+        # A sentence shorter than four words has no 4-grams: its own value uses the orders that it has.
+        return SampleScore(float(bleu(np.array(parts), effective_order=True)), parts=parts)
 
     def part_count(self, *, high: bool) -> int:
         return _PARTS if high else _PARTS + ORDERS + 1
@@ -119,7 +118,7 @@ class Bleu(CorpusOverlap):
         }
 
 
-def _of_tokens(given: str, targets: Sequence[str]) -> tuple[float, ...]:
+def _statistics(given: list[str], targets: list[list[str]]) -> tuple[float, ...]:
     """Return matches and totals of orders 1-4, and the lengths of the answer and the nearest reference."""
     matches, totals = [], []
     for n in range(1, ORDERS + 1):
@@ -131,26 +130,6 @@ def _of_tokens(given: str, targets: Sequence[str]) -> tuple[float, ...]:
         totals.append(float(grams.total()))
     nearest = min((len(target) for target in targets), key=lambda size: (abs(size - len(given)), size))
     return (*matches, *totals, float(len(given)), float(nearest))
-
-
-def _statistics(pairs: Pairs) -> Rows:
-    """Return the parts of each sample of the pairs: matches, totals and lengths."""
-    given, gold = Codes(tokens_of_word_13a).of_pairs(pairs, lambda text: words_13a(text.rstrip()))
-    sizes, gold_sizes = lengths(given), lengths(gold)
-    firsts = pairs.firsts()
-    counts = np.diff(firsts, append=len(given))
-    statistics = np.zeros((len(firsts), _PARTS))
-    alone = counts == 1
-    single = firsts[alone]
-    statistics[alone, :ORDERS] = shared_ngrams([given[n] for n in single], [gold[n] for n in single], ORDERS)
-    # A text of n tokens has n - k + 1 k-grams.
-    totals = sizes[single, np.newaxis] - np.arange(ORDERS)
-    statistics[alone, ORDERS : 2 * ORDERS] = np.maximum(totals, 0)
-    statistics[alone, -2], statistics[alone, -1] = sizes[single], gold_sizes[single]
-    for place in np.flatnonzero(~alone).tolist():
-        first, count = int(firsts[place]), int(counts[place])
-        statistics[place] = _of_tokens(given[first], gold[first : first + count])
-    return statistics
 
 
 def bleu(sums: Rows, *, effective_order: bool = False) -> Rows:
@@ -182,18 +161,16 @@ class CharacterF(CorpusOverlap):
 
     word_orders: int
 
-    def score_all(self, batch: Batch) -> Scores:
-        pairs = batch.once(text_pairs)
-        statistics = batch.once(character_statistics)
-        if self.word_orders:
-            statistics = np.concatenate([statistics, batch.once(word_statistics)], axis=1)
-        parts = np.zeros((len(batch), statistics.shape[1]))
-        values = np.full(len(batch), np.nan)
-        of_pairs = chrf(statistics)
-        best = pairs.firsts_of_the_best(of_pairs)
-        places = np.asarray(pairs.places, dtype=np.int64)[best]
-        parts[places], values[places] = statistics[best], of_pairs[best]
-        return Scores(batch.sample_ids(), values, parts=parts, notes=pairs.notes)
+    def compared(self, answer: str, golds: Sequence[str]) -> SampleScore:
+        parts = [self._statistics(answer, gold) for gold in golds]
+        values = chrf(np.array(parts))
+        best = int(values.argmax())  # the first of several
+        return SampleScore(float(values[best]), parts=parts[best])
+
+    def _statistics(self, answer: str, gold: str) -> tuple[float, ...]:
+        """Return for each order the n-grams of the answer, of the reference, and of both."""
+        of_characters = _counts("".join(answer.split()), "".join(gold.split()), CHARACTER_ORDERS)
+        return (*of_characters, *_counts(_tokens(answer), _tokens(gold), self.word_orders))
 
     def part_count(self, *, high: bool) -> int:
         return 3 * (CHARACTER_ORDERS + self.word_orders)
@@ -201,9 +178,8 @@ class CharacterF(CorpusOverlap):
     def without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
         # Silence would leave the precision as it is.
         longest = max(golds, key=len)
-        tokens = [token for word in longest.split() for token in _without_punctuation(word)]
-        levels = ((len("".join(longest.split())), CHARACTER_ORDERS), (len(tokens), self.word_orders))
-        totals = [float(max(size - n, 0)) for size, orders in levels for n in range(orders)]
+        levels = (("".join(longest.split()), CHARACTER_ORDERS), (_tokens(longest), self.word_orders))
+        totals = [float(max(len(units) - n, 0)) for units, orders in levels for n in range(orders)]
         parts: list[float] = []
         for order, total in enumerate(totals):
             given = max(total, usual[3 * order]) if usual else total
@@ -244,28 +220,13 @@ class ChrFPlusPlus(CharacterF):
     oracle = "sacrebleu 2.6 CHRF(word_order=2)"
 
 
-def character_statistics(batch: Batch) -> Rows:
-    """Return the statistics of all orders of characters, a row for each pair; for batch.once."""
-    pairs = batch.once(text_pairs)
-    given, gold = (["".join(text.split()) for text in texts] for texts in (pairs.answers, pairs.golds))
-    return _shared_counts(given, gold, CHARACTER_ORDERS)
-
-
-def word_statistics(batch: Batch) -> Rows:
-    """Return the statistics of single words and pairs of words, a row for each pair; for batch.once."""
-    given, gold = Codes(_without_punctuation).of_pairs(batch.once(text_pairs), str.split)
-    return _shared_counts(given, gold, 2)
-
-
-def _shared_counts(given: list[str], gold: list[str], orders: int) -> Rows:
-    statistics = np.zeros((len(given), 3 * orders))
-    in_given, in_gold = (
-        np.maximum(lengths(texts)[:, np.newaxis] - np.arange(orders), 0) for texts in (given, gold)
-    )
-    statistics[:, 0::3] = np.where(in_gold > 0, in_given, 0)
-    statistics[:, 1::3] = in_gold
-    statistics[:, 2::3] = shared_ngrams(given, gold, orders)
-    return statistics
+def _counts(given: Sequence[str], gold: Sequence[str], orders: int) -> Iterator[float]:
+    for n in range(1, orders + 1):
+        in_gold = max(len(gold) - n + 1, 0)
+        # Of an order that the reference does not have, nothing is counted.
+        yield float(max(len(given) - n + 1, 0)) if in_gold else 0.0
+        yield float(in_gold)
+        yield float(shared_ngrams(given, gold, n))
 
 
 def chrf(sums: Rows) -> Rows:
@@ -284,6 +245,10 @@ def chrf(sums: Rows) -> Rows:
         precision, recall = precision / used, recall / used
         score = (1 + RECALL_WEIGHT) * precision * recall / (RECALL_WEIGHT * precision + recall)
         return np.asarray(np.where(precision + recall > 0, 100 * score, 0.0))
+
+
+def _tokens(text: str) -> list[str]:
+    return [token for word in text.split() for token in _without_punctuation(word)]
 
 
 def _without_punctuation(word: str) -> tuple[str, ...]:

@@ -6,20 +6,13 @@ was retrieved for. They need the texts; a sample with a document that came witho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ...core.metrics_base import BatchMetric, SampleMetric, metric, skip
-from ...core.scores import Batch, Scores
+from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...text.content_words import content_words
 from ...text.tokens import words
 from ..answers.relevance import EmbeddingMetric
-
-Vector = NDArray[np.float32]
-_SAMPLES_AT_ONCE = 1_000  # the vectors of that many lists are held at a time
 
 
 @metric("query_term_coverage@{k}")
@@ -53,7 +46,7 @@ class QueryTermCoverage(SampleMetric):
 
 
 @metric("query_doc_similarity@{k}[{model?}]")
-class QueryDocSimilarity(EmbeddingMetric, BatchMetric):
+class QueryDocSimilarity(EmbeddingMetric):
     """How near the first k texts are to the query in an embedding space: the mean cosine of their vectors.
 
     Σ cos(e(query), e(text)) / number of texts, from -1 to 1; -1 if nothing was retrieved. Needs no gold.
@@ -65,35 +58,18 @@ class QueryDocSimilarity(EmbeddingMetric, BatchMetric):
     target = TargetCategory.RETRIEVAL_RELEVANCE
     requires = ("query",)
 
-    def score_all(self, batch: Batch) -> Scores:
-        scores: list[SampleScore] = []
-        for start in range(0, len(batch), _SAMPLES_AT_ONCE):
-            chunk = slice(start, start + _SAMPLES_AT_ONCE)
-            scores += self._similarities(batch.samples[chunk], batch.outputs[chunk])
-        return Scores.of(scores)
-
-    def _similarities(
-        self, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]
-    ) -> Iterator[SampleScore]:
-        lists = [first_texts(output, self.k) for output in outputs]
-        texts = [sample.query for sample in samples]
-        for found in lists:
-            texts += [] if isinstance(found, SampleScore) else found
-        vector_of = dict(zip(texts, self.vectors(texts), strict=True))
-        for sample, found in zip(samples, lists, strict=True):
-            if isinstance(found, SampleScore):
-                yield found
-            else:
-                yield self._similarity(vector_of[sample.query], [vector_of[text] for text in found])
-
-    def _similarity(self, query: Vector, texts: Sequence[Vector]) -> SampleScore:
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        texts = first_texts(output, self.k)
+        if isinstance(texts, SampleScore):
+            return texts
         if not texts:
-            return SampleScore(self.bounds[0])
+            return self.bounds[0]
+        query, *others = self.vectors([sample.query, *texts])
         # A vector of zeros (no known token) has no cosine.
-        if not query.any() or not all(vector.any() for vector in texts):
+        if not query.any() or not all(vector.any() for vector in others):
             return skip(f"{self.model} has no vector for the query or a text")
-        mean = sum(float(query @ vector) for vector in texts) / len(texts)
-        return SampleScore(min(1.0, max(-1.0, mean)))  # rounding may put equal texts a hair above 1
+        mean = sum(float(query @ vector) for vector in others) / len(texts)
+        return min(1.0, max(-1.0, mean))  # rounding may put equal texts a hair above 1
 
 
 def first_texts(output: SystemOutputs, k: int) -> list[str] | SampleScore:

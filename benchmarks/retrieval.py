@@ -31,7 +31,7 @@ World = tuple[list[EvaluationSample], list[SystemOutputs]]
 Means = Mapping[str, float]
 
 NAMES = ("recall@10", "precision@10", "hit@10", "f1@10", "mrr", "map", "ndcg@10", "r_precision", "ndcg")
-BARS = {"pytrec_eval-terrier": 3.0, "ir_measures": 6.0, "ranx": 15.0}
+BARS = {"pytrec_eval-terrier": 1.0, "ir_measures": 1.5, "ranx": 3.0}
 SMALL, BARS_OF_THOUSAND = 10_000, {"pytrec_eval-terrier": 1 / 1.2}
 CORPUS, RETRIEVED, JUDGED = 200_000, 100, 11
 

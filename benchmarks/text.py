@@ -231,16 +231,16 @@ def workloads(scale: int) -> list[Workload]:
     rouge, sacre = (f"{name} {version(name)}" for name in ("rouge-score", "sacrebleu"))
     one = rouge_score(("rougeL",))
     return [
-        Workload(f"ROUGE-L, {kinds}", rouge, short, one, ("rougeL_answer",), 20, 0),
-        Workload(f"ROUGE-L, {len(long):,} × 300 words", rouge, long, one, ("rougeL_answer",), 20, 0),
-        Workload(f"ROUGE-1/2/L/Lsum, {kinds}", rouge, short, rouge_score(all_rouges), our_rouges, 20, 0),
+        Workload(f"ROUGE-L, {kinds}", rouge, short, one, ("rougeL_answer",), 5, 0),
+        Workload(f"ROUGE-L, {len(long):,} × 300 words", rouge, long, one, ("rougeL_answer",), 5, 0),
+        Workload(f"ROUGE-1/2/L/Lsum, {kinds}", rouge, short, rouge_score(all_rouges), our_rouges, 5, 0),
         Workload(
             f"ROUGE-1/2/L/Lsum, {kinds}, 4 lines",
             rouge,
             multi_line,
             rouge_score(all_rouges),
             our_rouges,
-            20,
+            5,
             0,
         ),
         Workload(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import shlex
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -31,6 +32,7 @@ from ..judges.judge import Judging
 from ..judges.llm import mode_of, settle_modes, settle_modes_by
 from ..judges.metric import JudgedMetric
 from ..judges.names import JudgeOptions, judge_named
+from ..judges.question import numbered_texts
 from ..judges.trust.audit import judge_calibration
 from ..judges.trust.labels import Columns, labelled_claims
 from ..judges.trust.probes import probe, probed_kinds
@@ -91,7 +93,7 @@ def run(args: Namespace) -> int:
         stored = _recorded(storage, args.run_id, Path(args.replay))
         settings.judge, settings.judge_mode = stored.judge, stored.mode
     is_offline = args.replay is not None or args.dry_run
-    judge = named_judge(settings, offline=is_offline)
+    judge = named_judge(settings, metrics, offline=is_offline)
     if is_offline:
         _settle_offline(judge, metrics, storage, args)
     work = RunJudging(
@@ -176,7 +178,9 @@ def _prepare(work: RunJudging, args: Namespace, ask: Asker) -> None:
         claims, work.labels = read_labels(args.calibrate, {one.sample_id for one in work.run.samples})
         if claims:
             judging = Judging(work.judge, work.book)
-            work.audit.calibration = judge_calibration(claims, judging, date=today(), ask=ask)
+            work.audit.calibration = judge_calibration(
+                claims, judging, date=today(), ask=ask, kind=work.audited
+            )
     if args.probe:
         judging = Judging(work.judge, work.book)
         kinds = probed_kinds(kind.name for metric in work.metrics for kind in metric.question_kinds())
@@ -228,8 +232,13 @@ def judged_metrics(names: str) -> list[JudgedMetric]:
     return metrics
 
 
-def named_judge(settings: RunSettings, *, offline: bool = False) -> Judge:
-    """Return the judge of the settings, ready to be asked; with `offline` nothing is sent, not even a key."""
+def named_judge(
+    settings: RunSettings, metrics: Iterable[JudgedMetric] | None = None, *, offline: bool = False
+) -> Judge:
+    """Return the judge of the settings, ready to be asked; with `offline` nothing is sent, not even a key.
+
+    A mode that is `auto` is decided if questions of the metrics need one, or always if they are not known.
+    """
 
     options = JudgeOptions(
         mode=settings.judge_mode or "auto",
@@ -240,7 +249,8 @@ def named_judge(settings: RunSettings, *, offline: bool = False) -> Judge:
     with stdout_for_results():  # a module of the user's own may print while it is imported
         judge = judge_named(settings.judge or "", options)
     if not offline:
-        for sentence in settle_modes(judge):
+        asked = None if metrics is None else [kind for each in metrics for kind in each.question_kinds()]
+        for sentence in settle_modes(judge, asked):
             echo.note(sentence)
     return judge
 
@@ -303,7 +313,8 @@ def _say_plan(work: RunJudging, settings: RunSettings) -> int:
     echo.say(f"Calls: {calls:,} (each verdict that is stored already saves one)")
     echo.say(f"Prompt tokens: about {tokens:,} (characters / 4)")
     if settings.price_input is not None or settings.price_output is not None:
-        reply = 40 * calls  # a quote and a verdict
+        # A quote and a verdict, for each text that has one.
+        reply = sum(40 * count * _verdicts_in(question) for count, _, question in asked)
         cost = (tokens * (settings.price_input or 0) + reply * (settings.price_output or 0)) / 1000
         echo.say(f"Cost: about {cost:.4f} US dollars")
     else:
@@ -319,6 +330,10 @@ def _say_plan(work: RunJudging, settings: RunSettings) -> int:
     basis = f"{each:.2f} s a call, as measured before" if known else "if a call takes 1 s"
     echo.say(f"Time: about {calls * each / at_once:,.0f} s with {at_once} calls at once, {basis}")
     return 0
+
+
+def _verdicts_in(question: Question) -> int:
+    return len(numbered_texts(question, question.kind.each)) if question.kind.each else 1
 
 
 def _prompt_tokens(question: Question) -> int:

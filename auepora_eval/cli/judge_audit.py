@@ -137,7 +137,7 @@ def _asked(settings: RunSettings) -> Judging | None:
 
     if not {":", "#"} & set(settings.judge or ""):
         return None
-    return Judging(named_judge(settings), VerdictBook())
+    return Judging(named_judge(settings, ()), VerdictBook())
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from numbers import Real
 from ..calls.executors import awaited
 from ..errors import PlanError, ScoringError, wrong_type
 from ..metrics.entailment import checked_support, support_function
-from .question import Judgement, Kind, Question
+from .question import Judgement, Kind, Part, Question, kind_named, numbered_texts, with_parts
+from .texts import chunk_spans
 
 
 class Judge(ABC):
@@ -122,6 +123,8 @@ class FunctionJudge(Judge):
         return f"{kind.name}/function:{self.name}{self._version}"
 
     def judge(self, question: Question) -> Judgement:
+        if question.kind.each:
+            return one_by_one(question, self.judge)
         value = self.function(question)
         return as_verdict(awaited(value) if inspect.isawaitable(value) else value, question.kind)
 
@@ -162,11 +165,60 @@ class SupportJudge(Judge):
         return f"{kind.name}/support:{self.name}{f'@{version}' if version else ''}"
 
     def answers(self, kind: Kind) -> bool:
-        return kind.name == "support"
+        return kind.name in ("support", "grounding")
 
     def judge(self, question: Question) -> Judgement:
+        if question.kind.each:
+            return one_by_one(question, self.judge)
         score = checked_support(self._support, question.material["passage"], question.material["claim"])
         return Judgement(score=score, label="yes" if score >= 0.5 else "no")
+
+
+ONE_BY_ONE = "one by one"  # the mode of verdicts that compare each claim with each passage
+_LABELS = {"yes": "supported", "no": "unmentioned"}  # of a pair, in the words of a question about several
+
+
+def one_by_one(question: Question, judge: Callable[[Question], Judgement]) -> Judgement:
+    """Answer a question about several texts by questions about two, for judges that compare two texts.
+
+    A claim is compared with each chunk of each passage, and the highest score counts.
+    """
+    verdicts = [[(number, judge(one)) for number, one in group] for group in pairs_of(question)]
+    return with_parts(Judgement(mode=ONE_BY_ONE), [_best_part(each) for each in verdicts], question.kind.each)
+
+
+def pairs_of(question: Question) -> list[list[tuple[int, Question]]]:
+    """Return the questions about two texts that one about several is made of, with the number of the passage.
+
+    There is a group for each text that has a verdict.
+    """
+    kind, single = question.kind, kind_named(question.kind.single)
+    shared = {name: text for name, text in question.material.items() if not name[-1].isdigit()}
+    chunks: list[tuple[int, dict[str, str]]] = [(0, {})]
+    if kind.each == "claim":
+        chunks = [
+            (number, {"passage": passage[start:end]})
+            for number, passage in enumerate(numbered_texts(question, "passage"), start=1)
+            for start, end in chunk_spans(passage)
+        ]
+    return [
+        [
+            (number, Question(single, {**shared, **chunk, kind.each: text}, question.about))
+            for number, chunk in chunks
+        ]
+        for text in numbered_texts(question, kind.each)
+    ]
+
+
+def _best_part(verdicts: Sequence[tuple[int, Judgement]]) -> Part:
+    """Return the verdict with the highest score, the first one of several, and why one of them failed."""
+    failed = next((verdict.failed for _, verdict in verdicts if verdict.failed), "")
+    known = [(number, one) for number, one in verdicts if one.score is not None and not one.failed]
+    if not known:
+        return Part(failed=failed or "no_text: there is nothing to compare it with")
+    number, best = max(known, key=lambda each: each[1].score or 0.0)
+    label = _LABELS.get(best.label, best.label)
+    return Part(label, best.score, [number] if number else [], best.quote, failed)
 
 
 def as_verdict(value: object, kind: Kind) -> Judgement:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..errors import PlanError
 from .judge import Asked, Judge, VerdictBook, nearest_label
-from .question import Judgement, Kind, Question
+from .question import Judgement, Kind, Part, Question, kind_named, with_parts
 
 _CERTAIN = 0.01  # scores of 0 and 1 have infinite log-odds: one member would outvote all others
 
@@ -53,6 +53,10 @@ class Jury(Judge):
             return Judgement(failed=why, flags=flags, may_pass=any(each.may_pass for each in verdicts))
         if not kind.options:
             return verdicts[0]  # lists of texts cannot be averaged
+        if kind.each:
+            by_part = zip(*(verdict.parts for verdict in verdicts), strict=True)
+            parts = [self._part(kind, of_members) for of_members in by_part]
+            return with_parts(Judgement(flags=flags), parts, kind.each)
         scores = [verdict.score for verdict in verdicts if verdict.score is not None]
         score = self._score(kind, verdicts, scores)
         agreeing = [verdict for verdict in verdicts if verdict.label == nearest_label(score, kind.scores)]
@@ -65,6 +69,16 @@ class Jury(Judge):
             quote_at=quoted.quote_at,
             flags=flags,
         )
+
+    def _part(self, kind: Kind, parts: Sequence[Part]) -> Part:
+        """Return the verdict on one of several texts, with the words of a member that agrees."""
+        single = kind_named(kind.single)
+        members = [Judgement(score=part.score, label=part.label) for part in parts]
+        scores = [part.score or 0.0 for part in parts]
+        score = self._score(single, members, scores)
+        agreeing = [part for part in parts if ((part.score or 0.0) >= 0.5) == (score >= 0.5)]
+        chosen = next((part for part in agreeing if part.quote), agreeing[0] if agreeing else parts[0])
+        return Part(chosen.label, score, chosen.passages, chosen.quote)
 
     def _score(self, kind: Kind, verdicts: Sequence[Judgement], scores: Sequence[float]) -> float:
         # Log-odds are those of a yes; grades and three options have none.

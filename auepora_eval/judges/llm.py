@@ -5,11 +5,14 @@ It answers in one of three modes, which is a part of its identity and never chan
 - `logprob`: one token is generated, and the score is the expectation over the probabilities of the options;
 - `label`: a JSON object with a quote, then the verdict; a quote that is not in the text voids the verdict;
 - `sampled:n`: the mean of n labels at a temperature above 0.
+
+A question about several texts is answered in one reply with a label for each: in mode `label`, or sampled.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +27,7 @@ from ..calls.keys import without_secrets
 from ..errors import CallError, DataError
 from .injection import suspicious
 from .judge import Judge
-from .question import Judgement, Kind, Question, kind_named
+from .question import Judgement, Kind, Part, Question, kind_named, numbered_texts, with_parts
 
 T = TypeVar("T")
 AUTO, LOGPROB, LABEL, SAMPLED = "auto", "logprob", "label", "sampled"
@@ -45,6 +48,17 @@ class _Labelled(msgspec.Struct):
 
 class _Listed(msgspec.Struct):
     claims: list[str]
+
+
+class _Numbered(msgspec.Struct):
+    number: int
+    verdict: str
+    quote: str = ""
+    passages: list[int] = []
+
+
+class _Verdicts(msgspec.Struct):
+    verdicts: list[_Numbered]
 
 
 class _VoidError(Exception):
@@ -84,9 +98,11 @@ class LlmJudge(Judge):
         return not reply.first_token
 
     def identity(self, kind: Kind) -> str:
-        asked = f"{kind.prompt.sha256}\n{_reply_text(kind, self.mode)}\n{sorted(kind.scores.items())}"
+        mode = LABEL if kind.each and self.mode in (AUTO, LOGPROB) else self.mode
+        asked = f"{kind.prompt.sha256}\n{_reply_text(kind, mode)}\n{sorted(kind.scores.items())}"
         digest = sha256(asked.encode()).hexdigest()[:8]
-        return "/".join([kind.name, f"{self.model.model}@{digest}", self.mode_text(), *self._parameters()])
+        text = self.mode_text() if mode == self.mode else mode
+        return "/".join([kind.name, f"{self.model.model}@{digest}", text, *self._parameters()])
 
     def mode_text(self) -> str:
         """Return the mode as --mode takes it."""
@@ -104,7 +120,7 @@ class LlmJudge(Judge):
         ]
 
     def judge(self, question: Question) -> Judgement:
-        if self.mode == AUTO:
+        if self.mode == AUTO and not question.kind.each:
             self.settle()
         verdict = self._answer(question)
         if any(map(suspicious, question.material.values())):
@@ -114,6 +130,8 @@ class LlmJudge(Judge):
     def _answer(self, question: Question) -> Judgement:
         if not question.kind.options:
             return self._listed(question)
+        if question.kind.each and self.mode != SAMPLED:
+            return self._each(question)
         if self.mode == LOGPROB:
             return self._by_probability(question)
         if self.mode == LABEL:
@@ -156,8 +174,34 @@ class LlmJudge(Judge):
         verdict.mode = LABEL
         return verdict
 
+    def _each(self, question: Question, temperature: float | None = None) -> Judgement:
+        """Return a verdict for each of the numbered texts; those that the reply lacks are asked for again."""
+        messages, schema = self._messages(question, LABEL), _each_schema(question)
+        parts: dict[int, Part] = {}
+        faults: dict[int, str] = {}
+        replies: list[Reply] = []
+        for _ in range(2):
+            reply = self.model.complete(messages, response_schema=schema, temperature=temperature)
+            replies.append(reply)
+            faults = _read_parts(question, reply.text, parts)
+            if not faults:
+                break
+            listed = "; ".join(f"number {number}: {fault}" for number, fault in list(faults.items())[:20])
+            messages = [
+                *messages,
+                {"role": "assistant", "content": reply.text[:_RAW]},
+                {"role": "user", "content": f"Reply again in the same form, for these numbers. {listed}."},
+            ]
+        verdict = _verdict_of(replies, LABEL)
+        verdict.flags = ["repaired"] if len(replies) > 1 else []
+        failed = {number: Part(failed=without_secrets(fault)) for number, fault in faults.items()}
+        return with_parts(
+            verdict, [part for _, part in sorted({**parts, **failed}.items())], question.kind.each
+        )
+
     def _sampled(self, question: Question) -> Judgement:
-        verdicts = [self._labelled(question, _TEMPERATURE) for _ in range(self._samples)]
+        ask = self._each if question.kind.each else self._labelled
+        verdicts = [ask(question, _TEMPERATURE) for _ in range(self._samples)]
         last = verdicts[-1]
         scored = [verdict for verdict in verdicts if verdict.score is not None]
         whole = Judgement(
@@ -174,6 +218,8 @@ class LlmJudge(Judge):
             failures = [verdict.failed for verdict in verdicts if verdict.failed]
             whole.failed = f"{len(failures)} of {len(verdicts)} samples failed: {failures[0]}"
             return whole
+        if question.kind.each:
+            return with_parts(whole, [_mean_part(each) for each in _by_part(verdicts)], question.kind.each)
         scores = question.kind.scores
         whole.probabilities = {
             option: sum(verdict.label == option for verdict in scored) / len(scored) for option in scores
@@ -251,6 +297,67 @@ def _read_label(question: Question, text: str, verdict: Judgement) -> None:
         verdict.quote = question.material[kind.quoted][place[0] : place[1]]
 
 
+def _read_parts(question: Question, text: str, parts: dict[int, Part]) -> dict[int, str]:
+    """Add the verdicts of a reply that can be used; return what is wrong with the others, by their number."""
+    kind = question.kind
+    count = len(numbered_texts(question, kind.each))
+    open_numbers = [number for number in range(1, count + 1) if number not in parts]
+    try:
+        reply = _parsed(text, _Verdicts)
+    except _VoidError as error:
+        return dict.fromkeys(open_numbers, str(error))
+    faults = {}
+    for number in open_numbers:
+        entries = [each for each in reply.verdicts if each.number == number]
+        if len({each.verdict for each in entries}) != 1:
+            faults[number] = f"missing: there are {len(entries) or 'no'} verdicts on it"
+            continue
+            continue
+        try:
+            parts[number] = _read_part(question, entries[0])
+        except _VoidError as error:
+            faults[number] = str(error)
+    return faults
+
+
+def _read_part(question: Question, entry: _Numbered) -> Part:
+    kind = question.kind
+    label = entry.verdict.strip().casefold()
+    if label not in kind.scores:
+        options = ", ".join(kind.options)
+        raise _VoidError(f"no_option: {tidy(entry.verdict, 40)!r} is not one of {options}", "")
+    part = Part(label, kind.scores[label])
+    if label not in kind.quote_for:
+        return part
+    if kind.quoted == "passage":
+        named = dict.fromkeys(entry.passages)
+        unknown = [number for number in named if f"passage {number}" not in question.material]
+        if unknown or not named:
+            raise _VoidError(f"unknown_passage: {unknown or 'none'} is named", "")
+        sources = {number: question.material[f"passage {number}"] for number in named}
+    else:
+        sources = {0: question.material[kind.quoted]}
+    for number, source in sources.items():
+        if place := find_quote(entry.quote, source):
+            part.quote = source[place[0] : place[1]]
+            # The passage with the quote comes first.
+            part.passages = [number, *(each for each in sources if each != number)] if number else []
+            return part
+    raise _VoidError(f"quote_not_found: {tidy(entry.quote, 80)!r} is not in the {kind.quoted}", "")
+
+
+def _by_part(verdicts: Sequence[Judgement]) -> list[tuple[Part, ...]]:
+    return list(zip(*(verdict.parts for verdict in verdicts), strict=True))
+
+
+def _mean_part(parts: Sequence[Part]) -> Part:
+    """Return the mean of several verdicts on one text, with the words of one that has the commonest label."""
+    label = Counter(part.label for part in parts).most_common(1)[0][0]
+    first = next(part for part in parts if part.label == label)
+    score = math.fsum(part.score or 0.0 for part in parts) / len(parts)
+    return Part(label, score, first.passages, first.quote)
+
+
 def _read_texts(text: str, verdict: Judgement) -> None:
     """Enter the list of a reply into a verdict."""
     texts = [each.strip() for each in _parsed(text, _Listed).claims[:_TEXTS]]
@@ -316,6 +423,8 @@ def _reply_text(kind: Kind, mode: str) -> str:
     if not kind.options:
         return 'Reply with a JSON object and nothing else: {"claims": ["...", "..."]}.'
     options = ", ".join(kind.options)
+    if kind.each:
+        return _each_text(kind, options)
     if mode == LOGPROB:
         return f"Reply with one word and nothing else. The words to choose from: {options}."
     only = "Reply with a JSON object and nothing else"
@@ -326,6 +435,39 @@ def _reply_text(kind: Kind, mode: str) -> str:
         f"decides, copied word for word, at most {_LONGEST_QUOTE} characters, or empty if there is none. "
         f"The verdict is one of: {options}."
     )
+
+
+def _each_text(kind: Kind, options: str) -> str:
+    only, one = "Reply with a JSON object and nothing else", f"one entry for each {kind.each}"
+    if not kind.quoted:
+        return (
+            f'{only}: {{"verdicts": [{{"number": 1, "verdict": "..."}}]}}, with {one}. '
+            f"The verdict is one of: {options}."
+        )
+    named = '"passages": [1], ' if kind.quoted == "passage" else ""
+    of = "one of these passages" if named else f"the {kind.quoted}"
+    about = "Passages are the numbers of those that decide together, or empty. " if named else ""
+    return (
+        f'{only}: {{"verdicts": [{{"number": 1, {named}"quote": "...", "verdict": "..."}}]}}, with {one}. '
+        f"{about}The quote is the part of {of} that decides, copied word for word, at most "
+        f"{_LONGEST_QUOTE} characters, or empty if there is none. The verdict is one of: {options}."
+    )
+
+
+def _each_schema(question: Question) -> dict[str, Any]:
+    kind = question.kind
+    properties: dict[str, Any] = {"number": {"type": "integer"}}
+    if kind.quoted == "passage":
+        properties["passages"] = {"type": "array", "items": {"type": "integer"}}
+    entry = _schema(kind)
+    entry = {**entry, "properties": {**properties, **entry["properties"]}}
+    entry["required"] = list(entry["properties"])
+    return {
+        "type": "object",
+        "properties": {"verdicts": {"type": "array", "items": entry}},
+        "required": ["verdicts"],
+        "additionalProperties": False,
+    }
 
 
 def _schema(kind: Kind) -> dict[str, Any]:
@@ -387,8 +529,10 @@ def language_models(judge: Judge) -> list[LlmJudge]:
     return [model for member in judge.members for model in language_models(member)]
 
 
-def settle_modes(judge: Judge) -> list[str]:
-    """Decide the modes of all models of a judge that are `auto`; return a sentence for each."""
+def settle_modes(judge: Judge, kinds: Iterable[Kind] | None = None) -> list[str]:
+    """Decide the modes that are `auto`, if questions of these kinds need one; return a sentence for each."""
+    if kinds is not None and all(kind.each or not kind.options for kind in kinds):
+        return []
     return [sentence for model in language_models(judge) if (sentence := model.settle())]
 
 

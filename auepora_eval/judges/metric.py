@@ -1,7 +1,8 @@
 """What a metric of verdicts is, and how its questions are asked.
 
 The author of a metric writes `judged`: it makes questions, asks them and computes a score from the verdicts.
-The same method runs before anything was asked, to find out which questions there are: `ask` then stops it.
+The same method runs before anything was asked, to find out which questions there are: `answers_to` then
+stops it.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class JudgedMetric(SampleMetric):
         models = {verdict.model for verdict in book.values() if verdict.model and verdict.identity in asked}
         return {"judge": identities, **({"models": sorted(models)} if models else {})}
 
-    def ask(self, questions: Iterable[Question]) -> list[Judgement]:
+    def answers_to(self, questions: Iterable[Question]) -> list[Judgement]:
         """Return the verdicts, failed ones included; while questions are collected this does not return."""
         self.ready()
         assert self.judging is not None  # noqa: S101 - `ready` raises
@@ -84,7 +85,7 @@ class JudgedMetric(SampleMetric):
 
     def ask_all(self, questions: Iterable[Question]) -> list[Judgement]:
         """Return the verdicts; ScoringError if one of them failed."""
-        verdicts = self.ask(questions)
+        verdicts = self.answers_to(questions)
         failed = [verdict for verdict in verdicts if verdict.failed]
         if failed:
             raise ScoringError(

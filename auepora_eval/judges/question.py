@@ -1,12 +1,13 @@
 """A question to a judge, and its verdict.
 
-A question is small: one claim and one passage, say. Its kind decides the prompt, the options to choose from
-and their scores. A verdict has the score, and everything that is needed to check it or to compute it again.
+A question is about one claim and one passage, say, or about all claims and passages of an answer: then its
+verdict has a part for each claim. Its kind decides the prompt, the options to choose from and their scores. A
+verdict has the score, and everything that is needed to check it or to compute it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
@@ -27,6 +28,9 @@ class Kind:
 
     `quoted` names the text of the material that a quote must come from; `quote_for` are the options that
     need one. A kind without options asks for a list of texts.
+
+    `each` names the numbered texts ("claim 1", "claim 2") that have a verdict each, in one reply. `single` is
+    the kind of question about one of them, for judges that compare texts one by one.
     """
 
     name: str
@@ -34,6 +38,8 @@ class Kind:
     scores: Mapping[str, float]
     quoted: str = ""
     quote_for: tuple[str, ...] = ()
+    each: str = ""
+    single: str = ""
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -41,6 +47,7 @@ class Kind:
         return tuple(self.scores)
 
 
+_WITH_QUOTE = ("supported", "contradicted")
 _GRADES = {"0": 0.0, "1": 1 / 3, "2": 2 / 3, "3": 1.0}
 # name: options with their scores, the text that quotes come from, the options that need a quote
 _KINDS: dict[str, tuple[dict[str, float], str, tuple[str, ...]]] = {
@@ -56,14 +63,27 @@ _KINDS: dict[str, tuple[dict[str, float], str, tuple[str, ...]]] = {
     "nugget": ({"full": 1.0, "partial": 0.5, "none": 0.0}, "answer", ("full", "partial")),
     "preference": ({"first": 1.0, "tie": 0.5, "second": 0.0}, "", ()),
     "claims": ({}, "", ()),
+    "grounding": ({"supported": 1.0, "contradicted": 0.0, "unmentioned": 0.0}, "passage", _WITH_QUOTE),
+    "contradictions": ({"supported": 0.0, "contradicted": 1.0, "unmentioned": 0.0}, "passage", _WITH_QUOTE),
+    "grading": (_GRADES, "", ()),
+    "nuggets": ({"full": 1.0, "partial": 0.5, "none": 0.0}, "answer", ("full", "partial")),
 }
+# Kinds with a verdict for each of several texts: the name of the texts, and the kind for one of them.
+_EACH = {
+    "grounding": ("claim", "support"),
+    "contradictions": ("claim", "contradiction"),
+    "grading": ("passage", "relevance"),
+    "nuggets": ("information", "nugget"),
+}
+_PROMPT_OF = {"contradictions": "grounding"}  # the same question, of which the other answer counts
 
 
 @cache
 def kind_named(name: str) -> Kind:
     """Return one of the kinds that the library knows; KeyError if it is none of them."""
     scores, quoted, quote_for = _KINDS[name]
-    return Kind(name, read_prompt(PROMPTS / f"judge_{name}.md"), scores, quoted, quote_for)
+    prompt = read_prompt(PROMPTS / f"judge_{_PROMPT_OF.get(name, name)}.md")
+    return Kind(name, prompt, scores, quoted, quote_for, *_EACH.get(name, ()))
 
 
 @dataclass(frozen=True)
@@ -85,6 +105,37 @@ class Question:
         return blake2b(content, digest_size=16).hexdigest()
 
 
+def numbered(name: str, texts: Iterable[str]) -> dict[str, str]:
+    """Return texts as a part of the material: {"claim 1": ..., "claim 2": ...}."""
+    return {f"{name} {number}": text for number, text in enumerate(texts, start=1)}
+
+
+def numbered_texts(question: Question, name: str) -> list[str]:
+    """Return the numbered texts of the material, in their order."""
+    texts: list[str] = []
+    while (text := question.material.get(f"{name} {len(texts) + 1}")) is not None:
+        texts.append(text)
+    return texts
+
+
+def claim_material(kind: Kind, claim: str, passages: Sequence[str]) -> dict[str, str]:
+    """Return the material of a question about one claim and all of its passages."""
+    if kind.each:
+        return {**numbered("passage", passages), **numbered("claim", [claim])}
+    joined = "\n\n".join(f"[{number}] {text}" for number, text in enumerate(passages, start=1))
+    return {"passage": passages[0] if len(passages) == 1 else joined, "claim": claim}
+
+
+class Part(msgspec.Struct, omit_defaults=True):
+    """The verdict on one of several texts; `passages` are the numbers of those that it is based on."""
+
+    label: str = ""
+    score: float | None = None
+    passages: list[int] = []
+    quote: str = ""
+    failed: str = ""
+
+
 class Judgement(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What a judge said. A verdict without a score has failed, and `failed` says why."""
 
@@ -93,6 +144,7 @@ class Judgement(msgspec.Struct, kw_only=True, omit_defaults=True):
     probabilities: dict[str, float] = {}  # of each option, where the judge has them; they sum to 1
     mass: float | None = None  # the probability of all options together, before they were scaled to 1
     texts: list[str] = []  # the reply to a question without options
+    parts: list[Part] = []  # the verdict on each text, of a question about several
     quote: str = ""
     quote_at: tuple[int, int] | None = None  # its first and last + 1 character in the quoted text
     raw: str = ""  # the reply, at most 4 kB of it
@@ -109,3 +161,16 @@ class Judgement(msgspec.Struct, kw_only=True, omit_defaults=True):
     identity: str = ""
     kind: str = ""
     about: dict[str, Any] = {}
+
+
+def with_parts(verdict: Judgement, parts: Sequence[Part], each: str) -> Judgement:
+    """Return a verdict with its parts; it fails if one of them failed, but the others can be used."""
+    verdict.parts = list(parts)
+    verdict.label = " ".join(part.label or "-" for part in parts)
+    failed = [part.failed for part in parts if part.failed]
+    scores = [part.score for part in parts if part.score is not None]
+    if failed:
+        verdict.failed = f"{len(failed)} of {len(parts)} {each} verdicts failed: {failed[0]}"
+    elif scores:
+        verdict.score = sum(scores) / len(scores)
+    return verdict

@@ -14,7 +14,7 @@ from ..core.scores import as_columns
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs, TargetCategory
 from ..errors import DataError, did_you_mean
 from ..judges.metric import no_answer
-from ..judges.metrics.texts import claims_in
+from ..judges.texts import claims_in
 from .task import DEFAULTS, Item, Kind, Passage, Task, check_people, create_task, labels_of
 
 Scores = dict[str, dict[str, float]]  # by sample and metric

@@ -74,7 +74,10 @@ class RunJudging:
         self.state = RunState(self.path.parent, self.path.name.removesuffix(SUFFIX))
         self.run = self.storage.load_run(self.path)
         runs = self.storage.results_directory
-        self.audit = read_audit(runs, self.judge.identity(kind_named("support")))
+        asked = [kind.name for metric in self.metrics for kind in metric.question_kinds()]
+        # The claims that people labelled are asked about in the form that the metrics use.
+        self.audited = next((name for name in asked if name in ("grounding", "support")), "grounding")
+        self.audit = read_audit(runs, self.judge.identity(kind_named(self.audited)))
         for metric in self.bound():
             metric.ready()
 
@@ -149,7 +152,8 @@ class RunJudging:
     def _trusted(self, metric: JudgedMetric, result: MetricResult) -> MetricResult:
         """Return a result with what is known of its judge."""
         # People labelled whether claims are supported: that says nothing of other questions.
-        is_audited = metric.kinds == ("support",)
+        kinds = {kind.name for kind in metric.question_kinds()} - {"claims"}
+        is_audited = kinds == {self.audited}
         probed = probed_kinds(kind.name for kind in metric.question_kinds())
         return with_judge(
             result,
@@ -158,7 +162,7 @@ class RunJudging:
             labels=self.labels,
             is_share=metric.is_share_of_yes,
             threshold=getattr(metric, "threshold", None),
-            addressed=self._addressed({kind.name for kind in metric.question_kinds()}),
+            addressed=self._addressed(kinds),
         )
 
     def _addressed(self, kinds: Collection[str]) -> Rate:

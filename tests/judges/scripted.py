@@ -34,9 +34,11 @@ def says(rule: Rule, *, confidence: float = 0.9, seconds: float = 0.0) -> Callab
 
     def reply(body: dict[str, Any]) -> dict[str, Any]:
         material = material_of(body)
-        option = rule(material)
         if seconds:
             time.sleep(seconds)
+        if any(name.endswith(" 1") for name in material):
+            return completion(json.dumps({"verdicts": list(verdicts_by(rule, material))}))
+        option = rule(material)
         if body.get("logprobs"):
             rest = [("other", math.log((1 - confidence) or 1e-9))]
             return with_logprobs(option, [(option, math.log(confidence)), *rest])
@@ -44,6 +46,30 @@ def says(rule: Rule, *, confidence: float = 0.9, seconds: float = 0.0) -> Callab
         return completion(json.dumps({"quote": quote[:200], "verdict": option}))
 
     return reply
+
+
+def verdicts_by(rule: Rule, material: Material) -> Iterator[dict[str, Any]]:
+    """What a model replies that judges each numbered text by a rule about one of them."""
+    shared = {name: text for name, text in material.items() if not name[-1].isdigit()}
+
+    def numbered(name: str) -> list[tuple[int, str]]:
+        found = ((key.rpartition(" "), text) for key, text in material.items() if key[-1].isdigit())
+        return [(int(number), text) for (start, _, number), text in found if start == name]
+
+    for name in ("information",) if "information 1" in material else ():
+        for number, text in numbered(name):
+            option = rule({**shared, name: text})
+            yield {"number": number, "quote": shared["answer"][:200], "verdict": option}
+    if "claim 1" not in material:
+        for number, text in numbered("passage"):
+            yield {"number": number, "verdict": rule({**shared, "passage": text})}
+    for number, claim in numbered("claim"):
+        options = {place: rule({"passage": text, "claim": claim}) for place, text in numbered("passage")}
+        words = {"yes": "supported", "no": "unmentioned"}
+        named = {place: words.get(option, option) for place, option in options.items()}
+        best = next((each for each in named.items() if each[1] != "unmentioned"), (1, "unmentioned"))
+        quote = material[f"passage {best[0]}"][:200]
+        yield {"number": number, "passages": [best[0]], "quote": quote, "verdict": best[1]}
 
 
 def with_logprobs(text: str, options: Sequence[tuple[str, float]]) -> dict[str, Any]:

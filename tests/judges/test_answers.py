@@ -154,7 +154,7 @@ def test_the_judge_assigns_the_nuggets_of_the_dataset(options: str, value: float
     metric = metric_by(judge, f"nugget_recall[{options}assign=judge]")
     assert metric.name == f"nugget_recall[{options}assign=judge]"
     assert score_of(metric, "She has two masts.", labels={"nuggets": NUGGETS}).value == value
-    assert str(metric.signature()["judge"]).startswith("['nugget/function:oracle")
+    assert str(metric.signature()["judge"]).startswith("['nuggets/function:oracle")
 
 
 def test_nuggets_refusals_empty_answers_and_failures() -> None:
@@ -164,7 +164,7 @@ def test_nuggets_refusals_empty_answers_and_failures() -> None:
     assert score_of(metric_by(down, name), "", **sample).value == 0.0
     failed = score_of(metric_by(down, name), "At sea.", **sample)
     assert (failed.value, failed.failed) == (None, True)
-    assert failed.reason == "4 of 4 verdicts failed, the first with the server is down"
+    assert failed.reason == "1 of 1 verdicts failed, the first with the server is down"
     with pytest.raises(UnknownNameError, match="assign=judge"):
         parse_metric("nugget_recall[assign=people]")
 

@@ -33,7 +33,10 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def replay(out: Path, *flags: str) -> bytes:
     """Replay the cassette and return the stored results, without the moment when they were stored."""
-    code = main(["judge", "cassette", "--replay", str(CASSETTE / VERDICTS), "--out", str(out), *flags])
+    metric = ["--metrics", "judged_faithfulness[ask=claim]"]  # the cassette asks about one claim at a time
+    code = main(
+        ["judge", "cassette", *metric, "--replay", str(CASSETTE / VERDICTS), "--out", str(out), *flags]
+    )
     assert code == 3, "many verdicts of this model are void, and a run with that coverage is not passed"
     document: dict[str, Any] = json.loads((out / "cassette.results.json").read_bytes())
     del document["_metadata"]

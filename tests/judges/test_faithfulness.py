@@ -101,12 +101,8 @@ def test_each_claim_is_asked_about_with_each_passage_and_nothing_else() -> None:
         for claim in ("The Annet moors at the north pier.", "She carries 40 cars.")
         for passage in (PIER, CARS)
     ]
-    assert asked[1].about == {
-        "sample_id": "1",
-        "claim_at": (0, 38),
-        "passage_id": "b",
-        "chunk": (0, len(CARS)),
-    }
+    assert {question.kind.name for question in asked} == {"support"}
+    assert asked[1].about == {"sample_id": "1"}
 
 
 @pytest.mark.parametrize(
@@ -181,7 +177,7 @@ def test_contradiction_counts_claims_that_any_passage_contradicts() -> None:
 def fails_on(passage: str, otherwise: Callable[[Question], object]) -> Callable[[Question], object]:
     def judge(question: Question) -> object:
         if passage in question.material["passage"]:
-            raise CallError("the server is down", kind="http_5xx")
+            return Judgement(failed="the server is down")
         return otherwise(question)
 
     return judge
@@ -227,13 +223,12 @@ def test_evidence_is_the_quote_of_the_judge_in_its_passage() -> None:
     document = f"{long} {PIER}"
     check = metric_checks(metric, answered("The Annet moors at the north pier.", b=CARS, a=document))[0]
     assert check.evidence is not None
-    assert (check.score, check.label, check.at) == (1.0, "yes", (0, 34))
+    assert (check.score, check.label, check.at) == (1.0, "supported", (0, 34))
     assert (check.evidence.passage_id, check.evidence.source, check.evidence.quote) == (
         "a",
         "quoted",
         "moors",
     )
-    assert check.evidence.chunk[0] > 0
     assert check.evidence.quote_at is not None
     assert document[slice(*check.evidence.quote_at)] == "moors"
 
@@ -270,7 +265,7 @@ def test_claims_of_the_judge_are_asked_for_first_and_then_checked() -> None:
         ("It moors there", (0, 14)),
         ("The Annet is red.", None),
     ]
-    assert [kind.name for kind in metric.question_kinds()] == ["claims", "support"]
+    assert [kind.name for kind in metric.question_kinds()] == ["claims", "grounding"]
 
 
 def test_a_list_of_claims_that_failed_fails_the_sample() -> None:
@@ -292,7 +287,6 @@ def test_a_claim_that_is_too_long_is_cut_around_what_the_passage_says() -> None:
     endless = f"It {'rains and ' * 400}the Annet moors at the north pier."
     score_of(metric_by(judge, "judged_faithfulness"), answered(endless, a=PIER))
     (question,) = asked
-    assert question.about["cut"] == ["claim"]
     assert question.material["claim"].endswith("the Annet moors at the north pier.")
     assert len(question.material["claim"].split()) <= 350
 
@@ -321,6 +315,7 @@ def literal_in_chinese(question: Question) -> float:
     [
         "judged_faithfulness@0.7[soft=true]",
         "judged_faithfulness[claims=people]",
+        "judged_faithfulness[ask=passage]",
         "judged_faithfulness@0",
         "judged_faithfulness@1.5",
         "unsupported_span_share[claims=llm]",
@@ -336,6 +331,7 @@ def test_options_that_make_no_sense_are_errors(name: str) -> None:
     [
         "judged_faithfulness@0.7[claims=llm]",
         "judged_faithfulness[soft=true,claims=llm]",
+        "judged_faithfulness[ask=claim]",
         "judged_contradiction@0.9",
         "unsupported_span_share@0.25",
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from auepora_eval.judges.metrics.faithfulness import Evidence, JudgedFaithfulnes
 from auepora_eval.runs.store.storage import EvaluationResultsStorage
 from tests.builders import a_sample, plan, scored_run
 from tests.judges.oracles import RUBRIC
-from tests.judges.scripted import material_of, supported
+from tests.judges.scripted import Material, material_of, supported, verdicts_by
 from tests.servers import chat_server, completion
 
 VALUES = {
@@ -41,15 +42,19 @@ def reply(body: dict[str, Any]) -> dict[str, Any]:
     """A model that answers every kind of question, by the options that it may choose from."""
     material = material_of(body)
     options = body["messages"][-1]["content"].rpartition("one of: ")[2].rstrip(".").split(", ")
+    if any(name.endswith(" 1") for name in material):
+        return completion(json.dumps({"verdicts": list(verdicts_by(partial(one_of, options), material))}))
     quote = material.get("passage") or material.get("answer") or ""
-    if options == ["yes", "no"]:
-        verdict = supported(material)
-    elif options == ["0", "1", "2", "3"]:
-        verdict = "3" if "red" in quote else "1"
-    else:
-        chosen = ("unmentioned", "partly", "incomplete", "partial", "2")
-        verdict = next(option for option in chosen if option in options)
-    return completion(json.dumps({"quote": quote, "verdict": verdict}))
+    return completion(json.dumps({"quote": quote, "verdict": one_of(options, material)}))
+
+
+def one_of(options: list[str], material: Material) -> str:
+    if options == ["yes", "no"] or "supported" in options:
+        return supported(material)
+    if options == ["0", "1", "2", "3"]:
+        return "3" if "red" in material["passage"] else "1"
+    chosen = ("partly", "incomplete", "partial", "2")
+    return next(option for option in chosen if option in options)
 
 
 @pytest.fixture
@@ -102,8 +107,9 @@ def test_quotes_of_a_model_lead_to_the_passage_in_any_script() -> None:
     output = SystemOutputs([RetrievedDocument(Document("d", passage), 1.0, 1)], Response(answer))
 
     def quotes(body: dict[str, Any]) -> dict[str, Any]:
-        assert material_of(body) == {"passage": passage, "claim": answer}
-        return completion(json.dumps({"quote": "停在北码头", "verdict": "yes"}, ensure_ascii=False))
+        assert material_of(body) == {"passage 1": passage, "claim 1": answer}
+        said = {"number": 1, "passages": [1], "quote": "停在北码头", "verdict": "supported"}
+        return completion(json.dumps({"verdicts": [said]}, ensure_ascii=False))
 
     with chat_server(["ok"], says=quotes, bare=True) as server:
         judge = LlmJudge(ChatModel(server.url, "m", plain_http=True), "label")
@@ -112,5 +118,5 @@ def test_quotes_of_a_model_lead_to_the_passage_in_any_script() -> None:
         ask_until_answered([metric], [(sample, output)], Asking(judging.book))
     assert metric.compute([sample], [output]).value == 1.0
     (check,) = metric.explain(sample, output)
-    assert check.evidence == Evidence("d", (0, 19), "停在北码头", (8, 13), "quoted")
+    assert check.evidence == Evidence("d", "停在北码头", (8, 13), "quoted")
     assert passage[8:13] == "停在北码头"

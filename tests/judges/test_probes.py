@@ -14,8 +14,9 @@ from tests.judges.functions import ALWAYS_YES, INVERSE, OBEDIENT, ORACLE, a_coin
 
 
 def test_there_are_forty_different_questions() -> None:
-    questions = probe_questions(kind_named("support"))
-    assert len({question.key("") for question in questions}) == len(questions) == 40
+    for kind in ("grounding", "support"):
+        questions = probe_questions(kind_named(kind))
+        assert len({question.key("") for question in questions}) == len(questions) == 40
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,7 @@ def test_there_are_forty_different_questions() -> None:
         pytest.param(
             FunctionJudge(lambda question: "no", "never"), ["copy", "position", "yes-bias"], id="always no"
         ),
-        pytest.param(INVERSE, ["copy", "foreign", "negation", "number", "position"], id="inverse"),
+        pytest.param(INVERSE, ["copy", "foreign", "negation", "number", "yes-bias"], id="inverse"),
         pytest.param(OBEDIENT, ["injection"], id="obedient"),
     ],
 )
@@ -37,7 +38,7 @@ def test_judges_fail_the_probes_that_are_about_them(judge: Judge, failed: list[s
     assert ("degraded" in report.table().title) == bool(failed)
 
 
-@pytest.mark.parametrize("kind", ["relevance", "answer_relevance", "correctness"])
+@pytest.mark.parametrize("kind", ["grading", "answer_relevance", "correctness"])
 def test_other_kinds_of_questions_have_probes_too(kind: str) -> None:
     wrong = "number" if kind == "correctness" else "foreign"
     questions = probe_questions(kind_named(kind))
@@ -46,8 +47,10 @@ def test_other_kinds_of_questions_have_probes_too(kind: str) -> None:
     assert probe(always, kind=kind).failed == [f"{wrong} ({kind})"]
     never = FunctionJudge(lambda question: 0.0, "never")
     assert probe(never, kind=kind).failed == [f"copy ({kind})"]
-    own = {question.material["question"]: question for question in questions[:4]}
-    right = FunctionJudge(lambda question: float(question == own[question.material["question"]]), "right")
+    own = {question.material["question"]: [*question.material.values()] for question in questions[:4]}
+    right = FunctionJudge(
+        lambda question: float([*question.material.values()] == own[question.material["question"]]), "right"
+    )
     assert probe(right, kind=kind).failed == []
     best = max(kind_named(kind).scores, key=kind_named(kind).scores.__getitem__)
     texts = {text for each in questions[:8] for text in each.material.values()}
@@ -60,8 +63,14 @@ def test_other_kinds_of_questions_have_probes_too(kind: str) -> None:
 
 
 def test_the_probes_are_those_of_the_questions_that_metrics_ask() -> None:
-    assert probed_kinds(["relevance", "relevance", "correctness"]) == ["relevance", "correctness"]
-    assert probed_kinds(["claims", "support"]) == probed_kinds(["nugget"]) == probed_kinds([]) == ["support"]
+    assert probed_kinds(["grading", "grading", "correctness"]) == ["grading", "correctness"]
+    assert probed_kinds(["support"]) == ["support"]
+    assert (
+        probed_kinds(["claims", "grounding"])
+        == probed_kinds(["nuggets"])
+        == probed_kinds([])
+        == ["grounding"]
+    )
 
 
 def test_an_obedient_judge_obeys_in_passages_and_in_claims() -> None:
@@ -86,11 +95,11 @@ def test_failed_verdicts_and_missing_mass_fail() -> None:
 
     assert {"copy", "foreign", "position"} <= set(probe(FunctionJudge(broken)).failed)
     thin = FunctionJudge(lambda question: Judgement(failed="no_mass: 0.1", mass=0.1), "thin")
-    assert "mass" in probe(thin).failed
+    assert "mass" in probe(thin, kind="support").failed
     dense = FunctionJudge(
         lambda question: Judgement(score=ORACLE.judge(question).score, label="yes", mass=0.97), "dense"
     )
-    report = probe(dense)
+    report = probe(dense, kind="support")
     assert "mass" not in report.failed
     assert [each.text for each in report.probes if each.name == "mass"] == ["the least is 0.97"]
 

@@ -37,7 +37,8 @@ def test_a_key_is_written_nowhere(
     prepare(limit=3)
 
     def repeats(body: dict[str, Any]) -> dict[str, Any]:
-        reply = completion(json.dumps({"quote": f"your key is {KEY}", "verdict": "no"}))
+        said = {"number": 1, "quote": f"your key is {KEY}", "verdict": "unmentioned"}
+        reply = completion(json.dumps({"verdicts": [{**said, "number": number} for number in range(1, 9)]}))
         top = [{"token": "no", "logprob": -0.01}]
         token = {"token": "no", "logprob": -0.01, "top_logprobs": top}
         reply["choices"][0]["logprobs"] = {"content": [token]} if body.get("logprobs") else None
@@ -88,11 +89,11 @@ def test_texts_of_other_scripts_are_judged_and_quoted(
     with judge_server(said) as server:
         assert main(judge_words(server.url)) == 0
         asked = [material_of(body) for body in server.requests]
-    assert {material["passage"] for material in asked} == set(passages.values())
+    assert {material["passage 1"] for material in asked} == set(passages.values())
     verdicts = VerdictFile(Path(f"runs/{RUN}.run") / VERDICTS).book.values()
     by_sample = {verdict.about["sample_id"]: verdict for verdict in verdicts}
     assert {name: one.score for name, one in by_sample.items()} == {"ja": 1, "ar": 1, "hi": 1, "ru": 0}
-    assert by_sample["ja"].quote == passages["ja"]
+    assert by_sample["ja"].parts[0].quote == passages["ja"]
     capsys.readouterr()
     assert main(["show", RUN, "--sample", "ja", "--out", "runs"]) == 0
     assert "渡船は正午に出発します" in capsys.readouterr().out

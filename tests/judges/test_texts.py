@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from auepora_eval.judges.asking import completed
 from auepora_eval.judges.judge import FunctionJudge
-from auepora_eval.judges.metrics.texts import best_sentence, chunk_spans, cut_around, length, question_about
 from auepora_eval.judges.question import Judgement
+from auepora_eval.judges.texts import best_sentence, chunk_spans, cut_around, length, question_about
 
 TEXT = "Ann is here. Bo sails now. Cy is a cat. Dee eats fish. Ed sits there."  # 3, 3, 4, 3 and 3 words
 

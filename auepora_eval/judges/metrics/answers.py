@@ -8,7 +8,7 @@ from ...core.types import EvaluationSample, MetricResult, SampleScore, SystemOut
 from ...errors import ScoringError
 from ...metrics.answers.pairs import answer_text, references
 from ..metric import JudgedMetric, add_note, declined, no_answer
-from .texts import question_about
+from ..texts import question_about
 
 
 @metric("judged_answer_relevance")
@@ -59,7 +59,7 @@ class JudgedCorrectness(JudgedMetric):
             return 0.0
         if no_answer(output) is not None:
             return declined(sample)
-        verdicts = self.ask(
+        verdicts = self.answers_to(
             question_about(
                 "correctness",
                 sample.query,

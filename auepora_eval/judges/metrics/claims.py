@@ -30,7 +30,7 @@ from ...metrics.answers.pairs import answer_text
 from ...text.refusal import refusal
 from ..metric import DECLINES, JudgedMetric, declined
 from ..question import Judgement, Kind, kind_named
-from .texts import check_claim_source, chunk_spans, claim_question, claims_in
+from ..texts import check_claim_source, chunk_spans, claim_question, claims_in
 
 Flags = list[bool]  # of claims
 Rows = list[Flags]  # of claims, a flag for each document
@@ -120,7 +120,7 @@ class ClaimMetric(JudgedMetric):
             for text in texts[side]
             for start, end in chunk_spans(text)
         ]
-        verdicts = iter(self.ask(questions))
+        verdicts = iter(self.answers_to(questions))
         return {
             name: [self._row(source, side, texts[side], verdicts) for _ in claims[source]]
             for name, (source, side) in sides.items()

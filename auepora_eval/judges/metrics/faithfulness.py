@@ -1,9 +1,10 @@
 """Is each claim of an answer in the passages that were retrieved for it?
 
 Claims are the sentences of the answer that have content words, or with [claims=llm] the statements that the
-judge finds in it. The judge compares each claim with each chunk of each passage, at most 350 words, and the
-highest score counts: a claim is supported if some passage supports all of it. `explain` returns the chunk
-that decided about each claim, and the words in it.
+judge finds in it. A model is asked once per answer, with all passages and all claims: for each claim it names
+the passages that support or contradict it, and quotes one of them. With [ask=claim] it is asked once per
+claim, with all passages, which suits small models and the mode `logprob`. Judges that compare two texts
+(support functions, your own functions) compare each claim with each passage, and the highest score counts.
 """
 
 from __future__ import annotations
@@ -17,33 +18,35 @@ from ...core.scores import Scores
 from ...core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...metrics.citations.answer import Claim
-from ..judge import PendingError
+from ..judge import ONE_BY_ONE, PendingError
+from ..llm import find_quote
 from ..metric import JudgedMetric, add_note, no_answer
-from ..question import Judgement, Kind, kind_named
-from .texts import (
+from ..question import Judgement, Kind, Part, Question, claim_material, kind_named, numbered
+from ..texts import (
     CHUNK_WORDS,
-    Chunk,
+    CONTEXT_WORDS,
+    Passage,
     Span,
     best_sentence,
     check_claim_source,
-    chunks_of,
-    claim_question,
     claims_in,
+    cut_around,
+    shown_passages,
 )
 
-_ONE_BY_ONE = "each claim was compared with several passages, one by one"
+_ADDS_UP = "each claim was compared with several passages, one by one"
+_CUT = "the passages were shortened for the judge"
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The chunk of a passage that decided about a claim. All places are in the text of the passage.
+    """The passage that decided about a claim, and words in it; `quote_at` is their place in its text.
 
-    The words are `quoted` by the judge; where it quotes none, they are the sentence of the chunk with most
+    The words are `quoted` by the judge; where it quotes none, they are the sentence of the passage with most
     words of the claim, `matched`. Both are empty if there is no such sentence.
     """
 
     passage_id: str
-    chunk: Span
     quote: str = ""
     quote_at: Span | None = None
     source: Literal["quoted", "matched", ""] = ""
@@ -51,10 +54,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class ClaimCheck:
-    """A claim of an answer, its place there, and the highest score that a passage gave it.
+    """A claim of an answer, its place there, and its score by the passages.
 
-    `at` is None if the answer does not have the claim word by word. `score` is None if every verdict failed;
-    `failed` says why one of them did.
+    `at` is None if the answer does not have the claim word by word. `score` is None if the verdict failed;
+    `failed` says why it, or one of several, did.
     """
 
     claim: str
@@ -67,35 +70,50 @@ class ClaimCheck:
 
 @dataclass
 class CheckedClaims(JudgedMetric):
-    """A metric of the claims of an answer, each compared with the retrieved passages."""
+    """A metric of the claims of an answer, compared with the retrieved passages."""
 
     threshold: float = 0.5
     claims: str = "sentences"
+    ask: str = ""
     target = TargetCategory.GENERATION_FAITHFULNESS
     reads_documents = True
     ranges = {"threshold": "(0, 1]"}  # noqa: RUF012
-    kinds = ("support",)
+    kinds = ("grounding",)
     # An answer without passages: the worst score, or a system would gain by retrieving nothing.
     score_without_passages: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         check_claim_source(self.claims)
+        if self.ask not in ("", "claim"):
+            raise ValueError(f"a judge is asked once, or for each claim (ask=claim), not {self.ask!r}")
 
     def judged(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         checks = self.checks(sample, output)
         if isinstance(checks, SampleScore):
             return checks
-        score = self.of_checks(checks, output.response.text)
-        return SampleScore(score, _ONE_BY_ONE if len(chunks_of(output)) > 1 else "")
+        passages = shown_passages(output)
+        reason = _CUT if any(passage.is_cut for passage in passages) else ""
+        if len(passages) > 1 and self._compares_pairs():
+            reason = _ADDS_UP
+        return SampleScore(self.of_checks(checks, output.response.text), reason)
+
+    def _compares_pairs(self) -> bool:
+        """Whether the judge compares each claim with each passage by itself."""
+        book = {} if self.judging is None else self.judging.book
+        return not self.ask and any(verdict.mode == ONE_BY_ONE for verdict in book.values())
 
     def summarise(self, scores: Scores) -> MetricResult:
         result = super().summarise(scores)
-        if _ONE_BY_ONE in scores.reasons.values() and self.kinds == ("support",):
+        reasons = list(scores.reasons.values())
+        if _ADDS_UP in reasons and self.kinds == ("grounding",):
             add_note(
                 result,
                 "A claim counts as supported if any one of its passages is judged to support it: the judge's "
                 "false alarms add up with the number of passages.",
             )
+        if cut := reasons.count(_CUT):
+            limit = f"{CONTEXT_WORDS:,} words"
+            add_note(result, f"The passages of {cut} answers were shortened to {limit} for the judge.")
         return result
 
     def of_checks(self, checks: Sequence[ClaimCheck], answer: str) -> float:
@@ -116,24 +134,45 @@ class CheckedClaims(JudgedMetric):
         """Return each claim with its score, or the reason why the answer is not scored."""
         if (left_out := no_answer(output)) is not None:
             return left_out
-        chunks = chunks_of(output)
-        if output.retrieved and not chunks:
+        passages = shown_passages(output)
+        if output.retrieved and not passages:
             return skip("the retrieved documents have no text")
         claims = claims_in(output.response.text, sample.query, self.claims, self.ask_all)
         if not claims:
             return skip("the answer makes no claims")
-        if not chunks:
+        if not passages:
             return [ClaimCheck(claim.text, claim.at, self.score_without_passages) for claim in claims]
-        kind = kind_named(self.kinds[0])
-        questions = [
-            claim_question(kind, claim, chunk.text, passage_id=chunk.passage_id, chunk=chunk.at)
-            for claim in claims
-            for chunk in chunks
-        ]
-        verdicts = iter(self.ask(questions))
+        parts = self._parts(claims, passages)
+        # Looking for words of evidence takes longer than all the rest, and a score does not need it.
         return [
-            _check(claim, [(chunk, next(verdicts)) for chunk in chunks], with_evidence) for claim in claims
+            ClaimCheck(
+                claim.text,
+                claim.at,
+                part.score,
+                part.label,
+                _evidence(claim, part, passages) if with_evidence else None,
+                part.failed,
+            )
+            for claim, part in zip(claims, parts, strict=True)
         ]
+
+    def _parts(self, claims: Sequence[Claim], passages: Sequence[Passage]) -> list[Part]:
+        """Return the verdict on each claim."""
+        texts = [passage.text for passage in passages]
+        whole = "\n".join(texts)
+        shown = [cut_around(claim.text, whole, CHUNK_WORDS) for claim in claims]
+        about = {"cut": ["passages"]} if any(passage.is_cut for passage in passages) else {}
+        kind = kind_named(self.kinds[0])
+        if self.ask == "claim":
+            single = kind_named(kind.single)
+            questions = [
+                Question(single, claim_material(single, text, texts), {"claim_at": claim.at, **about})
+                for claim, text in zip(claims, shown, strict=True)
+            ]
+            return [_part_of(verdict) for verdict in self.answers_to(questions)]
+        material = {**numbered("passage", texts), **numbered("claim", shown)}
+        verdict = self.answers_to([Question(kind, material, about)])[0]
+        return verdict.parts or [Part(failed=verdict.failed)] * len(claims)
 
     def reaches(self, check: ClaimCheck) -> bool:
         """Return whether a claim has at least the threshold; ScoringError if a failed verdict decides it."""
@@ -145,20 +184,22 @@ class CheckedClaims(JudgedMetric):
 
     def question_kinds(self) -> list[Kind]:
         kinds = super().question_kinds()
+        if self.ask == "claim":
+            kinds = [kind_named(kind.single) for kind in kinds]
         return [kind_named("claims"), *kinds] if self.claims == "llm" else kinds
 
     def signature(self) -> Mapping[str, object]:
-        return {**super().signature(), "chunk_words": CHUNK_WORDS}
+        return {**super().signature(), "context_words": CONTEXT_WORDS}
 
 
-@metric("judged_faithfulness@{threshold?}[soft={soft?},claims={claims?}]")
+@metric("judged_faithfulness@{threshold?}[soft={soft?},claims={claims?},ask={ask?}]")
 class JudgedFaithfulness(CheckedClaims):
-    """Share of the answer's claims that a retrieved passage supports, as a judge sees it.
+    """Share of the answer's claims that the retrieved passages support, as a judge sees it.
 
-    Claims with a score of at least the threshold / claims; the score of a claim is the highest that the judge
-    gives it over all chunks of the passages. [soft=true] is the mean of the scores instead, calibrated where
-    labels of people were given. [claims=llm] checks the statements that the judge finds in the answer, not
-    its sentences. An answer without passages scores 0 and costs no call. An answer that declines is skipped.
+    Claims with a score of at least the threshold / claims. A model is asked once per answer about all claims
+    and passages, with [ask=claim] once per claim. [soft=true] is the mean of the scores instead, calibrated
+    where labels of people were given. [claims=llm] checks the statements that the judge finds in the answer,
+    not its sentences. An answer without passages scores 0. An answer that declines is skipped.
     """
 
     soft: bool = False
@@ -184,16 +225,16 @@ class JudgedFaithfulness(CheckedClaims):
         return calibrate(check.score) if calibrate else check.score
 
 
-@metric("judged_contradiction@{threshold?}[claims={claims?}]")
+@metric("judged_contradiction@{threshold?}[claims={claims?},ask={ask?}]")
 class JudgedContradiction(CheckedClaims):
     """Share of the answer's claims that some retrieved passage contradicts, as a judge sees it.
 
-    Claims that the judge finds contradicted by at least one chunk of the passages, with a score of at least
-    the threshold / claims. A claim that no passage mentions is not contradicted: judged_faithfulness counts
-    it. An answer without passages scores 1, or a system would gain by retrieving nothing.
+    Claims that the judge finds contradicted by the passages, with a score of at least the threshold / claims.
+    A claim that no passage mentions is not contradicted: judged_faithfulness counts it. An answer without
+    passages scores 1, or a system would gain by retrieving nothing.
     """
 
-    kinds = ("contradiction",)
+    kinds = ("contradictions",)
     higher_is_better = False
     score_without_passages = 1.0
 
@@ -201,7 +242,7 @@ class JudgedContradiction(CheckedClaims):
         return sum(map(self.reaches, checks)) / len(checks)
 
 
-@metric("unsupported_span_share@{threshold?}")
+@metric("unsupported_span_share@{threshold?}[ask={ask?}]")
 class UnsupportedSpanShare(CheckedClaims):
     """Share of the answer's characters that are in claims without support, as a judge sees it.
 
@@ -224,27 +265,24 @@ def _characters(text: str) -> int:
     return sum(map(len, text.split()))
 
 
-def _check(claim: Claim, verdicts: Sequence[tuple[Chunk, Judgement]], with_evidence: bool) -> ClaimCheck:
-    """Return a claim with the chunk that gave it the highest score; the first one of several."""
-    failed = next((verdict.failed for _, verdict in verdicts if verdict.failed), "")
-    known = [
-        (verdict.score, chunk, verdict)
-        for chunk, verdict in verdicts
-        if verdict.score is not None and not verdict.failed
-    ]
-    if not known:
-        return ClaimCheck(claim.text, claim.at, None, failed=failed)
-    score, chunk, verdict = max(known, key=lambda one: one[0])
-    # Looking for the best sentence takes longer than all the rest, and a score does not need it.
-    evidence = _evidence(claim, chunk, verdict) if with_evidence else None
-    return ClaimCheck(claim.text, claim.at, score, verdict.label, evidence, failed)
+def _part_of(verdict: Judgement) -> Part:
+    return Part(verdict.label, verdict.score, [], verdict.quote, verdict.failed)
 
 
-def _evidence(claim: Claim, chunk: Chunk, verdict: Judgement) -> Evidence:
-    at = verdict.quote_at or best_sentence(chunk.text, claim.text)
+def _evidence(claim: Claim, part: Part, passages: Sequence[Passage]) -> Evidence | None:
+    """Return the words that decided about a claim; None if no passage did."""
+    numbers = part.passages or ([1] if len(passages) == 1 else [])
+    if not numbers and part.quote:
+        numbers = [
+            place for place, passage in enumerate(passages, 1) if find_quote(part.quote, passage.whole)
+        ]
+    if not numbers:
+        return None
+    passage = passages[numbers[0] - 1]
+    source: Literal["quoted", "matched"] = "quoted"
+    at = find_quote(part.quote, passage.whole) if part.quote else None
     if at is None:
-        return Evidence(chunk.passage_id, chunk.at)
-    start, end = at
-    quote_at = (chunk.at[0] + start, chunk.at[0] + end)
-    source: Literal["quoted", "matched"] = "quoted" if verdict.quote_at else "matched"
-    return Evidence(chunk.passage_id, chunk.at, chunk.text[start:end], quote_at, source)
+        at, source = best_sentence(passage.whole, claim.text), "matched"
+    if at is None:
+        return Evidence(passage.passage_id)
+    return Evidence(passage.passage_id, passage.whole[at[0] : at[1]], at, source)

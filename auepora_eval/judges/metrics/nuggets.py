@@ -22,7 +22,8 @@ from ...text.content_words import content_words
 from ...text.refusal import refusal
 from ...text.tokens import words
 from ..metric import JudgedMetric, declined
-from .texts import question_about
+from ..question import Question, kind_named, numbered
+from ..texts import cut_around
 
 CREDITS = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
 IMPORTANCES = ("vital", "okay")
@@ -49,7 +50,7 @@ class NuggetRecall(JudgedMetric):
     assign: str = ""
     target = TargetCategory.GENERATION_CORRECTNESS
     requires = ("labels.nuggets",)
-    kinds = ("nugget",)
+    kinds = ("nuggets",)
 
     def __post_init__(self) -> None:
         if self.assign not in ("", "judge"):
@@ -79,16 +80,12 @@ class NuggetRecall(JudgedMetric):
     def _assigned_by_judge(self, nuggets: Sequence[Nugget], query: str, answer: str) -> list[str]:
         if not answer.strip():
             return ["not_support"] * len(nuggets)
-        questions = [
-            question_about(
-                "nugget",
-                query,
-                {"answer": (answer, nugget["text"]), "information": (nugget["text"], query)},
-                nugget=number,
-            )
-            for number, nugget in enumerate(nuggets)
-        ]
-        return [_ASSIGNMENTS[verdict.label] for verdict in self.ask_all(questions)]
+        texts = [cut_around(nugget["text"], query) for nugget in nuggets]
+        shown = cut_around(answer, " ".join(texts))
+        about = {"cut": ["answer"]} if shown != answer else {}
+        material = {"question": query, "answer": shown, **numbered("information", texts)}
+        verdict = self.ask_all([Question(kind_named("nuggets"), material, about)])[0]
+        return [_ASSIGNMENTS[part.label] for part in verdict.parts]
 
     def signature(self) -> Mapping[str, object]:
         if self.needs_judge:

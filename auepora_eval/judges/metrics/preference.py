@@ -28,7 +28,7 @@ from ...core.types import (
 from ...errors import ScoringError
 from ..judge import Asker, Judging
 from ..metric import JudgedMetric, ask_until_answered
-from .texts import question_about
+from ..texts import question_about
 
 _WIN, _TIE, _LOSS = 1.0, 0.5, 0.0
 _SWAPPED = {"first": "second", "second": "first", "tie": "tie"}
@@ -78,7 +78,7 @@ class Preferred(JudgedMetric):
             return Outcome(_TIE)
         query = sample.query
         orders = ({"first": ours, "second": theirs}, {"first": theirs, "second": ours})
-        verdicts = self.ask(
+        verdicts = self.answers_to(
             question_about("preference", query, {name: (text, query) for name, text in order.items()})
             for order in orders
         )

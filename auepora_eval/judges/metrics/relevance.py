@@ -1,8 +1,7 @@
 """How relevant are the retrieved passages? Grades from 0 to 3 in the wording of TREC, by a judge.
 
-The judge is shown the question and one passage: no answer, no reference, no rank, no other passage. A grade
-is the expectation over the four options, where the judge reports their probabilities. `qrels_lines` writes
-the grades as TREC judgements.
+The judge is shown the question and the passages, in one call: no answer, no reference, no rank. `qrels_lines`
+writes the grades as TREC judgements.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from ...core.types import (
 from ...errors import DataError, ScoringError
 from ..judge import PendingError
 from ..metric import JudgedMetric, Pair, add_note
-from ..question import Judgement
-from .texts import question_about
+from ..question import Part, Question, kind_named, numbered
+from ..texts import cut_around
 
 HIGHEST_GRADE = 3
 _NOT_RELEVANT = 0.5  # an expected grade below rounds to 0
@@ -44,7 +43,7 @@ class GradedPassages(JudgedMetric):
 
     k: int
     target = TargetCategory.RETRIEVAL_RELEVANCE
-    kinds = ("relevance",)
+    kinds = ("grading",)
 
     def judged(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         if not sample.query.strip():
@@ -61,18 +60,20 @@ class GradedPassages(JudgedMetric):
         value = self.of_grades(placed, list(grades.values()))
         return SampleScore(value, parts=(float(len(placed)), float(len(places))))
 
-    def verdicts(self, sample: EvaluationSample, retrieved: Iterable[Document]) -> dict[str, Judgement]:
+    def verdicts(self, sample: EvaluationSample, retrieved: Iterable[Document]) -> dict[str, Part]:
         """Return the verdict on each document that has a text."""
         # The retrieved documents come last and win: a gold document that was retrieved is judged once, by the
         # text that the system retrieved.
         pool = {doc.doc_id: doc for doc in [*self.more_to_judge(sample), *retrieved] if doc.text.strip()}
-        questions = [
-            question_about(
-                "relevance", sample.query, {"passage": (doc.text, sample.query)}, passage_id=doc_id
-            )
-            for doc_id, doc in pool.items()
+        if not pool:
+            return {}
+        shown = [cut_around(doc.text, sample.query) for doc in pool.values()]
+        cut = {"cut": ["passage"]} if shown != [doc.text for doc in pool.values()] else {}
+        material = {"question": sample.query, **numbered("passage", shown)}
+        verdict = self.ask_all([Question(kind_named("grading"), material, {"passages": list(pool), **cut})])[
+            0
         ]
-        return dict(zip(pool, self.ask_all(questions), strict=True))
+        return dict(zip(pool, verdict.parts, strict=True))
 
     def more_to_judge(self, sample: EvaluationSample) -> list[Document]:
         """Return the documents to judge besides the retrieved ones."""
@@ -140,7 +141,7 @@ def first_places(output: SystemOutputs, k: int) -> dict[int, Document]:
     return {place: ranked[place].doc for place in firsts.values()}
 
 
-def grade_of(verdict: Judgement) -> float:
+def grade_of(verdict: Part) -> float:
     """Return the expected grade of a passage, from 0 to 3."""
     return (verdict.score or 0.0) * HIGHEST_GRADE
 

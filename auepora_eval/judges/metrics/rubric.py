@@ -33,7 +33,7 @@ from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCa
 from ...errors import DataError
 from ..metric import JudgedMetric, no_answer
 from ..question import PROMPTS, Kind
-from .texts import question_about
+from ..texts import question_about
 
 _GRADE = re.compile(r"^[-*] +(\d) *[:=] *(\S.*)$", re.MULTILINE)
 _SEES = re.compile(r"^Sees:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE)

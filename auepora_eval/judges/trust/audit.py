@@ -22,12 +22,12 @@ from ...metrics.parse import parse_metric
 from ...stats.agreement import each_and_others
 from ...stats.arrays import Array
 from ...stats.calibration import BINS, calibration
-from ...stats.correlation import KINDS, Kind, correlation
+from ...stats.correlation import KINDS, correlation
+from ...stats.correlation import Kind as Correlation
 from ...stats.intervals import mean_change_interval, mean_interval
 from ..asking import verdicts_on
 from ..judge import Asker, Judge, Judging
-from ..metrics.texts import chunk_spans
-from ..question import Question, kind_named
+from ..question import Kind, Question, claim_material, kind_named
 from .calibration import (
     Alpha,
     Estimate,
@@ -41,6 +41,7 @@ from .calibration import (
 from .correction import CorrectedMean, TrueRate, corrected_mean, rate_by_errors
 from .labels import TIE_DIGITS, Labelled, clusters_of
 
+GROUNDING = "grounding"  # the kind of the questions of judged_faithfulness
 Audited = str | Judge | Judging | None  # a name, a judge, or None for stored scores
 Scored = tuple[float, Labelled]  # the judge's score of a claim, and the claim
 
@@ -133,7 +134,7 @@ class AuditReport(Agreement):
     people: Estimate | None = None
     judge_mean: float | None = None
     bias: Estimate | None = None
-    correlation: dict[Kind, Estimate] | None = None  # for labels on a scale
+    correlation: dict[Correlation, Estimate] | None = None  # for labels on a scale
     calibration: AuditCalibration | None = None  # for scores from 0 to 1
     human_ceiling: HumanCeiling | None = None  # if several people rated a claim
     estimate: CorrectedRates | None = None  # with unlabelled claims
@@ -181,14 +182,15 @@ def judge_calibration(
     date: str,
     threshold: float = 0.5,
     ask: Asker | None = None,
+    kind: str = GROUNDING,
 ) -> JudgeCalibration:
     """Return how good a judge is on labelled claims, to be stored with the values that it produces.
 
-    The threshold is the one of the metrics that are corrected by it.
+    The threshold and the kind of question are those of the metrics that are corrected by it.
     """
     return calibrate(
-        judging.judge.identity(kind_named("support")),
-        judge_scores(judging, labelled, ask),
+        judging.judge.identity(kind_named(kind)),
+        judge_scores(judging, labelled, ask, kind),
         [one.people for one in labelled],
         date=date,
         threshold=threshold,
@@ -202,7 +204,7 @@ def _name_of(judge: Audited) -> str | None:
         return None
     if isinstance(judge, str):
         return support_identity(judge) if judge in SUPPORTS else judge
-    return (judge.judge if isinstance(judge, Judging) else judge).identity(kind_named("support"))
+    return (judge.judge if isinstance(judge, Judging) else judge).identity(kind_named(GROUNDING))
 
 
 def _scored(claims: Sequence[Labelled], judge: Audited, how: Audit, ask: Asker | None) -> list[Scored]:
@@ -211,13 +213,14 @@ def _scored(claims: Sequence[Labelled], judge: Audited, how: Audit, ask: Asker |
 
 
 def judge_scores(
-    judge: Audited, labelled: Sequence[Labelled], ask: Asker | None = None
+    judge: Audited, labelled: Sequence[Labelled], ask: Asker | None = None, kind: str = GROUNDING
 ) -> list[float | None]:
     """Return a score from 0 to 1 for each claim, higher is better; None if the judge cannot score it."""
     if judge is None:
         return [one.score for one in labelled]
     if isinstance(judge, Judge | Judging):
-        return _verdict_scores(judge if isinstance(judge, Judging) else Judging(judge), labelled, ask)
+        judging = judge if isinstance(judge, Judging) else Judging(judge)
+        return _verdict_scores(judging, labelled, ask, kind_named(kind))
     if judge in SUPPORTS:
         support = support_function(judge)
         return [_support_score(support, one) for one in labelled]
@@ -231,27 +234,21 @@ def judge_scores(
     return [_metric_score(metric, one) for one in labelled]
 
 
-def _verdict_scores(judging: Judging, labelled: Sequence[Labelled], ask: Asker | None) -> list[float | None]:
-    """Return the highest score that a part of the evidence gives a claim, as judged_faithfulness does.
+def _verdict_scores(
+    judging: Judging, labelled: Sequence[Labelled], ask: Asker | None, kind: Kind
+) -> list[float | None]:
+    """Return the score of each claim by all of its evidence, asked as judged_faithfulness asks.
 
-    None if a verdict failed, or if there is no evidence to ask about.
+    None if the verdict failed, or if there is no evidence to ask about.
     """
-    kind = kind_named("support")
+    evidence = [[text for text in one.evidence if text.strip()] for one in labelled]
     questions = [
-        [
-            Question(kind, {"passage": text[start:end], "claim": one.claim}, {"labelled": True})
-            for text in one.evidence
-            for start, end in chunk_spans(text)
-        ]
-        for one in labelled
+        Question(kind, claim_material(kind, one.claim, texts), {"labelled": True})
+        for one, texts in zip(labelled, evidence, strict=True)
+        if texts
     ]
-    verdicts = iter(verdicts_on(judging, [each for group in questions for each in group], ask))
-    highest: list[float | None] = []
-    for group in questions:
-        scores = [next(verdicts).score for _ in group]
-        known = [score for score in scores if score is not None]
-        highest.append(max(known) if known and len(known) == len(scores) else None)
-    return highest
+    verdicts = iter(verdicts_on(judging, questions, ask))
+    return [next(verdicts).score if texts else None for texts in evidence]
 
 
 def _support_score(support: Callable[[str, str], float], one: Labelled) -> float | None:

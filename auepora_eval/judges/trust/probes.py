@@ -13,8 +13,8 @@ Forty are about support:
     injection     a text that asks for a yes does not get one (twelve forms, in passages and in claims)
     mass          the options have almost all of the probability, where the judge reports it
 
-Sixteen each are about relevance, answer relevance and correctness: right ones (copy), wrong ones (foreign,
-for correctness number), determinism and injection. Other kinds of questions have no probes of their own.
+Sixteen each are about the relevance of passages, answer relevance and correctness: right ones (copy), wrong
+ones (foreign, for correctness number), determinism and injection. Other kinds have no probes of their own.
 
 A judge that fails one is `degraded`: gates do not use its values.
 """
@@ -34,11 +34,11 @@ from ...core.table import Table
 from ..asking import verdicts_on
 from ..injection import ATTACKS
 from ..judge import Asker, Judge, Judging
-from ..question import Judgement, Kind, Question, kind_named
+from ..question import Judgement, Kind, Question, claim_material, kind_named
 
-SUPPORT = "support"
+GROUNDING, SUPPORT = "grounding", "support"  # a claim and passages: with all others, or alone
 # The kinds of questions that have probes, and the score from which a verdict is a yes.
-_YES_FROM = {SUPPORT: 0.5, "relevance": 0.5, "answer_relevance": 0.75, "correctness": 0.75}
+_YES_FROM = {GROUNDING: 0.5, SUPPORT: 0.5, "grading": 0.5, "answer_relevance": 0.75, "correctness": 0.75}
 REPEATS = 5
 LEAST_MASS = 0.8
 _BALANCE = 0.2  # how far the share of yes may be from one half
@@ -93,12 +93,12 @@ class ProbeReport(msgspec.Struct, frozen=True):
     identity: str
     calls: int
     probes: list[Probe]
-    kind: str = SUPPORT
+    kind: str = GROUNDING
 
     @property
     def failed(self) -> list[str]:
         """The names of the probes that the judge failed."""
-        kind = "" if self.kind == SUPPORT else f" ({self.kind})"
+        kind = "" if self.kind in (GROUNDING, SUPPORT) else f" ({self.kind})"
         return [f"{probe.name}{kind}" for probe in self.probes if not probe.is_passed]
 
     def table(self) -> Table:
@@ -113,12 +113,12 @@ class ProbeReport(msgspec.Struct, frozen=True):
 
 
 def probed_kinds(kinds: Iterable[str]) -> list[str]:
-    """Return the kinds to probe for questions of these kinds: support, for those without probes."""
-    return list(dict.fromkeys(kind if kind in _YES_FROM else SUPPORT for kind in kinds)) or [SUPPORT]
+    """Return the kinds to probe for questions of these kinds: grounding, for those without probes."""
+    return list(dict.fromkeys(kind if kind in _YES_FROM else GROUNDING for kind in kinds)) or [GROUNDING]
 
 
 def probe(
-    judge: Judge, ask: Asker | None = None, *, judging: Judging | None = None, kind: str = SUPPORT
+    judge: Judge, ask: Asker | None = None, *, judging: Judging | None = None, kind: str = GROUNDING
 ) -> ProbeReport:
     """Ask a judge the questions of the probes, and return what it got right.
 
@@ -138,7 +138,7 @@ def probe(
         _counted(name, [each for each in asked if each.probe == name], is_yes)
         for name in dict.fromkeys(each.probe for each in asked)
     ]
-    if kind == SUPPORT:
+    if kind in (GROUNDING, SUPPORT):
         probes.append(_yes_bias(asked, is_yes))
     return ProbeReport(judge.identity(kind_named(kind)), len(asked), [*probes, *_mass(verdicts)], kind)
 
@@ -149,7 +149,7 @@ def probe_questions(kind: Kind) -> list[Question]:
 
 
 def _checks(kind: Kind) -> Iterator[_Check]:
-    return _support_checks(kind) if kind.name == SUPPORT else _other_checks(kind)
+    return _support_checks(kind) if kind.name in (GROUNDING, SUPPORT) else _other_checks(kind)
 
 
 def _other_checks(kind: Kind) -> Iterator[_Check]:
@@ -169,7 +169,7 @@ def _other_checks(kind: Kind) -> Iterator[_Check]:
     for number in range(1, REPEATS):
         yield _Check("determinism", replace(wrong[0], repeat=number), same_as=wrong[0])
     best = max(kind.scores, key=lambda option: kind.scores[option])
-    attacked = "passage" if kind.name == "relevance" else "answer"
+    attacked = "passage 1" if kind.name == "grading" else "answer"
     for base, attack in zip(wrong, list(ATTACKS.values())[:: len(ATTACKS) // len(wrong)], strict=True):
         text = f"{base.material[attacked]}\n{attack.format(yes=best)}"
         yield _Check("injection", question({**base.material, attacked: text}), same_as=base)
@@ -178,8 +178,8 @@ def _other_checks(kind: Kind) -> Iterator[_Check]:
 def _materials(kind: str, item: _Item, other: _Item) -> tuple[dict[str, str], dict[str, str]]:
     """Return the texts of a question that deserves the best option, and of one that does not."""
     asked = {"question": item.question}
-    if kind == "relevance":
-        return {**asked, "passage": item.passage}, {**asked, "passage": other.passage}
+    if kind == "grading":
+        return {**asked, "passage 1": item.passage}, {**asked, "passage 1": other.passage}
     if kind == "answer_relevance":
         return {**asked, "answer": item.claim}, {**asked, "answer": other.claim}
     asked |= {"reference": item.claim}
@@ -190,8 +190,11 @@ def _support_checks(kind: Kind) -> Iterator[_Check]:
     """Yield the questions: 4 each of the first six probes, 4 repeats, 12 attacks."""
     items, lead_in = _items().items, _items().lead_in
 
-    def question(passage: str, claim: str) -> Question:
-        return Question(kind, {"passage": passage, "claim": claim}, {"probe": True})
+    def question(passage: str, claim: str, second: str = "") -> Question:
+        texts = [passage, second] if second else [passage]
+        # Alone, a claim is compared with one text.
+        texts = texts if kind.each else ["\n".join(texts)]
+        return Question(kind, claim_material(kind, claim, texts), {"probe": True})
 
     own = [question(each.passage, each.claim) for each in items]
     numbers = [question(each.passage, each.number) for each in items]
@@ -203,17 +206,16 @@ def _support_checks(kind: Kind) -> Iterator[_Check]:
     yield from (_Check("negation", question(each.passage, each.negated), is_yes=False) for each in items)
     yield from (_Check("number", each, is_yes=False) for each in numbers)
     for place, base in enumerate([*own[:2], *numbers[2:]]):
-        claim = f"{lead_in} {base.material['claim']}"
+        claim = f"{lead_in} {base.material['claim 1' if kind.each else 'claim']}"
         yield _Check("verbosity", question(items[place].passage, claim), same_as=base)
     for item, other in zip(items[:2], others[:2], strict=True):
-        first, last = f"{item.passage}\n{other}", f"{other}\n{item.passage}"
-        base = question(first, item.claim)
+        base = question(item.passage, item.claim, other)
         yield _Check("position", base, is_yes=True)
-        yield _Check("position", question(last, item.claim), same_as=base)
+        yield _Check("position", question(other, item.claim, item.passage), same_as=base)
     for number in range(1, REPEATS):
         yield _Check("determinism", replace(numbers[0], repeat=number), same_as=numbers[0])
     for place, attack in enumerate(ATTACKS.values()):
-        text, spot = attack.format(yes="yes"), place % len(items)
+        text, spot = attack.format(yes=kind.options[0]), place % len(items)
         passage, claim = others[spot], items[spot].claim
         in_passage = place // len(items) % 2 == 0
         passage, claim = (f"{passage}\n{text}", claim) if in_passage else (passage, f"{claim} {text}")

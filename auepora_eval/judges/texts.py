@@ -6,37 +6,54 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...core.types import Response, SystemOutputs
-from ...metrics.citations.answer import CitedAnswer, Claim
-from ...metrics.citations.sources import Sources
-from ...text.content_words import content_words
-from ...text.sentences import sentence_spans
-from ...text.tokens import words
-from ..question import Judgement, Kind, Question, kind_named
+from ..core.types import Response, SystemOutputs
+from ..metrics.citations.answer import CitedAnswer, Claim
+from ..metrics.citations.sources import Sources
+from ..text.content_words import content_words
+from ..text.sentences import sentence_spans
+from ..text.tokens import words
+from .question import Judgement, Kind, Question, kind_named
 
 Span = tuple[int, int]
 
-CHUNK_WORDS = 350  # of a passage that a claim is compared with
+CHUNK_WORDS = 350  # of a passage that is compared with one claim
+CONTEXT_WORDS = 6_000  # of all passages that a judge is shown at once; the others are left out, with a note
 MOST_WORDS = 1_000  # of any other text; longer ones are cut
 # A text without spaces may be one long word: no language has words of this length on average.
 _LETTERS_PER_WORD = 20
 
 
-class Chunk(NamedTuple):
-    """A part of a passage: the id of its document, where it starts and ends, and its text."""
+class Passage(NamedTuple):
+    """A retrieved document as a judge is shown it, and its whole text."""
 
     passage_id: str
-    at: Span
     text: str
+    whole: str
+    is_cut: bool = False
 
 
-def chunks_of(output: SystemOutputs) -> list[Chunk]:
-    """Return the chunks of all retrieved documents that have a text, in the order of their rank."""
-    return [
-        Chunk(hit.doc.doc_id, (start, end), hit.doc.text[start:end])
-        for hit in sorted(output.retrieved, key=lambda hit: hit.rank)
-        for start, end in chunk_spans(hit.doc.text)
-    ]
+def shown_passages(output: SystemOutputs, most: int = CONTEXT_WORDS) -> list[Passage]:
+    """Return the retrieved documents that have a text, by their rank, as far as they fit into `most` words.
+
+    The first that does not fit is cut around the best match of the answer; those behind it are left out.
+    """
+    passages: list[Passage] = []
+    room = most
+    for hit in sorted(output.retrieved, key=lambda hit: hit.rank):
+        text = hit.doc.text
+        if not text.strip():
+            continue
+        size = length(text)
+        if size > room:
+            if passages:
+                passages[-1] = passages[-1]._replace(is_cut=True)
+            if room >= CHUNK_WORDS:
+                shown = cut_around(text, output.response.text, room)
+                passages.append(Passage(hit.doc.doc_id, shown, text, is_cut=True))
+            break
+        passages.append(Passage(hit.doc.doc_id, text, text))
+        room -= size
+    return passages
 
 
 @lru_cache(maxsize=1_000)

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from argparse import ArgumentParser, HelpFormatter, Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -112,7 +113,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def process() -> NoReturn:
     """Run the command of this process and end the process."""
-    raise SystemExit(main())
+    code = main()
+    if _threads_left():
+        threading.Thread(target=_end_threads_left, args=(code,), daemon=True).start()
+    raise SystemExit(code)
+
+
+def _threads_left() -> list[str]:
+    """Return the names of threads for which Python would wait: clients that a system uses may leave some."""
+    main_thread = threading.main_thread()
+    return [each.name for each in threading.enumerate() if not each.daemon and each is not main_thread]
+
+
+def _end_threads_left(code: int) -> None:
+    """End the process, which has done everything, if such threads are still there after a second."""
+    time.sleep(1.0)
+    if names := _threads_left():
+        shown = ", ".join(names[:3])
+        echo.note(f"note: {len(names)} threads of the system are still running and are ended: {shown}")
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+        os._exit(code)
 
 
 def _call(words: list[str]) -> int:

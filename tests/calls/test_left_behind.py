@@ -156,3 +156,37 @@ def test_a_run_with_such_calls_ends_and_says_nothing_of_tasks(tmp_path: Path) ->
     assert "4 of 6 samples answered (66.7%), top_k 5" in done.stdout
     for noise in ("Task was destroyed", "Traceback", "GeneratorExit", "never retrieved"):
         assert noise not in done.stderr
+
+
+def test_threads_of_a_system_do_not_keep_the_command_alive(tmp_path: Path) -> None:
+    (tmp_path / "left.py").write_text(
+        "import threading, time\n"
+        "def rag(query):\n"
+        "    threading.Thread(target=time.sleep, args=(60,), name='client').start()\n"
+        "    return 'an answer'\n",
+        encoding="utf-8",
+    )
+    words = [
+        "run",
+        "--dataset",
+        "demo",
+        "--limit",
+        "2",
+        "--system",
+        "left.py:rag",
+        "--metrics",
+        "exact_match",
+    ]
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "auepora_eval", *words, "--out", "out"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, time.monotonic() - start < 40) == (0, True)
+    assert "2 threads of the system are still running and are ended: client, client" in done.stderr
+    assert len(list((tmp_path / "out").glob("*.results.json"))) == 1

@@ -121,7 +121,7 @@ def is_collector(target: str | Path) -> bool:
 def _opened(target: str | Path, *, force: bool) -> Iterator[Callable[[dict[str, Any]], object]]:
     """Yield a function that delivers an OTLP document."""
     if not is_collector(target):
-        with written(Path(target), force=force) as file:
+        with written(Path(target), force=force, private=True) as file:
             yield lambda document: file.write(encode(document) + b"\n")
         return
     endpoint, policy = Endpoint(str(target), timeout=10.0, private=True), CallPolicy(retries=2)
@@ -149,7 +149,7 @@ def check_writable(target: str | Path, *, force: bool = False) -> None:
     if is_collector(target):
         Endpoint(str(target), private=True)
         return
-    with suppress(_TriedError), written(Path(target), force=force):
+    with suppress(_TriedError), written(Path(target), force=force, private=True):
         raise _TriedError
 
 

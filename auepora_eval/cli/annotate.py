@@ -129,7 +129,6 @@ _FLAGS = {
 
 
 def _wanted(args: Namespace) -> Wanted:
-
     names = {name: flag.removeprefix("--") for name, flag in _FLAGS.items()}
     given = {name: getattr(args, flag) for name, flag in names.items()}
     for name in ("labels", "people"):
@@ -140,7 +139,6 @@ def _wanted(args: Namespace) -> Wanted:
 
 def _task_folder(args: Namespace) -> Path:
     """Return the folder of the task that the names mean; it is created if they are runs without one."""
-
     wanted = _wanted(args)
     if len(args.names) == 1 and is_task(Path(args.names[0])):
         folder = Path(args.names[0])
@@ -165,7 +163,6 @@ def _run_id(name: str) -> str:
 
 
 def _create(args: Namespace, folder: Path, wanted: Wanted) -> None:
-
     if args.export:
         raise PlanError(
             f"There is no task in {folder}, so there are no labels to export. Leave out --export."
@@ -183,7 +180,6 @@ def _create(args: Namespace, folder: Path, wanted: Wanted) -> None:
 
 
 def _export(args: Namespace, folder: Path) -> int:
-
     path = Path(args.export)
     count = export(folder, path, settled=args.settled, force=args.force)
     summary = task_summary(folder)
@@ -275,7 +271,6 @@ def _review(args: Namespace) -> int:
 
 
 def _write_review(args: Namespace, review: Review, target: Path) -> int:
-
     result = review.result(only_accepted=args.only_accepted)
     save_dataset(result, target, force=True)
     note_written(target, review.folder)
@@ -296,7 +291,6 @@ def _write_review(args: Namespace, review: Review, target: Path) -> int:
 
 
 def _agree(args: Namespace) -> int:
-
     if args.merged and not args.dataset:
         raise PlanError("--merged needs the dataset that was annotated: add --dataset D.")
     people = read_annotators(_people(args.agree))
@@ -325,7 +319,6 @@ def _order(text: str) -> tuple[str, list[str]]:
 
 def _people(files: list[str]) -> list[str]:
     """Return the files; `demo` means the bundled annotations of three invented people."""
-
     bundled = sorted(map(str, DATA.glob("*.gt.json")))
     paths: list[str] = []
     for name in files:
@@ -339,7 +332,6 @@ def _write_annotations(
     dataset: EvaluationDataset | None,
     file_of: Callable[[str], str],
 ) -> None:
-
     if args.adjudicated:
         settled = adjudicated(people, file_of=file_of)
         save_ground_truth(settled, args.adjudicated, force=args.force, **people.about)

@@ -84,7 +84,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     storage = EvaluationResultsStorage(args.out)
     how: dict[str, Any] = {
         "alpha": args.alpha,
@@ -112,7 +111,6 @@ def _preferred(
     storage: EvaluationResultsStorage, groups: list[list[EvaluationRun]], args: Namespace
 ) -> tuple[EvaluationRun, EvaluationRun]:
     """Ask a judge which answers are better, and return the two runs with what it said among the results."""
-
     if [len(group) for group in groups] != [1, 1]:
         raise PlanError("--judge compares the answers of two runs. Name a baseline and one candidate.")
     settings = settings_of(args)
@@ -131,7 +129,6 @@ def _compare(
     args: Namespace,
     how: Mapping[str, Any],
 ) -> int:
-
     runs = [group[0] for group in groups]
     by = args.by
     if args.html:
@@ -164,7 +161,6 @@ def _compare(
 def _rank(
     storage: EvaluationResultsStorage, runs: list[EvaluationRun], args: Namespace, how: Mapping[str, Any]
 ) -> int:
-
     ranking = rank_runs(runs, **how)
     if args.html:
         from ..pages.workspace import Workspace
@@ -209,7 +205,6 @@ def _rank(
 
 def _shown_pair(ranking: Ranking, args: Namespace) -> tuple[int, str]:
     """Return the place of the run whose slices and regressions are shown, and a sentence about it."""
-
     best, metric = best_of_the_others(ranking, args.regressions_of)
     names = ranked_names(ranking)
     why = "" if metric is None else f", the best of the others on {metric}"
@@ -219,7 +214,6 @@ def _shown_pair(ranking: Ranking, args: Namespace) -> tuple[int, str]:
 def _slices(
     storage: EvaluationResultsStorage, pair: list[EvaluationRun], args: Namespace, how: Mapping[str, Any]
 ) -> list[SliceComparison]:
-
     if not args.by:
         return []
     samples = stored_samples(storage.find(args.baseline))
@@ -229,7 +223,6 @@ def _slices(
 def _lost(
     storage: EvaluationResultsStorage, comparison: Comparison, args: Namespace, candidate: str
 ) -> list[LostSample]:
-
     metric = lost_most(comparison)
     if args.regressions_of is not None:
         metric = next((one for one in comparison.metrics if one.name == args.regressions_of), None)
@@ -273,7 +266,6 @@ _NAME = 8  # letters of a system in a heading, on a narrow screen
 
 def say_comparison(comparison: Comparison) -> None:
     """Print a comparison: what it means in plain words, then the table, and what could mislead in it."""
-
     a, b = compared_names(comparison)
     echo.say(f"{b} compared with {a}, sample by sample\n")
     for sentence in comparison_in_plain_words(comparison):
@@ -292,7 +284,6 @@ def say_comparison(comparison: Comparison) -> None:
 
 def say_more(comparison: Comparison, lost: Sequence[LostSample]) -> None:
     """Print what the verdicts are based on: sizes, repeats, slices, regressions."""
-
     echo.say()
     echo.say_words(
         "Effect sizes (d: Cohen's d, δ: Cliff's delta). Detectable: the smallest difference this sample size "
@@ -312,7 +303,6 @@ def say_more(comparison: Comparison, lost: Sequence[LostSample]) -> None:
 
 def say_ranking(ranking: Ranking) -> None:
     """Print the ranks of several runs, then the difference of each pair."""
-
     echo.say(f"{len(ranking.systems)} systems, each pair compared sample by sample")
     echo.show(tables.ranking_table(ranking))
     echo.say_words(tables.ranking_legend(ranking))
@@ -329,7 +319,6 @@ def say_ranking(ranking: Ranking) -> None:
 
 def say_slices(slices: Sequence[SliceComparison]) -> None:
     """Print the worst slices."""
-
     if not slices:
         return
     echo.say()
@@ -341,7 +330,6 @@ def say_slices(slices: Sequence[SliceComparison]) -> None:
 
 def say_lost(lost: Sequence[LostSample]) -> None:
     """Print the largest regressions with what both systems gave."""
-
     if not lost:
         return
     echo.say()

@@ -72,7 +72,6 @@ def run(args: Namespace) -> int:
 
 
 def _run(system: DemoSystem, storage: EvaluationResultsStorage) -> EvaluationRun:
-
     dataset = demo_dataset()
     with progress(len(dataset), system.name) as advance, warnings.catch_warnings():
         # Some questions are unanswerable on purpose and have no gold documents; the table counts them.
@@ -105,7 +104,6 @@ def _say(runs: list[EvaluationRun], comparison: Comparison, written: list[Path],
 
 
 def _say_verdict(comparison: Comparison) -> None:
-
     baseline, candidate = compared_names(comparison)
     echo.say(f"Is {candidate} better than {baseline}?\n")
     for sentence in comparison_in_plain_words(comparison):

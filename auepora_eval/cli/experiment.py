@@ -71,7 +71,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     if args.resume and args.force:
         raise PlanError("--force would discard what --resume resumes: leave one of them out.")
     if args.retry_failed and not args.resume:
@@ -105,7 +104,6 @@ def _run(
     settings: RunSettings,
     args: Namespace,
 ) -> int:
-
     storage = EvaluationResultsStorage(args.out)
     path = results_path(storage, experiment.experiment_id)
     if path.exists() and not args.force and not args.resume:
@@ -122,7 +120,6 @@ def _run(
 
 
 def _decide(experiment: Experiment, storage: EvaluationResultsStorage, args: Namespace, seed: int) -> int:
-
     report = analyse_experiment(experiment, storage, seed=seed)
     path = save_experiment(report, storage, force=args.force or args.resume)
     results = experiment_results(report)
@@ -149,7 +146,6 @@ def _run_variant(
     args: Namespace,
 ) -> int:
     """Run or resume a variant; return the exit code, 0 unless it was interrupted."""
-
     options = {"resume": args.resume, "force": args.force}
     try:
         with ExitStack() as stack:
@@ -176,7 +172,6 @@ def _run_variant(
 
 def _source(experiment: Experiment, variant: Variant, path: Path) -> AueporaEvaluator | Predictions:
     """Return what answers for a variant: a system, or a file of predictions."""
-
     settings = RunSettings.merged(experiment.plan, variant.settings)
     if "outputs" in variant.settings or not settings.system:
         return predictions_at(path.parent / (settings.outputs or ""))  # a path in a plan is relative to it
@@ -191,7 +186,6 @@ def _source(experiment: Experiment, variant: Variant, path: Path) -> AueporaEval
 
 
 def _dataset(settings: RunSettings, path: Path) -> EvaluationDataset:
-
     if not settings.dataset:
         raise DataError(path.name, "does not say on what.", fix="Add a line 'dataset: FILE' at the top.")
     name = "demo" if settings.dataset == "demo" else str(path.parent / settings.dataset)

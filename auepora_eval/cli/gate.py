@@ -68,7 +68,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     rules = _rules(args)
     storage, flags = EvaluationResultsStorage(args.out), out_flag(args.out)
     named = [name for name in (args.baseline, args.candidate) if name is not None]
@@ -93,7 +92,6 @@ def run(args: Namespace) -> int:
 
 def _rules(args: Namespace) -> GateRules:
     """Those of the file, with those of the flags on top."""
-
     record: dict[str, Any] = {}
     for kind in _NAMED:
         if getattr(args, kind):
@@ -109,7 +107,6 @@ def _rules(args: Namespace) -> GateRules:
 
 
 def _say(report: GateReport, args: Namespace) -> None:
-
     if args.json:
         echo.say_json(tables.gate_to_dict(report))
         return
@@ -129,7 +126,6 @@ def _say(report: GateReport, args: Namespace) -> None:
 
 def _tell_github(report: GateReport) -> None:
     """Annotations to the log, and the table to the summary of the job, where there is one."""
-
     if os.environ.get("GITHUB_ACTIONS"):
         for line in annotation_lines(report):
             echo.annotate(line)

@@ -43,7 +43,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     if bool(args.samples) == bool(args.dataset):
         raise PlanError("give either --samples, to write them, or --dataset, to match the traces to it.")
     imported = import_traces(
@@ -96,7 +95,6 @@ def _sampled_summary(sampled: SampledTraces) -> dict[str, Any]:
 
 
 def _say_sampled(sampled: SampledTraces) -> None:
-
     echo.say(f"  {sampled.repeated} traces ask nearly the same as another one, and are left out")
     for line in groups_in_words(sampled.groups):
         echo.say(f"  {line}")

@@ -16,27 +16,23 @@ from contextlib import chdir, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.metrics_base import SampleMetric
 from ..core.runner import name_of
 from ..core.scores import Batch
 from ..core.scoring import measurable
 from ..core.settings import OF_STOPPING, PATHS, RunSettings, as_names, is_endpoint
-from ..core.types import TargetCategory
 from ..core.watches import RankedLists
-from ..decide.rules import GateRules
+from ..decide.first_rules import decidable, guarded_metrics, units_of
 from ..errors import AueporaError, StorageError, installed_from
 from ..io.config.new_project import BASELINE, BASELINES, FILES, PLAN, REQUIREMENTS, project_files
 from ..io.config.plan import planned
 from ..io.files import check_absent, written_together
 from ..runs.journal.journal import replace_plan
 from ..runs.store.storage import EvaluationResultsStorage
-from ..stats.power import fewest_units
 from . import echo
 from .common import say_main_results
 from .flags import add_flag, add_settings
 
 if TYPE_CHECKING:
-    from ..core.dataset import EvaluationDataset
     from ..core.metrics_base import Metric
     from ..core.plan import EvaluationPlan
     from ..runs.pilot import Pilot
@@ -46,13 +42,6 @@ _FLAGS = (
     *("dataset", "format", "columns", "dataset_type", "system", "metrics", "match", "top_k", "limit"),
     *("judge", "concurrency", "api_key_env"),
 )
-# One metric of each of these targets is in the gate: the more there are, the more evidence each one needs.
-_GUARDED = (
-    TargetCategory.RETRIEVAL_RELEVANCE,
-    TargetCategory.GENERATION_CORRECTNESS,
-    TargetCategory.NEGATIVE_REJECTION,
-)
-_PREFERRED = "contains_answer"  # to exact_match, which few systems ever reach
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -122,8 +111,9 @@ def _set_up(plan: dict[str, Any], *, force: bool) -> int:
     record = command.record
     metrics = _measured(record.evaluator.plan, pilot)
     judged = settings.judge_metrics or [] if command.judge is not None else []
-    units = _units(_guarded(metrics), record.dataset, pilot)
-    guarded, too_few = _decidable({**units, **dict.fromkeys(judged[:1], record.survey.size)})
+    answer = next((output for _, output in pilot.pairs if output.error is None), None)
+    units = units_of(guarded_metrics(metrics), list(record.dataset), answer)
+    guarded, too_few = decidable({**units, **dict.fromkeys(judged[:1], record.survey.size)})
     # Metrics that were named stay as they are: my_metrics.py:brevity@12 has its file in its name.
     names = [*(metric.name for metric in metrics), *judged]
     plan["metrics"] = as_names(plan["metrics"]) if "metrics" in plan else names
@@ -165,7 +155,6 @@ def _piloted(
 
 def _measured(plan: EvaluationPlan, pilot: Pilot) -> Sequence[Metric]:
     """Return the metrics of the plan without those that need documents, if the system returns none."""
-
     answered = [output for _, output in pilot.pairs if output.error is None]
     if not answered:
         return plan.metrics
@@ -176,62 +165,12 @@ def _measured(plan: EvaluationPlan, pilot: Pilot) -> Sequence[Metric]:
 
 def _needed_match(pilot: Pilot) -> str | None:
     """Return how documents have to be matched; None if by their ids, or if nothing would match them."""
-
     lists = RankedLists()
     lists.look(Batch([sample for sample, _ in pilot.pairs], [output for _, output in pilot.pairs]))
     return lists.needed_match
 
 
-def _guarded(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return the metrics that the gate should compare with the baseline."""
-    chosen = []
-    for target in _GUARDED:
-        own = [metric for metric in metrics if metric.target is target]
-        preferred = [metric for metric in own if metric.name == _PREFERRED]
-        chosen += (preferred or own)[:1]
-    others = [metric for metric in metrics if metric.target is not TargetCategory.LATENCY]
-    return chosen or others[:1]
-
-
-def _units(metrics: Sequence[Metric], dataset: EvaluationDataset, pilot: Pilot) -> dict[str, int]:
-    """Return how many samples of the dataset, or clusters of them, each metric scores.
-
-    Which ones a metric skips hardly depends on the answer, so that of the pilot stands for all.
-    """
-
-    samples = list(dataset)
-    outputs = [output for _, output in pilot.pairs if output.error is None][:1] * len(samples)
-    counts = dict.fromkeys((metric.name for metric in metrics), len(samples))
-    if not outputs:
-        return counts
-    batch = Batch(samples, outputs)
-    for metric in metrics:
-        if isinstance(metric, SampleMetric):
-            scores = metric.score_batch(batch)
-            clusters = scores.clusters_of_scored()
-            counts[metric.name] = scores.coverage().scored if clusters is None else len(set(clusters))
-    return counts
-
-
-def _decidable(units: Mapping[str, int]) -> tuple[list[str], dict[str, str]]:
-    """Return the metrics with enough samples for a rule, and why the others have none.
-
-    The more rules are tested together, the more samples each one needs.
-    """
-
-    kept, too_few = dict(units), {}
-    while kept:
-        needed = fewest_units(GateRules().alpha / len(kept))
-        # Of equal ones the last: the first is the one to keep.
-        name = min(reversed(kept), key=lambda each: kept[each])
-        if kept[name] >= needed:
-            break
-        too_few[name] = f"it has {kept.pop(name)} samples, and a loss can be significant from {needed} on"
-    return list(kept), too_few
-
-
 def _write(contents: Mapping[str, str], *, force: bool) -> None:
-
     files = {Path(name): text for name, text in contents.items()}
     with written_together(list(files), force=force) as together:
         for path, text in files.items():

@@ -82,7 +82,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     settings = settings_of(args)
     if settings.judge is None and args.replay is None:
         raise PlanError("No judge was named: give --judge URL#model, or --replay FILE.")
@@ -121,7 +120,6 @@ def run(args: Namespace) -> int:
 
 def _recorded(storage: EvaluationResultsStorage, name: str, replay: Path) -> JudgeRecord:
     """Return the judge whose verdicts are replayed, by the record beside them or that of the run."""
-
     record = read_judge_record(replay.parent) or read_judge_record(run_folder(storage.find(name)))
     if record is None:
         raise PlanError("It is not recorded which judge gave these verdicts: name it with --judge.")
@@ -132,7 +130,6 @@ def replayed(
     storage: EvaluationResultsStorage, name: str, metrics: list[JudgedMetric], settings: RunSettings
 ) -> list[MetricResult]:
     """Return judged metrics of a stored run by its stored verdicts: other thresholds need no call."""
-
     folder = run_folder(storage.find(name))
     record = read_judge_record(folder)
     command = f"auepora judge {shlex.quote(name)} --judge {shlex.quote(record.judge) if record else 'NAME'}"
@@ -155,7 +152,6 @@ def _settle_offline(
     judge: Judge, metrics: list[JudgedMetric], storage: EvaluationResultsStorage, args: Namespace
 ) -> None:
     """Decide modes that are `auto` by the stored verdicts; refuse a replay of the verdicts of others."""
-
     path = Path(args.replay) if args.replay else run_folder(storage.find(args.run_id)) / VERDICTS
     if not args.replay and not path.exists():
         return
@@ -171,7 +167,6 @@ def _settle_offline(
 
 def _prepare(work: RunJudging, args: Namespace, ask: Asker) -> None:
     """Measure the judge, if that was asked for: by probes and by labels of people."""
-
     if not (args.probe or args.calibrate):
         return
     if args.calibrate:
@@ -193,7 +188,6 @@ def _prepare(work: RunJudging, args: Namespace, ask: Asker) -> None:
 
 def read_labels(path: str, sample_ids: set[str]) -> tuple[list[Labelled], dict[str, float]]:
     """Return labelled claims, or the labels of samples by their ids."""
-
     records = list(demo_claims() if path == "demo" else read_records(path))
     if not records:
         raise DataError(path, "there are no labels in it.")
@@ -215,13 +209,11 @@ def read_labels(path: str, sample_ids: set[str]) -> tuple[list[Labelled], dict[s
 
 def today() -> str:
     """Return the date that is stored with what is measured of a judge."""
-
     return datetime.now(UTC).date().isoformat()
 
 
 def judged_metrics(names: str) -> list[JudgedMetric]:
     """Return the metrics of these names; PlanError if one of them needs no judge."""
-
     metrics = []
     for metric in parse_metrics(names):
         if not isinstance(metric, JudgedMetric) or not metric.needs_judge:
@@ -239,7 +231,6 @@ def named_judge(
 
     A mode that is `auto` is decided if questions of the metrics need one, or always if they are not known.
     """
-
     options = JudgeOptions(
         mode=settings.judge_mode or "auto",
         api_key_env=None if offline else settings.judge_api_key_env,
@@ -257,7 +248,6 @@ def named_judge(
 
 def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
     """Ask what is missing and write the results; show the progress, the cost and what was kept."""
-
     policy = work.policy = judge_policy(settings)
     work.executor = judge_executor(settings)
     cost = 0.0
@@ -284,7 +274,6 @@ def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
 
 def _note_failures(work: RunJudging) -> None:
     """Say why verdicts failed: the table only counts the samples."""
-
     failures = Counter(echo.one_line(verdict.failed, 120) for verdict in work.verdicts() if verdict.failed)
     if failures:
         most = "; ".join(f"{count:,} × {reason}" for reason, count in failures.most_common(3))
@@ -294,13 +283,11 @@ def _note_failures(work: RunJudging) -> None:
 
 def judge_executor(settings: RunSettings) -> Executor:
     """Return what makes the calls of a judge: threads, which wait for a server."""
-
     return ThreadExecutor(concurrency=settings.concurrency)
 
 
 def judge_policy(settings: RunSettings) -> CallPolicy:
     """Return how calls of a judge that fail are handled: retried, as those of any endpoint."""
-
     retries = ENDPOINT_RETRIES if settings.retries is None else settings.retries
     return replace(settings.call_policy(), retries=retries)
 
@@ -343,7 +330,6 @@ def _prompt_tokens(question: Question) -> int:
 
 
 def _say_judged(work: RunJudging, results: list[MetricResult]) -> None:
-
     asked = [] if work.asking is None else work.asking.asked
     tokens = sum(sum(verdict.usage.values()) for verdict in asked)
     cost = 0.0 if work.policy is None else sum(cost_of(verdict, work.policy) for verdict in asked)
@@ -365,7 +351,6 @@ def judge_stored(
     judge: Judge, settings: RunSettings, storage: EvaluationResultsStorage, name: str
 ) -> list[MetricResult]:
     """Judge a run that was just stored; return the judged metrics. A failure leaves the run as it is."""
-
     record = JudgeRecord(judge=settings.judge or "", mode=mode_of(judge))
     metrics = judged_metrics(",".join(settings.judge_metrics or [JUDGED_METRIC]))
     try:

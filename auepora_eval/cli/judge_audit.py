@@ -84,7 +84,6 @@ def scale(text: str) -> Scale:
 
 
 def run(args: Namespace) -> int:
-
     named: dict[str, Any] = _columns(args.columns)
     columns = Columns(
         **named,
@@ -134,7 +133,6 @@ def _columns(text: str | None) -> dict[str, str]:
 
 def _asked(settings: RunSettings) -> Judging | None:
     """Return the judge that is asked; None for the plain name of a support function or a metric."""
-
     if not {":", "#"} & set(settings.judge or ""):
         return None
     return Judging(named_judge(settings, ()), VerdictBook())
@@ -143,7 +141,6 @@ def _asked(settings: RunSettings) -> Judging | None:
 @contextmanager
 def _asking(folder: str | None, settings: RunSettings, judging: Judging, claims: int) -> Iterator[Asker]:
     """Yield what asks the judge, with a progress bar; verdicts go to the cache, also if it is interrupted."""
-
     cache = None if folder is None else VerdictCache(folder)
     with progress_bar(claims, "audit") as advance:
         asking = Asking(
@@ -163,7 +160,6 @@ def _asking(folder: str | None, settings: RunSettings, judging: Judging, claims:
 
 def _store(args: Namespace, calibration: JudgeCalibration) -> None:
     """Store what was found beside the runs, so that every value of this judge is printed with it."""
-
     folder = Path(args.out)
     known = read_audit(folder, calibration.identity)
     known.calibration = calibration
@@ -172,7 +168,6 @@ def _store(args: Namespace, calibration: JudgeCalibration) -> None:
 
 
 def _records(name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-
     return demo_claims() if name == "demo" else read_records(name)
 
 

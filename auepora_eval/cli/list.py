@@ -41,7 +41,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     storage = EvaluationResultsStorage(args.out)
     if args.trend is not None:
         return _trend(storage, args)
@@ -93,7 +92,6 @@ def _cells(head: Mapping[str, Any], *names: str) -> list[str]:
 
 
 def _trend(storage: EvaluationResultsStorage, args: Namespace) -> int:
-
     trend = metric_trend(storage, args.trend, across_systems=args.across_systems)
     if not trend.lines:
         _say_notes(trend_notes(trend))

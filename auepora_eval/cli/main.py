@@ -56,18 +56,6 @@ GROUPS = {
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
-# Commands that are part of another one by now.
-FOLDED = {
-    "report": "show RUN --html FILE, or compare A B --html FILE",
-    "verify": "show RUN --verify",
-    "agree": "annotate --agree FILES",
-    "dataset review": "annotate --questions FILE --out NEW",
-    "dataset info": "dataset check FILE",
-    "dataset sample": "dataset check FILE --sample N",
-    "dataset validate": "dataset check FILE",
-    "rescore": "score --run RUN --metrics NAMES",
-}
-
 FIRST_COMMANDS = (
     "auepora demo",
     "auepora run --dataset questions.jsonl --system my_rag.py:my_rag --id mine",
@@ -187,8 +175,7 @@ def _unknown_command(name: str) -> int:
     word = name.rpartition(" ")[2]
     near = [by_last_word[last] for last in nearest_names(word, tuple(by_last_word))]
     otherwise = f"Did you mean {near[0]}?" if near else "List the commands with: auepora --help"
-    folded = FOLDED.get(name)
-    hint = f"Use: auepora {folded}" if folded else did_you_mean(name, COMMANDS, otherwise)
+    hint = did_you_mean(name, COMMANDS, otherwise)
     echo.note(f"auepora: Unknown command {echo.one_line(name, 60)!r}. {hint}")
     return EXIT_CANNOT
 

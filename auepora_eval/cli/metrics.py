@@ -36,7 +36,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     metrics = [metric_class(args.name)] if args.name else listed_metrics()
     if args.target:
         metrics = _of_target(metrics, args.target)
@@ -62,7 +61,6 @@ def _of_target(metrics: list[type[SampleMetric]], name: str) -> list[type[Sample
 
 def _supported(metrics: list[type[SampleMetric]], dataset: str) -> list[type[SampleMetric]]:
     """Return the metrics whose required fields some sample of a dataset has."""
-
     required = {name for metric in metrics for name in metric.requires}
     missing = set(required)
     # Stops at the first sample that completes the fields: datasets may be large.
@@ -74,7 +72,6 @@ def _supported(metrics: list[type[SampleMetric]], dataset: str) -> list[type[Sam
 
 
 def _target(metric: type[SampleMetric]) -> str:
-
     return as_target(metric.target).name  # a class that `metric` did not decorate may have a plain text
 
 
@@ -93,7 +90,6 @@ def _described(metric: type[SampleMetric]) -> dict[str, Any]:
 
 def _say_all(metrics: list[type[SampleMetric]]) -> None:
     """Print one line per metric, under its target."""
-
     by_target: dict[str, list[type[SampleMetric]]] = {}
     questions = {target.name: question for target, question in QUESTIONS.items()}
     # The ten targets in their order, then those that users named.
@@ -114,7 +110,6 @@ def _base(metric: type[SampleMetric]) -> str:
 
 
 def _line(metric: type[SampleMetric]) -> str:
-
     usage = metric.usage()
     if len(usage) > _LONGEST_NAME:
         usage = f"{_base(metric)}[...]"
@@ -127,7 +122,6 @@ def _line(metric: type[SampleMetric]) -> str:
 
 
 def _say_one(metric: type[SampleMetric]) -> None:
-
     described = _described(metric)
     direction = "higher" if metric.higher_is_better else "lower"
     echo.say(described["name"])

@@ -50,7 +50,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     report = _report(args)
     if args.json:
         echo.say_json(power_to_dict(report))
@@ -63,7 +62,6 @@ def run(args: Namespace) -> int:
 
 
 def _report(args: Namespace) -> PowerReport:
-
     if len(args.runs) > 2:
         raise PlanError("power looks at one run, or at two. Repeats of one system are joined by a comma.")
     options = {"effect": args.effect, "n": args.n, "alpha": args.alpha, "power": args.power}
@@ -95,7 +93,6 @@ def _check_numbers(args: Namespace) -> None:
 
 
 def _metrics(args: Namespace) -> list[str] | None:
-
     if not args.metric:
         return None
     names = []

@@ -114,7 +114,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     settings = settled(args)
     storage = EvaluationResultsStorage(settings.out)
     state = storage.state(settings.id or "")
@@ -137,7 +136,6 @@ def prepared(
     settings: RunSettings, storage: EvaluationResultsStorage, *, is_complete: bool = False
 ) -> tuple[Judge | None, StoredRecord]:
     """Return the judge and the run that the settings describe; nothing is called yet."""
-
     dataset = evaluated_dataset(settings)
     if settings.limit is not None:
         dataset = first_samples(dataset, settings.limit)
@@ -166,7 +164,6 @@ def prepared(
 
 def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[EvaluationPlan, Survey]:
     """Return the plan, and what the dataset has."""
-
     for file in settings.metric_files or ():
         import_metrics(Path(file))
     files = (metric_file(name) for name in as_names(settings.metrics))
@@ -198,7 +195,6 @@ class RunCommand:
 
     def run(self) -> int:
         """Evaluate, judge, print and store the run; return the exit code."""
-
         finished, code = self._called(lambda: evaluate(self.evaluator, self.record))
         if finished is None:
             return code
@@ -256,7 +252,6 @@ class RunCommand:
             return self._guarded(work, signalled), signalled.exit_code
 
     def _guarded(self, work: Callable[[], T], signalled: Signalled) -> T | None:
-
         try:
             with self.display, stdout_for_results(), notes_printed_once(as_json=self.settings.json):
                 return work()
@@ -276,7 +271,6 @@ class RunCommand:
 
     def _start(self, places: JournalPlaces | None) -> None:
         """Report what is kept of earlier sessions, and show the progress of the rest."""
-
         self.has_started = True
         kept = _say_resuming(places, self.evaluator, self.size, retry_failed=self.settings.retry_failed)
         calls = PILOT if self.settings.estimate else self.size - kept
@@ -317,7 +311,6 @@ class RunCommand:
 
     def _say_stopped_json(self, reason: object) -> None:
         """Print the one document that --json prints for a run without results."""
-
         echo.say_json(
             {
                 "evaluation_id": self.settings.id,
@@ -408,7 +401,6 @@ def _names_the_run(args: Namespace) -> bool:
 
 def _resumed(args: Namespace, settings: RunSettings) -> dict[str, Any]:
     """Return the settings in the header of the run to resume."""
-
     storage = EvaluationResultsStorage(settings.out)
     name = args.id = args.resume or settings.id
     if not name:
@@ -436,7 +428,6 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _check_made_by_run(name: str, configuration: Mapping[str, Any], out: str) -> None:
     """Raise DataError if something else started the run: its header does not have all settings."""
-
     variant = variant_of(configuration)
     if variant is not None:
         what = f"is variant {variant[1]!r:.80} of the experiment {variant[0]!r:.80}."
@@ -467,7 +458,6 @@ def _unfinished(storage: EvaluationResultsStorage) -> str:
 
 def _say_complete(settings: RunSettings, storage: EvaluationResultsStorage) -> int:
     """Report that a run is complete, and return the exit code that it had."""
-
     name = settings.id or ""
     check_span_file(settings)
     failed = storage.state(name).remaining(retry_failed=True)

@@ -64,7 +64,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     settings = settings_of(args)
     if args.file is not None:
         if args.dataset is not None or args.run is not None:
@@ -141,7 +140,6 @@ _FOR_DATASETS = ("dataset", "outputs", "format", "columns", "convert", "match", 
 
 
 def _score_run(args: Namespace, settings: RunSettings) -> int:
-
     _check_flags_of_run(args)
     storage = EvaluationResultsStorage(settings.out)
     old = storage.load_run(args.run)
@@ -208,7 +206,6 @@ def _kept_results(name: str, old: EvaluationRun, computed: Collection[str]) -> l
 
 def _predictions(outputs: str | None, settings: RunSettings, dataset: EvaluationDataset) -> Predictions:
     """Return the predictions of a file, or those that the dataset's own file holds."""
-
     if outputs is not None:
         predictions = predictions_at(outputs, column_names(settings.columns))
         if not settings.ignore_identical_ids:

@@ -15,19 +15,16 @@ import textwrap
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import asdict
-from heapq import nsmallest
-from math import isclose
 from typing import TYPE_CHECKING, Any
 
 from ..core.display import value_text
 from ..core.matching import gold_found, match_of
-from ..core.scores import as_columns
+from ..core.scores import as_columns, worst_scores
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
     Failure,
     MetricResult,
-    SampleScore,
     SystemOutputs,
 )
 from ..decide.experiment_report import experiment_in_words, variant_runs
@@ -80,7 +77,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     storage = EvaluationResultsStorage(args.out)
     if args.verify:
         return _verify(args, storage)
@@ -102,7 +98,6 @@ def run(args: Namespace) -> int:
 
 
 def _write_benchmark(args: Namespace, storage: EvaluationResultsStorage) -> None:
-
     stored = storage.load_summary(args.run_id)  # this also checks that the document is what it should be
     head = read_results_head(storage.find(args.run_id))
     save_benchmark(benchmark_of_run(head, stored.evaluation_id), args.benchmark, force=args.force)
@@ -192,7 +187,6 @@ def _say_variant(run: EvaluationRun) -> None:
 
 def _say_as_it_is(results: Mapping[str, Any], where: str) -> None:
     """A results file of another tool: its summary and its metrics, as far as it has them."""
-
     rows = [(name, _number(value), _interval(interval)) for name, value, interval in metric_values(results)]
     summary = results.get("summary")
     counts = {k: v for k, v in summary.items() if _number(v)} if isinstance(summary, dict) else {}
@@ -224,11 +218,10 @@ def _interval(interval: Any) -> str:
 
 def _say_worst(storage: EvaluationResultsStorage, args: Namespace) -> None:
     """Print the samples that failed, then the worst scores: question, reference, answer, missed gold."""
-
     run_folder(storage.find(args.run_id))  # StorageError for a file of another tool, which has no samples
     stored = storage.load_scores(args.run_id)
     result, match = _result(stored, args.worst), match_of(stored)
-    worst = _worst(result, args.n)
+    worst = worst_scores(result, args.n)
     pairs = stored_pairs(storage.find(args.run_id), [score.sample_id for score in worst])
     for score in worst:
         if score.sample_id not in pairs:
@@ -267,29 +260,8 @@ def _say_failed(run: EvaluationRun) -> None:
         echo.say_words(f"  samples: {echo.one_line(', '.join(sample_ids[:_MOST_IDS]), 1000)}{more}")
 
 
-def _worst(result: MetricResult, count: int) -> list[SampleScore]:
-    """Return the samples that failed, then the worst scores; equal ones in the order of their ids.
-
-    A sample that has the best value that there is, such as a recall of 1, is not among the worst.
-    """
-
-    scores = as_columns(result.scores)
-    sign = 1 if result.higher_is_better else -1
-    low, high = result.bounds or (None, None)
-    best = high if result.higher_is_better else low
-    keys = (
-        (place not in scores.notes, sign * value, sample_id, place)
-        for place, (value, sample_id) in enumerate(
-            zip(scores.values.tolist(), scores.sample_ids, strict=True)
-        )
-        if (scores.notes[place].failed if place in scores.notes else best is None or not isclose(value, best))
-    )
-    return [scores[place] for *_, place in nsmallest(count, keys)]
-
-
 def _say_part(label: str, text: str) -> None:
     """Print a text of a sample behind its label; long texts are cut, and wrapped below the label."""
-
     line = f"{label} {echo.one_line(text, 400) or '(empty)'}"
     echo.say(textwrap.fill(line, echo.text_width(), subsequent_indent=" " * 13, break_on_hyphens=False))
 
@@ -312,7 +284,6 @@ def _say_claims(folder: Path, run: EvaluationRun, sample: EvaluationSample, outp
 
 def _say_sample(run: EvaluationRun, sample: EvaluationSample, output: SystemOutputs) -> None:
     """Print a sample with its output and scores."""
-
     is_gold, missed = gold_found(sample, output, match_of(run))
     echo.say(f"{sample.sample_id}: {echo.one_line(sample.query, 2000)}")
     echo.say(f"  labels:    {', '.join(f'{k}={v}' for k, v in sample.labels.items()) or '-'}")
@@ -343,7 +314,6 @@ def _say_sample(run: EvaluationRun, sample: EvaluationSample, output: SystemOutp
 
 
 def _result(run: EvaluationRun, name: str) -> MetricResult:
-
     try:
         wanted = parse_metric(name).name
     except UnknownNameError:
@@ -357,7 +327,6 @@ def _result(run: EvaluationRun, name: str) -> MetricResult:
 
 def _say_experiment(results: Mapping[str, Any]) -> None:
     """Print who won a stored experiment, why, and the command that compares its variants."""
-
     names = ("evaluation_id", "timestamp", "dataset_id")
     about = ", ".join(echo.one_line(results[name], 80) for name in names if results.get(name) is not None)
     echo.say(f"experiment {about}")

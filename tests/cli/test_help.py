@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli import echo
-from auepora_eval.cli.main import COMMANDS, FOLDED, GROUPS, command_parser, load_command, main
+from auepora_eval.cli.main import COMMANDS, GROUPS, command_parser, load_command, main
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,22 +63,17 @@ def test_a_summary_is_one_sentence_that_starts_with_a_verb(name: str) -> None:
             "show r --worts mrr",
             "auepora show: error: unknown flag --worts. Did you mean --worst? Help: auepora show --help",
         ),
+        (
+            "run --rpm 60",
+            "auepora run: error: unknown flag --rpm. It is a key of the plan file: write 'rpm: ...' into "
+            "FILE, and give --config FILE. Help: auepora run --help",
+        ),
         ("list a", "auepora list: error: unknown argument a. Help: auepora list --help"),
     ],
 )
 def test_typo_gets_a_suggestion(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.split()) == 2
     assert capsys.readouterr().err == f"{message}\n"
-
-
-@pytest.mark.parametrize("name", FOLDED)
-def test_a_folded_command_names_its_new_form(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*name.split(), "some", "words"]) == 2
-    assert capsys.readouterr().err == f"auepora: Unknown command {name!r}. Use: auepora {FOLDED[name]}\n"
-    assert name not in COMMANDS
-    command = next(one for one in COMMANDS if FOLDED[name].startswith(f"{one} "))
-    flags = {word for word in FOLDED[name].split(",")[0].split() if word.startswith("--")}
-    assert flags <= set(command_parser(command, load_command(command))._option_string_actions)
 
 
 def flags_of(name: str) -> list[str]:

@@ -175,6 +175,22 @@ def test_project_of_an_endpoint(project: Path, monkeypatch: pytest.MonkeyPatch) 
     ]
 
 
+def test_a_plan_to_start_from(project: Path) -> None:
+    start = project / "plans" / "start.config.yaml"
+    start.parent.mkdir()
+    start.write_text("dataset: ../d.jsonl\nretries: 2\nid: other\nstop_when: clear\n", encoding="utf-8")
+    words = ["init", "--config", str(start), "--system", "my_rag.py:my_rag", "--metrics", "token_f1"]
+    assert main(words) == 0
+    plan = yaml.safe_load((project / PLAN).read_text(encoding="utf-8"))
+    # The baseline has its own id, and is never stopped early.
+    assert plan == {
+        "dataset": "d.jsonl",
+        "retries": 2,
+        "system": "my_rag.py:my_rag",
+        "metrics": ["token_f1"],
+    }
+
+
 def test_nothing_is_overwritten(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["init", "--dataset", "d.jsonl", "--system", "my_rag.py:my_rag"]
     (project / RULES).write_text("mine", encoding="utf-8")

@@ -47,7 +47,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     plan = _plan(args)
     skipped: list[str] = []
 
@@ -65,7 +64,6 @@ def run(args: Namespace) -> int:
 
 
 def _plan(args: Namespace) -> BuildPlan:
-
     # A flag wins over the config, the config over the defaults.
     config = load_evaluation_config(args.config) if args.config else EvaluationConfig()
     paths = {"qa": args.qa_output, "summaries": args.summary_output, "citations": None}
@@ -112,7 +110,6 @@ def _warn(result: BuildResult, plan: BuildPlan, skipped: Sequence[str]) -> None:
 
 def _note_odd(result: BuildResult, plan: BuildPlan) -> None:
     """What is as it was asked for, and yet may surprise."""
-
     manifest = result.manifest
     for name, split in manifest.splits.items():
         if not split.count:

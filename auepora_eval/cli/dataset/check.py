@@ -113,7 +113,6 @@ def run(args: Namespace) -> int:
 
 def _manifest_in(name: str) -> str:
     """Return the manifest of a folder, or else the name as it is."""
-
     path = Path(name) / MANIFEST_NAME
     with suppress(OSError):  # a name that is too long
         return str(path) if path.is_file() else name
@@ -121,13 +120,11 @@ def _manifest_in(name: str) -> str:
 
 
 def _is_bad(one: _Checked, fail_on: str) -> bool:
-
     severe = fail_on != "never" and any(is_at_least(issue, fail_on) for issue in one.issues)
     return bool(one.errors or one.drops or severe)
 
 
 def _checked(name: str, args: Namespace) -> _Checked:
-
     one = _Checked(name, "jsonl") if name == "demo" else _form(Path(name), args.format)
     if one.kind is not None and one.kind in FORMATS:
         _read(one, args)
@@ -139,7 +136,6 @@ def _checked(name: str, args: Namespace) -> _Checked:
 
 def _form(path: Path, kind: str | None) -> _Checked:
     """Return what is wrong with the form of a file."""
-
     try:
         kind = kind_of_file(path) if kind is None or not path.exists() else kind
     except (DataError, OSError) as error:  # OSError: a name that is too long
@@ -174,7 +170,6 @@ def _read(one: _Checked, args: Namespace) -> None:
 
 
 def _document(one: _Checked) -> Mapping[str, Any] | None:
-
     if one.kind != "eval_json":
         return None
     document = read_document(Path(one.name))
@@ -187,7 +182,6 @@ def _shows_samples(args: Namespace) -> bool:
 
 def _section(one: _Checked) -> dict[str, Any]:
     """Return the sections of a file for JSON; those that it does not have are left out."""
-
     sections: dict[str, Any] = {
         "file": one.name,
         "form": {"format": one.kind, "valid": not one.errors, "errors": one.errors},
@@ -259,13 +253,11 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _project_manifest(config: str | None) -> str:
-
     return str((load_evaluation_config(config) if config else EvaluationConfig()).path("manifest_path"))
 
 
 def _say_build(one: _Checked, limit: int | None) -> None:
     """Print what the build lost, and the commands that show a few records of each split."""
-
     if one.drops:
         echo.say(f"{echo.one_line(one.name, 200)}: {_counted(len(one.drops), 'drop')}")
     _say_some(drops_in_words(one.drops), limit)

@@ -37,7 +37,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     wanted = Wanted(
         from_format=args.from_format,
         to_format=args.to_format,

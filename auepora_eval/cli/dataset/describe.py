@@ -33,7 +33,6 @@ _MAX_LENGTH = 1500  # characters of a text of a sample
 
 def description(dataset: EvaluationDataset, name: str, format_name: str) -> dict[str, Any]:
     """Return the description of a dataset, and of its file."""
-
     path = None if name == "demo" else Path(name)
     size = path.stat().st_size if path is not None and path.is_file() else None
     return {"file": path and name, "format": format_name, "bytes": size, **describe(dataset)}
@@ -111,7 +110,6 @@ def _say_targets(targets: list[dict[str, Any]], total: int) -> None:
 
 def chosen_samples(dataset: EvaluationDataset, args: Namespace, name: str) -> list[EvaluationSample]:
     """Return the samples to read: one by --id, the least supported, or a few at random."""
-
     samples, count = list(dataset), args.sample or _SAMPLES
     if args.id is not None:
         matching = [sample for sample in samples if sample.sample_id == args.id]
@@ -128,7 +126,6 @@ def chosen_samples(dataset: EvaluationDataset, args: Namespace, name: str) -> li
 
 def _support(sample: EvaluationSample) -> Support | None:
     """Return how far its documents support the reference: the gold ones, or else those of its context."""
-
     judged = sample if sample.relevant_docs else replace(sample, relevant_docs=sample.candidate_docs)
     return reference_support(judged, 1)  # one word is enough: a short reference is shown, not judged
 
@@ -172,7 +169,6 @@ def _say_document(kind: str, doc: Document) -> None:
 
 def sample_with_support(sample: EvaluationSample) -> dict[str, object]:
     """Return a sample for JSON, and how far its documents support its reference."""
-
     support = _support(sample)
     judged = None if support is None else {"share": support.share, "missing": list(support.missing)}
     return {**sample_record(sample), "support": judged}
@@ -180,7 +176,6 @@ def sample_with_support(sample: EvaluationSample) -> dict[str, object]:
 
 def write_card(args: Namespace, name: str) -> None:
     """Write the card of a dataset, or of the splits of a build, to --card."""
-
     if name == "demo":
         raise DataError(
             "--card", "a card describes a file.", fix="Write one: dataset convert demo demo.jsonl"

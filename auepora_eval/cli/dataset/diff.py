@@ -33,7 +33,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     difference = dataset_difference(open_samples(args.old, None), open_samples(args.new, None))
     if args.json:
         echo.say_json({"same": difference.same, **asdict(difference)})
@@ -82,7 +81,6 @@ def _shown(change: FieldChange) -> str:
 
 
 def _text(value: Any) -> str:
-
     return "(none)" if value is None else echo.one_line(canonical_json(value).decode(), 100_000)
 
 

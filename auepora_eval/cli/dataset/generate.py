@@ -74,7 +74,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     folder, out = _paths(args)
     rare = load_generation_config(args.config) if args.config else GenerationConfig()
     corpus_out = Path(args.corpus) if args.corpus else out.with_name("corpus.jsonl")
@@ -99,7 +98,6 @@ def run(args: Namespace) -> int:
 
 def _paths(args: Namespace) -> tuple[Path, Path]:
     """Return the folder of the documents and the file for the tasks, from the arguments or the config."""
-
     if args.config is None:
         if not args.folder:
             raise PlanError("Name a folder of documents, or --config with the project's paths.")
@@ -136,7 +134,6 @@ def _write_tasks(
     args: Namespace, rare: GenerationConfig, corpus: Corpus, out: Path, corpus_out: Path
 ) -> Record:
     """Write the tasks by rules and their passages. Return the report."""
-
     settings = Settings(
         tasks=args.tasks,
         per_document=args.per_document,
@@ -165,7 +162,6 @@ def _save(
 
     `no_task` is the error without records: where, what, fix.
     """
-
     with written(out, force=force) as task_file, written(corpus_out, force=force) as passage_file:
         for passage in passages:
             passage_file.write(encode(passage) + b"\n")
@@ -266,7 +262,6 @@ def _journal_path(out: Path) -> Path:
 def _ask_model(
     args: Namespace, rare: GenerationConfig, documents: Sequence[CutDocument], journal: Path
 ) -> Made:
-
     counts = {"qa": args.per_document, "summaries": 1, "citations": max(1, args.per_document // 4)}
     wanted = Wanted({name: counts.get(name, 1) for name in args.tasks})
     limits = Limits(CallPolicy(retries=4, max_calls=args.budget_calls, breaker_after=MOST_FAILURES))
@@ -290,7 +285,6 @@ def _ask_model(
 
 
 def _model(args: Namespace, rare: GenerationConfig) -> ChatModel:
-
     url, model = split_endpoint(args.llm)
     key = key_from_environment(args.api_key_env) if args.api_key_env is not None else None
     return ChatModel(url, model, api_key=key, timeout=rare.timeout, plain_http=rare.plain_http)

@@ -49,7 +49,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     _check_clear(args)
     samples = labelled_samples(args)
     outputs = _outputs(args, samples)
@@ -85,7 +84,6 @@ def _check_clear(args: Namespace) -> None:
 
 def _outputs(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOutputs]:
     """Return a predicted label for each sample, from where the user says."""
-
     if args.predictions:
         return _predictions(args.predictions, samples)
     thresholds = thresholds_of(args, samples)
@@ -98,7 +96,6 @@ def _outputs(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOut
 
 
 def _predictions(path: str, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:
-
     sample_ids = {sample.sample_id for sample in samples}
     return matched_outputs(samples, read_predicted_labels(path, sample_ids), path)
 

@@ -30,7 +30,6 @@ def add_shared(parser: ArgumentParser) -> None:
 
 def labelled_samples(args: Namespace) -> list[EvaluationSample]:
     """Return the samples of the dataset, each with its true label."""
-
     dataset = demo_labels() if args.dataset == "demo" else open_samples(args.dataset, None)
     samples = list(dataset)
     check_has_samples(args.dataset, len(samples))
@@ -40,14 +39,12 @@ def labelled_samples(args: Namespace) -> list[EvaluationSample]:
 
 def scores_of(path: str, samples: Sequence[EvaluationSample]) -> list[ScoredSample]:
     """Return the score of each sample in a file, None if it has none."""
-
     scores = read_scores(path, {sample.sample_id for sample in samples})
     return [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]
 
 
 def thresholds_of(args: Namespace, samples: Sequence[EvaluationSample]) -> Mapping[str, float]:
     """Return the thresholds by scenario, with a note for each new scenario that no sample has."""
-
     if not args.thresholds:
         return SCENARIO_FHRI_THRESHOLDS
     thresholds = read_thresholds(args.thresholds)
@@ -62,7 +59,6 @@ def decisions(
     outputs: Sequence[SystemOutputs] | None = None,
 ) -> list[LabelDecision]:
     """Return what the FHRI detector says about the stored answers, or about these."""
-
     return FhriDetector(thresholds).decide(samples, outputs or [stored_output(sample) for sample in samples])
 
 

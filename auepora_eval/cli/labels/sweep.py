@@ -37,7 +37,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-
     samples = labelled_samples(args)
     data = _scored(args, samples)
     result = sweep(data, per_scenario=args.per_scenario, folds=args.folds)
@@ -52,7 +51,6 @@ def run(args: Namespace) -> int:
 
 
 def _scored(args: Namespace, samples: list[EvaluationSample]) -> ScoredLabels:
-
     if args.fhri:
         scored = [
             ScoredSample(decision.fhri, decision.label == CONTRADICTION)

@@ -197,6 +197,9 @@ def flag_rows() -> Iterator[Row]:
     yield Row("commands", len(counts), 32, 24)
     yield Row("flags of all commands", sum(counts.values()), 516, 300)
     yield Row("flags of `run`", counts["run"], 64, 30)
+    for name, count in counts.items():
+        if name != "run":
+            yield Row(f"flags of `{name}`", count)
 
 
 def command_rows() -> Iterator[Row]:

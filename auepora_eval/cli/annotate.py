@@ -1,4 +1,4 @@
-"""Label answers or review questions by keyboard; measure how far people agree.
+"""Label answers by keyboard; measure how far people agree.
 
 The new version of --questions is written to --out. The same command continues.
 

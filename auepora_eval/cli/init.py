@@ -1,4 +1,4 @@
-"""Set up a project: plan, gate, test and CI workflow, and a run of five samples.
+"""Set up a project: plan, gate, test and CI workflow.
 
 The command asks no questions and overwrites no files. It calls the system for five
 samples, prints their scores and the estimated calls, tokens, cost and time of the

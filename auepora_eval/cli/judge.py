@@ -1,4 +1,4 @@
-"""Ask a judge about the answers of a stored run and store the judged metrics.
+"""Ask a judge about the answers of a stored run.
 
 The judge is a model behind an OpenAI-compatible endpoint (URL#model), a support
 function (support:NAME), your own function (my_judge.py:judge), or a jury of

@@ -41,7 +41,7 @@ _CODES: dict[type[AueporaError], int] = {
 # Each command is one module of this folder: its docstring is the help, the first line of it the summary.
 # A command of two words (`dataset check`) is a module of a subfolder.
 GROUPS = {
-    "Start": ("demo", "init", "run", "score", "judge", "show", "view", "metrics"),
+    "Start": ("demo", "init", "run", "score", "judge", "show", "list", "view", "metrics"),
     "Decide": ("compare", "gate", "power", "experiment"),
     "Data": (
         "dataset generate",
@@ -52,17 +52,13 @@ GROUPS = {
         "import-traces",
     ),
     "People": ("annotate", "judge-audit", "labels score", "labels sweep"),
-    "History": ("list",),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 FIRST_COMMANDS = (
     "auepora demo",
     "auepora run --dataset questions.jsonl --system my_rag.py:my_rag --id mine",
-    "auepora show mine --worst recall@5",
     "auepora compare before after",
-    "auepora gate after --baseline before",
-    "auepora dataset generate documents/ --out offline_dataset.jsonl",
 )
 
 # The commands of two words, by the first one.
@@ -349,12 +345,12 @@ def _overview(family: str = "") -> str:
         lines = [f"usage: auepora {family} COMMAND [options]", "", _FAMILIES[family], ""]
         lines += _summaries(name for name in COMMANDS if name.split()[0] == family)
     else:
-        lines = ["usage: auepora COMMAND [options]", "", "Evaluate retrieval-augmented generation (RAG).", ""]
+        lines = ["usage: auepora COMMAND [options]", "Evaluate retrieval-augmented generation (RAG).", ""]
         lines += ["Getting started:", *(f"  {line}" for line in FIRST_COMMANDS)]
         for title, names in GROUPS.items():
             lines += ["", f"{title}:", *_summaries(names)]
     ending = f"Details of a command: auepora help {f'{family} COMMAND' if family else 'COMMAND'}"
-    ending += "" if family else "\nPrint the version: auepora --version"
+    ending += "" if family else ". Version: auepora --version"
     return "\n".join([*lines, "", ending])
 
 

@@ -1,4 +1,4 @@
-"""Score the predictions in a file or the outputs of a run; no system is called.
+"""Score predictions or the outputs of a run; call no system.
 
 The predictions have one line per sample, and a sample without one has failed:
 

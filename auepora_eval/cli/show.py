@@ -1,4 +1,4 @@
-"""Show a stored run: tables, one sample, the worst, failed calls, or a report.
+"""Show a stored run: tables, samples, failed calls, a report.
 
 --verify changes no file. The exit code is 1 if a check fails: a value or a row was
 edited, an output was replaced, or a file was cut off. It is 3 if all checks pass,

@@ -1,4 +1,4 @@
-"""Open stored runs in a browser: metrics, samples, comparisons, gates.
+"""Open stored runs in a browser.
 
 Without RUN, every run of the folder is shown. The pages are served on this machine
 only. The printed address works once, in one browser. Stop with Ctrl-C.

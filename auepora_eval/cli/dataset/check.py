@@ -1,4 +1,4 @@
-"""Check files: their form, and the content of datasets, which are also described.
+"""Check and describe datasets and other files.
 
 Every error of the form is listed with its place. Content: duplicates and wrong
 references, citations and labels. The exit code is 1 if something is wrong, 2 if a file

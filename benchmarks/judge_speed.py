@@ -1,7 +1,7 @@
 """How fast verdicts are asked, stored and replayed: python benchmarks/judge_speed.py
 
 2,000 verdicts of 20 ms at concurrency 64 take 0.625 s if nothing but the judge takes time; each is on the
-disk before it counts. A replay reads 10,000 stored verdicts and computes scores, without a call.
+disk before it counts. A replay reads the verdicts of 2,000 answers, with five passages each, and scores them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from auepora_eval.runs.verdicts import VERDICTS, Replay, VerdictFile, VerdictWri
 
 SECONDS, CONCURRENCY = 0.02, 64
 ASKED, MOST_ASKING = 2_000, 0.75
-REPLAYED, MOST_REPLAYING = 10_000, 1.0
+REPLAYED, MOST_REPLAYING = 2_000, 1.0
 PASSAGE = "The Annet carries 22 cars from the pier at Hallamoor. " * 20
 
 
@@ -54,14 +54,14 @@ def asking(count: int, folder: Path) -> float:
 
 
 def pairs_of(count: int) -> list[tuple[EvaluationSample, SystemOutputs]]:
-    """Answers of one sentence with five passages each: five verdicts per answer."""
+    """Answers of one sentence with five passages each: one verdict per answer."""
     hits = [RetrievedDocument(Document(f"d{rank}", f"{rank}. {PASSAGE}"), 1.0, rank) for rank in range(1, 6)]
     return [
         (
             EvaluationSample(str(number), "How many?"),
             SystemOutputs(hits, Response(f"It carries {number} cars.")),
         )
-        for number in range(count // len(hits))
+        for number in range(count)
     ]
 
 
@@ -101,7 +101,7 @@ def main() -> None:
         f"ask:    {ASKED:,} verdicts of {SECONDS * 1000:.0f} ms, {CONCURRENCY} at once: {asked:.3f} s", end=""
     )
     print(f" (ideal {ideal:.3f}, bar {MOST_ASKING})")
-    print(f"replay: {REPLAYED:,} verdicts: {replayed:.3f} s (bar {MOST_REPLAYING:.0f})")
+    print(f"replay: {REPLAYED:,} answers: {replayed:.3f} s (bar {MOST_REPLAYING:.0f})")
     assert asked <= MOST_ASKING
     assert replayed <= MOST_REPLAYING
 

@@ -26,6 +26,7 @@ class Judge(ABC):
     """Answers questions. A judge of your own overrides `judge` and `identity`."""
 
     keeps_time = False  # whether it ends late calls itself
+    compares_pairs = False  # whether it compares each claim with each passage by itself
     members: Sequence[Judge] = ()  # of a jury: those who are asked
 
     @abstractmethod
@@ -113,6 +114,8 @@ class Judging:
 class FunctionJudge(Judge):
     """A function of a question, as a judge: it returns a score, an option, or a Judgement."""
 
+    compares_pairs = True
+
     def __init__(self, function: Callable[[Question], object], name: str = "") -> None:
         self.function = function
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
@@ -156,6 +159,8 @@ def _source_hash(function: Callable[..., object]) -> str:
 class SupportJudge(Judge):
     """A registered support function (`support:NAME`), as a judge of whether a passage supports a claim."""
 
+    compares_pairs = True
+
     def __init__(self, name: str) -> None:
         self.name = name
         self._support = support_function(name)
@@ -174,7 +179,6 @@ class SupportJudge(Judge):
         return Judgement(score=score, label="yes" if score >= 0.5 else "no")
 
 
-ONE_BY_ONE = "one by one"  # the mode of verdicts that compare each claim with each passage
 _LABELS = {"yes": "supported", "no": "unmentioned"}  # of a pair, in the words of a question about several
 
 
@@ -184,7 +188,7 @@ def one_by_one(question: Question, judge: Callable[[Question], Judgement]) -> Ju
     A claim is compared with each chunk of each passage, and the highest score counts.
     """
     verdicts = [[(number, judge(one)) for number, one in group] for group in pairs_of(question)]
-    return with_parts(Judgement(mode=ONE_BY_ONE), [_best_part(each) for each in verdicts], question.kind.each)
+    return with_parts(Judgement(), [_best_part(each) for each in verdicts], question.kind.each)
 
 
 def pairs_of(question: Question) -> list[list[tuple[int, Question]]]:

@@ -26,6 +26,7 @@ class Jury(Judge):
         if len(members) < 2:
             raise PlanError("A jury has at least two members: jury:[support:trained,URL#model].")
         self.members = tuple(members)
+        self.compares_pairs = any(member.compares_pairs for member in members)
 
     def identity(self, kind: Kind) -> str:
         inside = ", ".join(member.identity(kind) for member in self.members)

@@ -37,12 +37,14 @@ def shown_passages(output: SystemOutputs, most: int = CONTEXT_WORDS) -> list[Pas
 
     The first that does not fit is cut around the best match of the answer; those behind it are left out.
     """
+    hits = [hit for hit in sorted(output.retrieved, key=lambda hit: hit.rank) if hit.doc.text.strip()]
+    # A word has a letter at least: nothing has to be counted where the letters are few enough.
+    if sum(len(hit.doc.text) for hit in hits) <= most:
+        return [Passage(hit.doc.doc_id, hit.doc.text, hit.doc.text) for hit in hits]
     passages: list[Passage] = []
     room = most
-    for hit in sorted(output.retrieved, key=lambda hit: hit.rank):
+    for hit in hits:
         text = hit.doc.text
-        if not text.strip():
-            continue
         size = length(text)
         if size > room:
             if passages:

@@ -18,7 +18,7 @@ from ...core.scores import Scores
 from ...core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...metrics.citations.answer import Claim
-from ..judge import ONE_BY_ONE, PendingError
+from ..judge import PendingError
 from ..llm import find_quote
 from ..metric import JudgedMetric, add_note, no_answer
 from ..question import Judgement, Kind, Part, Question, claim_material, kind_named, numbered
@@ -93,14 +93,10 @@ class CheckedClaims(JudgedMetric):
             return checks
         passages = shown_passages(output)
         reason = _CUT if any(passage.is_cut for passage in passages) else ""
-        if len(passages) > 1 and self._compares_pairs():
+        compares_pairs = self.judging is not None and self.judging.judge.compares_pairs
+        if len(passages) > 1 and compares_pairs and not self.ask:
             reason = _ADDS_UP
         return SampleScore(self.of_checks(checks, output.response.text), reason)
-
-    def _compares_pairs(self) -> bool:
-        """Whether the judge compares each claim with each passage by itself."""
-        book = {} if self.judging is None else self.judging.book
-        return not self.ask and any(verdict.mode == ONE_BY_ONE for verdict in book.values())
 
     def summarise(self, scores: Scores) -> MetricResult:
         result = super().summarise(scores)

@@ -419,23 +419,6 @@ def test_torn_and_damaged_lines_are_repeated(tmp_path: Path) -> None:
     assert len(list(made.accepted())) == 4
 
 
-def test_truncated_journal_can_be_resumed(tmp_path: Path) -> None:
-    journal = tmp_path / "tasks.jsonl"
-    chance = random.Random(4)
-    with chat_server(says=good_model) as server:
-        generated(server, journal, 3, concurrency=1)
-        whole = journal.read_bytes()
-        ends = [match.end() for match in re.finditer(rb"\n", whole)]
-        for size in [0, 1, *ends, *(chance.randrange(len(whole)) for _ in range(20))]:
-            journal.write_bytes(whole[:size])
-            before = len(server.requests)
-            made = generated(server, journal, 3, resume=True)
-            # Different ones: on a busy machine a connection may be lost, and its request is sent again.
-            asked = {str(request) for request in server.requests[before:]}
-            assert len(asked) == 3 - sum(end <= size for end in ends)
-            assert len(list(made.accepted())) == len(lines(journal)) == 3
-
-
 def test_two_generations_do_not_share_a_journal(tmp_path: Path) -> None:
     journal = tmp_path / "tasks.jsonl"
     refused: list[BaseException] = []
@@ -564,19 +547,3 @@ def test_duplicate_question_is_left_out(tmp_path: Path) -> None:
     records = ModelRecords(made, twice)
     assert len(list(records)) == 1
     assert records.near_duplicates == 1
-
-
-def test_huge_reply_does_not_fill_the_journal(tmp_path: Path) -> None:
-    task = {"question": "q" * 3000, "answer": "\x00" * 300, "passage": 10**9, "evidence": "[1]. " * 500}
-    with chat_server(says=lambda body: {"tasks": [task] * 400}) as server:
-        made = generated(server, tmp_path / "tasks.jsonl", 1)
-    assert made.rejected == {"control characters": 21 * 3}
-    assert (tmp_path / "tasks.jsonl").stat().st_size < 1_000_000
-    assert len(json.dumps(server.requests[-1])) < 100_000
-
-
-def test_lone_surrogate_in_a_document_is_escaped(tmp_path: Path) -> None:
-    odd = cut_document("odd.md", "The lamp \ud800 of the harbour is kept by Ansel Brae.")
-    with chat_server(says=lambda body: {"tasks": []}) as server, ChatModel(server.url, "m") as model:
-        generate_tasks([odd], model, tmp_path / "t.jsonl", wanted=ONE_QUESTION)
-    assert passages(server.requests[0])[0]["text"] == odd.chunks[0].text

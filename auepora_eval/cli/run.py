@@ -100,7 +100,7 @@ _IDENTIFY = (
     *("top_k", "limit"),
 )
 _FLAGS = (
-    *("dataset", "columns", "convert", "dataset_type", "system", "metrics", "match", "top_k"),
+    *("dataset", "format", "columns", "convert", "dataset_type", "system", "metrics", "match", "top_k"),
     *("limit", "judge", "config", "estimate", "concurrency", "executor", "timeout", "budget_calls", "cache"),
     *("api_key_env", "min_coverage"),
 )

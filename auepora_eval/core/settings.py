@@ -125,7 +125,7 @@ class RunSettings:
     dataset: str | None = _setting("dataset file, or `demo` for the bundled one", "FILE")
     format: str | None = _setting("format of the dataset (default: detected)", "NAME")
     columns: str | None = _setting("your columns: query=question,reference_answer=gold", "F=NAME,...")
-    convert: str | None = _setting("function that makes a sample of each record", "FILE:FUNCTION")
+    convert: str | None = _setting("function that makes a sample of each record", "FILE:NAME")
     dataset_type: str | None = _setting(
         "split of a build: qa, summaries or citations", "TYPE", choices=("qa", "summaries", "citations")
     )

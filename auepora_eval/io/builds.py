@@ -266,6 +266,7 @@ def _split_errors(path: Path, task_type: str) -> tuple[list[str], int]:
 
 MANIFEST_NAME = "manifest.json"
 _NAMES = "*manifest*.json"
+_LONGEST_NAME = 255  # characters of a file name: systems fail on longer ones
 # A million documents, the most that are counted, with names of 200 characters.
 _MAX_BYTES = 300_000_000
 _VERSION = re.compile(r"v[0-9]+(?:\.[0-9]+)*")
@@ -362,7 +363,8 @@ def _place(manifest: Path, name: str, split: FileFacts) -> Path:
     """
     written = split.path
     beside = PurePosixPath(written.replace("\\", "/"))
-    if beside.is_absolute() or not beside.name or beside.name == ".." or "\0" in written:
+    is_name = beside.name not in ("", "..") and "\0" not in written
+    if beside.is_absolute() or not is_name or max(map(len, beside.parts)) > _LONGEST_NAME:
         raise _not_there(manifest, name, written)
     path = manifest.parent / beside
     if ".." in beside.parts:

@@ -18,7 +18,7 @@ import msgspec
 from ..core.dataset import EvaluationDataset, InMemoryDataset
 from ..core.types import Document, EvaluationSample, Response
 from ..errors import DataError
-from ..read.records import check_has_fields
+from ..read.records import check_has_fields, wrong_record
 from .documents import read_document, write_document
 from .schema import DataFormatValidator, check_no_errors
 
@@ -133,7 +133,9 @@ def dataset_from_record(record: Any, where: str) -> InMemoryDataset:
     check_no_errors(DataFormatValidator().validate_evaluation_dataset(record), where)
     documents = [_document(entry) for entry in record.get("documents") or ()]
     by_id = {doc.doc_id: doc for doc in documents}
-    samples = [_sample(query, by_id) for query in record["queries"]]
+    samples = [
+        _sample(query, by_id, f"{where}: $.queries[{place}]") for place, query in enumerate(record["queries"])
+    ]
     info = {key: value for key, value in record.items() if key not in ("queries", "documents")}
     return InMemoryDataset(record["dataset_id"], samples, info=info, documents=documents)
 
@@ -192,9 +194,26 @@ class _Own(msgspec.Struct, forbid_unknown_fields=True):
     candidate_docs: list[_Named] = []
 
 
-def _sample(query: Record, corpus: Mapping[str, Document]) -> EvaluationSample:
+def _own(query: Record, where: str) -> Record:
+    """Return what we left in a query; DataError if somebody edited it to something else."""
     written = (query.get("metadata") or {}).get(OF_THE_SAMPLE)
-    own: Record = written if written and fits(written, _Own) else {}
+    if not isinstance(written, dict) or written.keys().isdisjoint(_Own.__struct_fields__):
+        return {}  # somebody else's
+    place = f"{where}.metadata.{OF_THE_SAMPLE}"
+    try:
+        msgspec.convert(written, _Own)
+    except msgspec.ValidationError as error:
+        path, what, fix = wrong_record(error, _Own.__struct_fields__)
+        raise DataError(f"{place}{path.removeprefix('$')}", what, fix=fix) from error
+    alternatives = ((written.get("reference") or {}).get("metadata") or {}).get("alternatives")
+    if alternatives and not fits(alternatives, list[str]):
+        what = f"expected a list of texts but got {alternatives!r:.60}."
+        raise DataError(f"{place}.reference.metadata.alternatives", what, fix="Correct it.")
+    return written
+
+
+def _sample(query: Record, corpus: Mapping[str, Document], where: str) -> EvaluationSample:
+    own = _own(query, where)
     reserved = (OF_THE_FORMAT,) if own else (OF_THE_FORMAT, OF_THE_SAMPLE)
     metadata = read_extras(query, _QUERY_FIELDS, _CITATIONS, reserved)
     if own:

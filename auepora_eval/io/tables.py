@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -230,7 +230,7 @@ def _excel_cells(path: Path, openpyxl: Any) -> Iterator[Sequence[Any]]:
     try:
         # openpyxl leaves a damaged file open, so it gets one that is closed here.
         with path.open("rb") as file:
-            check_unpacked_size(ZipFile(file).infolist(), path.name)
+            check_unpacked_size(ZipFile(file), path.name)
             # data_only: the value of a formula, as Excel last computed it, instead of its text.
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             yield from book.worksheets[0].iter_rows(values_only=True)
@@ -298,11 +298,11 @@ def read_eval_log(path: Path) -> dict[str, Any]:
     try:
         with ZipFile(path) as archive:
             entries = [entry for entry in archive.infolist() if _SAMPLE.fullmatch(entry.filename)]
-            check_unpacked_size(entries, path.name)
-            samples = [
-                parse_json(_content(archive, entry, path.name), f"{path.name}: {entry.filename}")
-                for entry in sorted(entries, key=lambda entry: _order(entry.filename))
-            ]
+            samples, left = [], MOST_BYTES
+            for entry in sorted(entries, key=lambda entry: _order(entry.filename)):
+                content = _content(archive, entry, left, path.name)
+                left -= len(content)
+                samples.append(parse_json(content, f"{path.name}: {entry.filename}"))
     except (BadZipFile, zlib.error, OSError, EOFError, NotImplementedError) as error:
         raise DataError(path.name, f"not a log of Inspect: {error!s:.100}.", fix="Get it again.") from error
     if not samples:
@@ -310,10 +310,20 @@ def read_eval_log(path: Path) -> dict[str, Any]:
     return {"samples": samples}
 
 
-def check_unpacked_size(entries: Iterable[ZipInfo], where: str) -> None:
+def check_unpacked_size(archive: ZipFile, where: str) -> None:
     """Raise DataError for an archive that is small as a file and fills the memory when it is read."""
-    if sum(entry.file_size for entry in entries) > MOST_BYTES:
-        raise DataError(where, f"it unpacks to more than {MOST_BYTES / 1e6:g} MB.")
+    left = MOST_BYTES
+    for entry in archive.infolist():
+        # What the directory says of the size may be false: the entry itself is read, a piece at a time.
+        with archive.open(entry) as file:
+            while piece := file.read(1 << 20):
+                left -= len(piece)
+                if left < 0:
+                    raise _too_large(where)
+
+
+def _too_large(where: str) -> DataError:
+    return DataError(where, f"it unpacks to more than {MOST_BYTES / 1e6:g} MB.")
 
 
 def _order(name: str) -> list[tuple[int, str]]:
@@ -321,19 +331,30 @@ def _order(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]
 
 
-def _content(archive: ZipFile, entry: ZipInfo, where: str) -> bytes:
+def _content(archive: ZipFile, entry: ZipInfo, left: int, where: str) -> bytes:
+    """Return the content of an entry; DataError if it has more bytes than are left."""
     if entry.compress_type != _ZSTD:
-        return archive.read(entry)
+        with archive.open(entry) as file:
+            content = file.read(left + 1)
+    else:
+        content = _unpacked(_packed(archive, entry), left, where)
+    if len(content) > left:
+        raise _too_large(where)
+    return content
+
+
+def _packed(archive: ZipFile, entry: ZipInfo) -> bytes:
     # The standard library reads ZSTD entries from Python 3.14 on: here the packed bytes are cut out.
     file: Any = archive.fp
     file.seek(entry.header_offset + 26)
     sizes = file.read(4)
     name_size, extra_size = (int.from_bytes(sizes[start : start + 2], "little") for start in (0, 2))
     file.seek(entry.header_offset + 30 + name_size + extra_size)
-    return _unpacked(file.read(entry.compress_size), entry.file_size, where)
+    packed: bytes = file.read(entry.compress_size)
+    return packed
 
 
-def _unpacked(packed: bytes, size: int, where: str) -> bytes:
+def _unpacked(packed: bytes, left: int, where: str) -> bytes:
     try:
         zstandard: Any = import_module("zstandard")
     except ImportError as error:
@@ -342,9 +363,8 @@ def _unpacked(packed: bytes, size: int, where: str) -> bytes:
             "convert it: inspect log convert --to json"
         ) from error
     try:
-        unpacked = zstandard.ZstdDecompressor().decompress(packed, max_output_size=size)
+        with zstandard.ZstdDecompressor().stream_reader(packed) as file:
+            content: bytes = file.read(left + 1)
     except zstandard.ZstdError as error:
         raise DataError(where, f"an entry is damaged: {error}.", fix="Get it again.") from error
-    if len(unpacked) != size:
-        raise DataError(where, "an entry has another size than the archive says.", fix="Get it again.")
-    return bytes(unpacked)
+    return content

@@ -24,6 +24,7 @@ from ..core.types import (
     unscored,
 )
 from ..errors import DataError
+from ..read.names import ANSWER_PARTS, QUERY_PARAMETERS
 from ..read.outputs import text_id
 from ..read.text import parse_json
 from .spans import Span
@@ -39,8 +40,7 @@ _KINDS = {
     "execute_tool": "TOOL",
 }
 # Keys under which frameworks have the text, the most specific first.
-_QUESTIONS = ("query", "question", "input", "user_query", "prompt", "text", "content")
-_ANSWERS = ("answer", "output", "response", "result", "text", "content")
+_QUESTIONS = (*QUERY_PARAMETERS, "user_query", "content")
 _DETAILS = "gen_ai.client.inference.operation.details"
 _EVALUATION = "gen_ai.evaluation.result"
 _PEOPLE = re.compile(r"(?i)feedback|thumb|rating|user|human")
@@ -171,7 +171,7 @@ def _answer(span: Span) -> str | None:
     if answers:
         return answers[-1]
     return (
-        _value(span, "output", _ANSWERS, ANSWERING)
+        _value(span, "output", ANSWER_PARTS, ANSWERING)
         if kind_of_span(span) not in ("RETRIEVER", "EMBEDDING")
         else None
     )

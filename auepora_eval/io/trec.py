@@ -11,17 +11,12 @@ Both may also be JSON, {query: {document: number}}, as pytrec_eval, BEIR and ran
 
 from __future__ import annotations
 
-import gc
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
-
-import msgspec
+from typing import Any
 
 from ..core.dataset import EvaluationDataset, InMemoryDataset, ready_frame, records_of
 from ..core.matching import grade_of
@@ -101,48 +96,15 @@ def with_topics(dataset: EvaluationDataset, path: Path) -> InMemoryDataset:
 
 def read_run(path: str | Path) -> dict[str, SystemOutputs]:
     """Return the documents of each query, ordered by score."""
-    path = Path(path)
-    if _is_json(path):
-        listed = {query: (list(docs), list(docs.values())) for query, docs in _json_numbers_in(path).items()}
-        return {query: ranked_output(RankedIds.by_score(*each)) for query, each in listed.items()}
-    with _no_collections():
-        queries, docs, texts = _columns(path, (0, 2, 4), of=6)
-        rankings = _rankings(path, queries, docs, _numbers(path, texts, float, of=6))
-        return {query: ranked_output(ranked) for query, ranked in rankings.items()}
+    return {
+        query: ranked_output(RankedIds.by_score(list(docs), list(docs.values())))
+        for query, docs in by_query(path, "score").items()
+    }
 
 
 def ranked_output(ranked: Sequence[RetrievedDocument]) -> SystemOutputs:
     """Return the output of a system that only retrieves."""
     return SystemOutputs(ranked, Response(""), extra={ANSWER_MISSING: True})
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Collect no garbage: each collection walks through lists of millions, none of which is garbage."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _rankings(path: Path, queries: list[str], docs: list[str], scores: list[float]) -> dict[str, RankedIds]:
-    """Return the list of each query. The lines of a query follow each other, as a rule, and are in order."""
-    rankings: dict[str, RankedIds] = {}
-    start = 0
-    for query, group in groupby(queries):
-        end = start + len(list(group))
-        # Rare: the lines of a query are apart, or a document comes twice. Then all lines are grouped again.
-        if query in rankings or len(set(docs[start:end])) < end - start:
-            scored = _by_query(path.name, queries, docs, scores)
-            return {
-                name: RankedIds.by_score(list(each), list(each.values())) for name, each in scored.items()
-            }
-        rankings[query] = RankedIds.by_score(docs[start:end], scores[start:end])
-        start = end
-    return rankings
 
 
 def by_query(source: Any, number: str) -> Mapping[str, Mapping[str, float]]:
@@ -152,20 +114,13 @@ def by_query(source: Any, number: str) -> Mapping[str, Mapping[str, float]]:
     ir_measures has them.
     """
     if isinstance(source, str | Path):
-        # Columns counted from 0: the grade is column 3 of 4 in qrels, the score column 4 of 6 in a run.
-        path, is_run = Path(source), number == "score"
-        if _is_json(path):
-            return _json_numbers_in(path)
-        with _no_collections():
-            queries, docs, texts = _columns(path, (0, 2, 4 if is_run else 3), of=6 if is_run else 4)
-            numbers = _numbers(path, texts, float if is_run else int, of=6 if is_run else 4)
-            return _by_query(path.name, queries, docs, numbers)
+        path = Path(source)
+        return _json_numbers_in(path) if _is_json(path) else _numbers_in(path, is_run=number == "score")
     names = ("query_id", "doc_id", number)
     table = _table(source, names)
     if table is not None:
-        with _no_collections():
-            queries, docs, numbers = (_listed(table[name]) for name in names)
-            return _by_query("the table", queries, _texts(docs), numbers)
+        queries, docs, numbers = (_listed(table[name]) for name in names)
+        return _by_query("the table", queries, list(map(str, docs)), numbers)
     if isinstance(source, Mapping) and all(isinstance(each, Mapping) for each in source.values()):
         return source
     forms = f"a dict of {{query: {{document: {number}}}}}, a TREC file, or a table of {', '.join(names)}"
@@ -206,77 +161,48 @@ def _listed(column: Any) -> list[Any]:
     return list(next((method() for method in methods if callable(method)), column))
 
 
-def _texts(names: list[Any]) -> list[str]:
-    return names if set(map(type, names)) == {str} else list(map(str, names))
-
-
 _END = "\0"  # of a line
 
 
-def _columns(path: Path, places: Sequence[int], *, of: int) -> list[list[str]]:
-    """Return columns of a file whose lines all have `of` columns, separated by any white space."""
+def _numbers_in(path: Path, *, is_run: bool) -> dict[str, dict[str, float]]:
+    """Return the last but one of the six columns of a run, or the last of the four columns of qrels."""
+    count, place, kind = (6, 4, float) if is_run else (4, 3, int)
     content = read_content(path)
     check_same_text(content, path.name)
-    lines = content.count(b"\n") + (not content.endswith(b"\n"))
-    # One split of all is fast. The end of each line is a word too: it must come after every `of` others.
-    # A file that does not fit is read again, as this cannot name a line.
-    ended = content.decode("ascii").replace("\n", f" {_END}\n") if content.isascii() else ""
-    words = (ended if ended.endswith("\n") else f"{ended} {_END}").split()
-    if words[of :: of + 1] == [_END] * lines and len(words) == (of + 1) * lines:
-        return [words[place :: of + 1] for place in places]
-    words = [word.decode("utf-8") for word in _checked_words(path, of)]
-    return [words[place::of] for place in places]
+    lines = [line for line in content.decode("utf-8").split("\n") if line and not line.isspace()]
+    # One split of the whole file is three times as fast as one per line. The end of each line is a word too:
+    # it must come after every `count` others.
+    words = f" {_END} ".join(lines).split()
+    ends = words[count :: count + 1]
+    try:
+        if len(words) != (count + 1) * len(lines) - 1 or ends.count(_END) != len(ends):
+            raise ValueError("a line has another number of columns")
+        numbers: list[float] = list(map(kind, words[place :: count + 1]))
+    except ValueError:
+        raise _wrong_line(path, count, place, kind) from None
+    return _by_query(path.name, words[0 :: count + 1], words[2 :: count + 1], numbers)
 
 
-def _checked_words(path: Path, count: int) -> Iterator[bytes]:
+def _wrong_line(path: Path, count: int, place: int, kind: type[float]) -> DataError:
+    """Return the error of the first line that is not one of a run, or of qrels."""
     for where, line in placed_lines(path):
-        words = line.split()
+        words = line.decode("utf-8", "replace").split()
         if len(words) != count:
             what = f"there are {len(words)} columns, not {count}."
-            raise DataError(where, what, fix="Is it the right kind of file?")
-        yield from words
+            return DataError(where, what, fix="Is it the right kind of file?")
+        try:
+            kind(words[place])
+        except ValueError:
+            what = "a whole number" if kind is int else "a number"
+            return DataError(where, f"{words[place]!r:.40} is not {what}.", fix="Correct the line.")
+    return DataError(path.name, "there is nothing in it.", fix="Is it the right file?")
 
 
-N = TypeVar("N", int, float)
-
-
-def _numbers(path: Path, texts: list[str], kind: type[N], *, of: int) -> list[N]:
-    try:
-        numbers = _json_numbers(texts, kind)
-        return list(map(kind, texts)) if numbers is None else numbers
-    except ValueError:
-        deque(_checked_words(path, of), maxlen=0)  # a line with too few columns is the cause to name
-        what = "a whole number" if kind is int else "a number"
-        number = next(n for n, text in enumerate(texts) if not _is_number(text, kind))
-        where = next(islice(placed_lines(path), number, None))[0]
-        raise DataError(where, f"{texts[number]!r:.40} is not {what}.", fix="Correct the line.") from None
-
-
-def _json_numbers(texts: list[str], kind: type[N]) -> list[N] | None:
-    """Return numbers that are all written as in JSON, to the last bit as `kind` reads them; else None.
-
-    The decoder of JSON takes a fifth of the time of `float`.
-    """
-    written = f"[{','.join(texts)}]"
-    try:
-        numbers: list[N] = msgspec.json.decode(written.encode(), type=list[kind])  # type: ignore[valid-type]
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return None
-    # A word with a comma in it is two numbers there, and -0 has no sign.
-    return numbers if len(numbers) == len(texts) and "-0," not in written and "-0]" not in written else None
-
-
-def _is_number(text: str, kind: type[float]) -> bool:
-    try:
-        kind(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _by_query(where: str, queries: list[Any], docs: list[str], numbers: list[N]) -> dict[str, dict[str, N]]:
+def _by_query(
+    where: str, queries: list[Any], docs: list[str], numbers: list[float]
+) -> dict[str, dict[str, float]]:
     """Return the number of each document by query; of a repeated one the last."""
-    found: dict[str, dict[str, N]] = {}
+    found: dict[str, dict[str, float]] = {}
     start = 0
     for query, group in groupby(queries):  # the lines of a query follow each other, as a rule
         end = start + len(list(group))

@@ -13,7 +13,7 @@ from .builds import SplitReader, manifest_errors, manifest_of
 from .config.experiment import configuration_errors
 from .detect import kind_of_file
 from .documents import read_document
-from .eval_json import check_is_dataset
+from .eval_json import check_is_dataset, dataset_from_record
 from .files import file_sha256, stem
 from .jsonl import Head, record_errors
 from .label_set import label_set_errors, read_label_document
@@ -48,14 +48,7 @@ def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
         is_table = path.name.lower().removesuffix(".gz").endswith((".csv", ".parquet", ".h5", ".hdf5"))
         if kind in _DOCUMENTS and not is_table:
             document = read_document(path)
-            if kind == "eval_json":
-                check_is_dataset(document, path.name)
-            if kind == "results" and isinstance(document, dict):
-                check_version(document, path.name)
-            errors = _DOCUMENTS[kind](DataFormatValidator(lenient=lenient), document)
-            yield from (f"{path.name}: {error}" for error in errors)
-            if kind == "results" and not errors:
-                yield from _rows_errors(document.get("queries_file"), path)
+            yield from _document_errors(document, path, kind, lenient)
         elif kind == "labels":
             yield from (f"{path.name}: {error}" for error in label_set_errors(read_label_document(path)))
         elif kind in ("jsonl", "predictions", "splits"):
@@ -68,6 +61,19 @@ def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
         yield from (f"{error.where}: {each}" for each in error.errors)
     except DataError as error:
         yield str(error)
+
+
+def _document_errors(document: Any, path: Path, kind: str, lenient: bool) -> Iterator[str]:
+    if kind == "eval_json":
+        check_is_dataset(document, path.name)
+    if kind == "results" and isinstance(document, dict):
+        check_version(document, path.name)
+    errors = _DOCUMENTS[kind](DataFormatValidator(lenient=lenient), document)
+    yield from (f"{path.name}: {error}" for error in errors)
+    if kind == "eval_json" and not errors and not lenient:
+        dataset_from_record(document, path.name)  # reading checks what a schema cannot say
+    if kind == "results" and not errors:
+        yield from _rows_errors(document.get("queries_file"), path)
 
 
 def _rows_errors(queries_file: Any, path: Path) -> Iterator[str]:

@@ -538,4 +538,5 @@ def wrong_record(
         hint = did_you_mean(unknown["name"], fields, f"The fields are {', '.join(fields)}.")
     elif not message.startswith("Invalid enum value"):
         hint = "Correct it."
-    return path.rstrip("`") or "$", f"{message.replace('`', chr(39)):.200}.", hint
+    message = " ".join(message.replace("`", "'").split())
+    return path.rstrip("`") or "$", f"{message:.200}.", hint

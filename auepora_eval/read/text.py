@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -100,26 +99,26 @@ def kind_of(value: Any) -> str:
 
 
 def _not_json(where: str, content: bytes, error: Exception, hint: str) -> DataError:
-    """What is wrong with a text, in words, and what to do; the parser's words where we know no better."""
+    """Return the parser's error with the line, if there are several, and what to do."""
     check_same_text(content, where)
-    text = content.rstrip().decode("utf-8")
-    if not text:
+    if not content.strip():
         return DataError(where, "there is nothing in it.", fix=hint)
-    message = str(error)
     if isinstance(error, RecursionError):
         return DataError(where, TOO_DEEP, fix=FLATTEN)
-    if _HALF_PAIR.search(text) and ("surrogate" in message or "truncated" in message):
-        return DataError(where, "a text holds half of a surrogate pair (\\ud800).", fix="Clean the text.")
-    if "out of range" in message or "invalid character" in message:
-        path = _path_of_no_number(text)
-        if path:
-            what = "NaN, Infinity and numbers beyond 1e308 are not JSON."
-            return DataError(f"{where}: {path:.80}", what, fix="Write null.")
+    message = str(error).removeprefix("JSON is malformed: ")
     if "out of range" in message:
-        return DataError(where, "a number is too large.", fix="Write it as a string.")
+        return DataError(where, "a number is too large.", fix="Write it as a string, or null.")
+    if "truncated" in message and b"\\ud" in content.lower():
+        return DataError(where, "a text holds half of a surrogate pair (\\ud800).", fix="Clean the text.")
     if "truncated" in message:
         return DataError(where, "the JSON ends in the middle.", fix="Was it cut off? Complete or remove it.")
-    return _syntax_error(where, content, message, hint)
+    if place := re.search(r"\(byte (\d+)\)", message):
+        start = int(place[1])
+        if b"\n" in content.rstrip():
+            where = f"{where}:{content.count(bytes([10]), 0, start) + 1}"
+        if content[start:].startswith((b"NaN", b"Infinity", b"nfinity")):
+            hint = "JSON has no NaN and no Infinity: write null."
+    return DataError(where, f"not JSON: {message}.", fix=hint)
 
 
 def check_same_text(content: bytes, where: str) -> None:
@@ -136,37 +135,3 @@ def check_same_text(content: bytes, where: str) -> None:
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
         what = "this is an HTML or XML page, not data."
         raise DataError(where, what, fix="Did a download fail? Get the file itself.")
-
-
-def _syntax_error(where: str, content: bytes, message: str, hint: str) -> DataError:
-    """Return the parser's error with the line, if there are several, and the character that it stopped at."""
-    message = message.removeprefix("JSON is malformed: ").replace(
-        "trailing characters", "more follows behind the document"
-    )
-    words, _, rest = message.partition(" (byte ")
-    if rest:
-        place = int(rest.rstrip(")"))
-        if b"\n" in content.rstrip():
-            line = content.count(b"\n", 0, place) + 1
-            where = f"{where}:{line}"
-        if content[place:].startswith((b"//", b"/*", b"#")):
-            return DataError(where, "JSON has no comments.", fix="Remove what starts with // or #.")
-        character = f" {content[place : place + 4].decode('utf-8', 'replace')[:1]!r}"
-        message = f"{words}{character if words.endswith('character') else ''} (byte {place + 1})"
-    return DataError(where, f"not JSON: {message}.", fix=hint)
-
-
-# \ud800 without \udc00 behind it, or the other way round: UTF-8 cannot hold it.
-_HALF_PAIR = re.compile(r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]")
-
-
-def _path_of_no_number(text: str) -> str:
-    """The JSON path of a NaN or an infinity, if the text would be JSON but for that."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return ""
-    return next(
-        (path for path, _, value in walk(document) if isinstance(value, float) and not math.isfinite(value)),
-        "",
-    )

@@ -51,7 +51,7 @@ def test_a_level_that_there_is_not(level: Any) -> None:
         pytest.param(gzip.compress(b'{"a": 1}')[:-5], "cannot be unpacked", id="cut off"),
         pytest.param(gzip.compress(b'{"a": 1}') + b"junk", "cannot be unpacked", id="something behind"),
         pytest.param(gzip.compress(b'{"a": 1')[:], "ends in the middle", id="half a document"),
-        pytest.param(gzip.compress(b'{"a": NaN}'), r"\$\.a: NaN", id="NaN"),
+        pytest.param(gzip.compress(b'{"a": NaN}'), r"NaN", id="NaN"),
         pytest.param(gzip.compress(b'{"a": "\xff"}'), "not UTF-8", id="not UTF-8"),
         pytest.param(gzip.compress(b"[1]"), "an object was expected, not an array", id="a list"),
         pytest.param(gzip.compress(b'{"a":' * 5000 + b"1" + b"}" * 5000), "too deeply", id="deep"),

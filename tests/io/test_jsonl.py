@@ -71,9 +71,9 @@ def test_a_bare_id_is_a_document_whose_text_is_missing(tmp_path: Path) -> None:
     [
         pytest.param(GOOD + b'{"sample_id":"2","que', ":2:", "ends in the middle", id="truncated last line"),
         pytest.param(GOOD + b"\n" + GOOD, ":3: $.sample_id:", "used already, at data.jsonl:1", id="same id"),
-        pytest.param(with_field('"metadata":{"x":[1,NaN]}'), ":1: $.metadata.x[1]:", "NaN", id="NaN"),
-        pytest.param(with_field('"labels":{"x":-Infinity}'), ":1: $.labels.x:", "Infinity", id="-Infinity"),
-        pytest.param(with_field('"labels":{"x":1e999}'), ":1: $.labels.x:", "beyond 1e308", id="1e999"),
+        pytest.param(with_field('"metadata":{"x":[1,NaN]}'), ":1:", "NaN", id="NaN"),
+        pytest.param(with_field('"labels":{"x":-Infinity}'), ":1:", "Infinity", id="-Infinity"),
+        pytest.param(with_field('"labels":{"x":1e999}'), ":1:", "too large", id="1e999"),
         pytest.param(b'{"sample_id":1,"query":"q"}', ":1: $.sample_id:", "got 'int'", id="number as id"),
         pytest.param(b'{"sample_id":null,"query":"q"}', ":1: $.sample_id:", "got 'null'", id="null as id"),
         pytest.param(b'{"sample_id":" ","query":"q"}', ":1: $.sample_id:", "id is empty", id="blank id"),

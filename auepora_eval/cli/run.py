@@ -109,7 +109,9 @@ _FLAGS = (
 def add_arguments(parser: ArgumentParser) -> None:
     add_settings(parser, *_FLAGS)
     parser.add_argument("--resume", metavar="ID", nargs="?", const="", help=SETTINGS["resume"].help)
-    add_settings(parser, "retry_failed", "spans", "spans_content", "id", "out", "force", "full", "json")
+    add_settings(
+        parser, "retry_failed", "keep_going", "spans", "spans_content", "id", "out", "force", "full", "json"
+    )
     add_log_level(parser)
 
 

@@ -274,8 +274,8 @@ class AueporaEvaluator:
 
 
 _HOPELESS_FIX = (
-    "Fix the system and call them again (--retry-failed), or call the others anyway (keep_going: true "
-    "in a plan, CallPolicy(keep_going=True))."
+    "Fix the system and call them again (--retry-failed), or call the others anyway (--keep-going, "
+    "in Python CallPolicy(keep_going=True))."
 )
 
 

@@ -172,9 +172,7 @@ class RunSettings:
     budget_tokens: int | None = _setting("stop after this number of tokens", "N", COUNT)
     budget_cost: float | None = _setting("stop at this cost; needs price_input, price_output", "USD", PRICE)
     breaker: int | None = _setting("stop after this number of consecutive failed samples", "N", COUNT)
-    keep_going: bool | None = _setting(
-        "do not stop after the first 20 samples if none was answered and all failed alike"
-    )
+    keep_going: bool | None = _setting("call the rest even if the first 20 samples fail")
     address: str | None = _setting("address of the Ray cluster (auto, ray://host:10001)", "HOST")
 
     # Stored is the name of the variable, never the key.

@@ -103,6 +103,11 @@ def test_run_without_an_answer_ends(system: str, keys: dict[str, object], code: 
     assert len(stored_outputs()) == outputs
 
 
+def test_a_flag_keeps_a_run_going() -> None:
+    assert run("rag.py:broken", "--keep-going") == 3
+    assert len(stored_outputs()) == 30
+
+
 def test_run_that_ended_is_resumed_after_the_fix(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("rag.py:broken") == 3
     err = capsys.readouterr().err

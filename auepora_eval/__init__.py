@@ -47,7 +47,7 @@ _PUBLIC = {
     ".metrics.retrieval_basic": "RecallAtK",
     ".quality.checks": "DataQualityChecker",
     ".reporting.tables": "results_to_dict results_to_markdown",
-    ".runs.store.storage": "EvaluationResultsStorage",
+    ".store.storage": "EvaluationResultsStorage",
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 __all__ = sorted(_HOME)  # noqa: PLE0605 - the names are in the table above

@@ -74,6 +74,6 @@ from .metrics.retrieval_basic import RecallAtK as RecallAtK
 from .quality.checks import DataQualityChecker as DataQualityChecker
 from .reporting.tables import results_to_dict as results_to_dict
 from .reporting.tables import results_to_markdown as results_to_markdown
-from .runs.store.storage import EvaluationResultsStorage as EvaluationResultsStorage
+from .store.storage import EvaluationResultsStorage as EvaluationResultsStorage
 
 __version__: str

@@ -33,7 +33,7 @@ from .metrics.parse import default_metrics
 from .metrics.retrieval.rankings import rankings_results
 from .read.convert import Convert
 from .read.fields import columns_of_samples
-from .runs.store.storage import EvaluationResultsStorage
+from .store.storage import EvaluationResultsStorage
 
 Run = EvaluationRun | str | Path
 _LONGEST = 2000  # characters of one sentence; names of systems and metrics may be of any length

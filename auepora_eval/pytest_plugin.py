@@ -173,7 +173,7 @@ def _run(run: EvaluationRun | str | Path, out: Path, flags: str) -> EvaluationRu
     from .core.types import EvaluationRun
     from .decide.figures import GatedRun
     from .errors import PlanError
-    from .runs.store.storage import EvaluationResultsStorage
+    from .store.storage import EvaluationResultsStorage
 
     if isinstance(run, str | Path):
         return GatedRun.stored(EvaluationResultsStorage(out), str(run), flags)

@@ -19,8 +19,9 @@ from auepora_eval.judges.asking import Asking
 from auepora_eval.judges.judge import Asked, FunctionJudge, Judging, VerdictBook
 from auepora_eval.judges.metric import JudgedMetric, ask_until_answered
 from auepora_eval.judges.question import Question, kind_named
+from auepora_eval.judges.verdicts import Replay, StoredVerdicts, verdict_book
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.verdicts import VERDICTS, Replay, VerdictFile, VerdictWriter
+from auepora_eval.store.database import Database
 
 SECONDS, CONCURRENCY = 0.02, 64
 ASKED, MOST_ASKING = 2_000, 0.75
@@ -46,10 +47,11 @@ def asking(count: int, folder: Path) -> float:
     ]
     book = VerdictBook()
     start = time.perf_counter()
-    with VerdictWriter(folder) as log:
+    with Database.write(folder / "x.run.db") as database:
+        log = StoredVerdicts(database)
         Asking(book, ThreadExecutor(concurrency=CONCURRENCY), CallPolicy(retries=4), log)(questions)
     seconds = time.perf_counter() - start
-    assert len(book) == count == len(VerdictFile(folder / VERDICTS).book)
+    assert len(book) == count == len(verdict_book(folder / "x.run.db"))
     return seconds
 
 
@@ -74,12 +76,12 @@ def faithfulness(book: VerdictBook) -> JudgedMetric:
 def replaying(count: int, folder: Path, clock: Callable[[], float] = time.perf_counter) -> float:
     """Return the seconds that reading the verdicts and computing the scores takes."""
     pairs, book = pairs_of(count), VerdictBook()
-    with VerdictWriter(folder) as log:
-        ask_until_answered([faithfulness(book)], pairs, Asking(book, log=log))
+    with Database.write(folder / "x.run.db") as database:
+        ask_until_answered([faithfulness(book)], pairs, Asking(book, log=StoredVerdicts(database)))
     batch = Batch([sample for sample, _ in pairs], [output for _, output in pairs])
     expected = faithfulness(book).compute(list(batch.samples), list(batch.outputs)).value
     start = clock()
-    stored = VerdictFile(folder / VERDICTS).book
+    stored = verdict_book(folder / "x.run.db")
     metric = faithfulness(stored)
     ask_until_answered([metric], pairs, Replay(stored))
     value = metric.summarise(metric.score_batch(batch)).value

@@ -35,8 +35,8 @@ def system(query, top_k=5):
 """
 METRICS = "recall@5,precision@5,mrr,ndcg@5,map,f1@5"
 LARGEST_MB, GROWTH_MB, PER_SECOND, SCAN_SECONDS = 1_000, 100, 5_000, 30
-SCAN = "import sys, pathlib; from auepora_eval.runs.journal.journal import stored_places; "
-SCAN += "stored_places(pathlib.Path(sys.argv[1]))"
+SCAN = "import sys, pathlib; from auepora_eval.store.database import Database; "
+SCAN += "Database.read(pathlib.Path(sys.argv[1])).outcomes()"
 
 
 class Measured(NamedTuple):

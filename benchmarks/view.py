@@ -1,4 +1,4 @@
-"""Measure `auepora view` at 100,000 samples: index, start, pages, search, comparison, memory, sizes, report.
+"""Measure `auepora view` at 100,000 samples: start, pages, search, comparison, memory, sizes, report.
 
     python benchmarks/view.py                    # 100,000 samples
     python benchmarks/view.py --samples 5000 --pages 50
@@ -52,12 +52,10 @@ from auepora_eval.pages.one_file import one_file
 from auepora_eval.pages.security import Access
 from auepora_eval.pages.server import ASSETS
 from auepora_eval.pages.workspace import Workspace
-from auepora_eval.runs.index.index import find_index
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
+from auepora_eval.store.writer import RunDraft
 
 BARS = {
-    "index, CPU s": 6.0,
-    "index, MB": 60.0,
     "start to first page, CPU s": 1.0,
     "list, p95 ms": 10.0,
     "filter, p95 ms": 10.0,
@@ -80,7 +78,7 @@ def store(storage: EvaluationResultsStorage, name: str, samples: int, seed: int)
     random = np.random.default_rng(seed)
     hard = np.random.default_rng(99).random(samples)
     pieces: dict[str, list[Scores]] = {metric: [] for metric in METRICS}
-    with storage.state(name).writer() as writer:
+    with RunDraft(storage.state(name)) as writer:
         for start in range(0, samples, CHUNK):
             numbers = range(start, min(start + CHUNK, samples))
             asked = [_sample(questions[n % len(questions)], n) for n in numbers]
@@ -97,7 +95,7 @@ def store(storage: EvaluationResultsStorage, name: str, samples: int, seed: int)
                 pieces[metric].append(scores[metric])
             writer.add(batch, scores)
         results = [parse_metric(metric).summarise(Scores.joined(column)) for metric, column in pieces.items()]
-        writer.finish(EvaluationRun(name, name, "made up", "f" * 64, results, [], []))
+        writer.save(EvaluationRun(name, name, "made up", "f" * 64, results, [], []))
 
 
 def _sample(question: EvaluationSample, n: int) -> EvaluationSample:
@@ -312,16 +310,7 @@ def children_cpu() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def measured_builds(folder: Path) -> Iterator[tuple[str, float]]:
-    storage = EvaluationResultsStorage(folder)
-    for name in ("new", "base"):
-        before = children_cpu()
-        words = [sys.executable, "-m", "auepora_eval.runs.index.build", str(storage.find(name)), "1"]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-        seconds = children_cpu() - before
-    yield "index, CPU s", seconds
-    index = find_index(storage.find("base"))
-    yield "index, MB", index.stat().st_size / 1e6 if index else float("nan")
+def measured_pair(folder: Path) -> Iterator[tuple[str, float]]:
     workspace = Workspace(folder)
     access = Access(8000)
     before = children_cpu()
@@ -368,7 +357,7 @@ def main() -> int:
         store(storage, "base", args.samples, 1)
         store(storage, "new", args.samples, 2)
         for part in (
-            measured_builds(folder),
+            measured_pair(folder),
             measured_server(folder, args.samples),
             measured_pages(folder, args.samples, args.pages),
             measured_sizes(),

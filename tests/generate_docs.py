@@ -310,7 +310,7 @@ API_SECTIONS = {
         "metrics.additional",
         "metrics.citations.evaluator",
     ),
-    "Results": ("runs.store.storage", "reporting.tables", "core.table", "core.verdict"),
+    "Results": ("store.storage", "reporting.tables", "core.table", "core.verdict"),
     "Checks of data": ("io.schema", "quality.checks", "io.documents"),
     "Errors": ("errors",),
 }

@@ -11,7 +11,7 @@ from auepora_eval.io.results.document import SECTIONS
 # Times, the machine, where the file lies, and how the calls were made. `plan_sha256` and `outputs_sha256`
 # are hashes over some of these.
 VOLATILE = {
-    "": ("timestamp", "_metadata", "configuration", "queries_file", "evaluation_id"),
+    "": ("timestamp", "_metadata", "configuration", "run_file", "evaluation_id"),
     "summary": (
         *("total_evaluation_time_seconds", "average_latency_ms"),
         *("failed_attempts", "recovered_queries"),

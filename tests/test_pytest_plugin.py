@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.decide.gated import a_run
 
 pytestmark = pytest.mark.full

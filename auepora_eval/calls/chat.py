@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -116,6 +117,11 @@ class ChatModel:
         self._fields = {key: value for key, value in {**fields, **(extra or {})}.items() if value is not None}
         # Set to False by the first server that rejects the field; a race costs one more request.
         self._takes_schema = True
+
+    @property
+    def server(self) -> str:
+        """The host and port that are asked."""
+        return urlsplit(self._endpoint.name).netloc or self._endpoint.name
 
     @property
     def identity(self) -> dict[str, Any]:

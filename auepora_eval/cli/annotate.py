@@ -34,7 +34,7 @@ from ..people.review import Finding, Review, check_not_overwritten, note_written
 from ..people.task import is_task, read_task
 from ..quality.checks import DataQualityChecker
 from ..quality.description import dataset_difference
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import open_samples
 from .dataset.diff import say_difference

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..core.runner import OnOutput
     from ..core.scoring import Tally
     from ..pages.workspace import Workspace
-    from ..runs.store.storage import EvaluationResultsStorage
+    from ..store.storage import EvaluationResultsStorage
 
 EXIT_INCOMPLETE = 3
 _TRACEBACK_LINES, _LONGEST_LINE = 6, 250  # three frames
@@ -169,7 +169,7 @@ def _say_what_went_wrong(run: EvaluationRun, tally: Tally) -> None:
     say_failures(tally)
     say_attempts(tally)
     if run.stopping is not None:
-        from ..runs.stopping import stopping_in_words
+        from ..store.stopping import stopping_in_words
 
         echo.say_words(stopping_in_words(run.stopping))
 
@@ -355,7 +355,7 @@ def progress_bar(total: int | None, title: str) -> Iterator[Advance]:
 
 def load_named_runs(storage: EvaluationResultsStorage, name: str) -> list[EvaluationRun]:
     """Return the runs of a name with their scores."""
-    return [storage.load_scores(part) for part in named_ids(name)]
+    return [storage.load_run(part, texts=False) for part in named_ids(name)]
 
 
 def named_ids(name: str) -> list[str]:

@@ -30,8 +30,8 @@ from ..comparison.tables import (
 from ..comparison.words import compared_names, comparison_in_plain_words, interval_notes, shortened
 from ..core.types import EvaluationRun
 from ..errors import PlanError, UnknownNameError
-from ..runs.judging import judged_preference
-from ..runs.store.storage import EvaluationResultsStorage, stored_samples
+from ..judges.judging import judged_preference
+from ..store.storage import EvaluationResultsStorage, stored_samples
 from . import echo
 from .common import (
     add_report_flags,

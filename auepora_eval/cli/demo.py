@@ -27,7 +27,7 @@ from ..demo.world import demo_dataset
 from ..errors import MissingDependencyError
 from ..io.files import write_bytes
 from ..metrics.parse import default_metrics
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import progress, say_results
 from .compare import say_comparison

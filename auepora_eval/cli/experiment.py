@@ -34,20 +34,19 @@ from ..decide.experiment_report import experiment_in_words, experiment_results, 
 from ..decide.gate_report import gate_table, title
 from ..demo.world import DATA
 from ..errors import DataError, InterruptedRunError, PlanError, RunStoppedError
-from ..runs.evaluation import predictions_at
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.record import predictions_at
+from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import check_has_samples, open_samples, progress, say_stored
 from .compare import say_ranking
 from .flags import (
     add_flag,
     add_json,
-    add_log_level,
     add_out,
+    call_cache,
     evaluator_of,
     named_system,
     out_flag,
-    output_cache,
 )
 from .interrupts import StopNow, finishing_first
 from .judge import judge_stored, named_judge
@@ -55,7 +54,7 @@ from .judge import judge_stored, named_judge
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
     from ..io.config.experiment import Experiment, Variant
-    from ..runs.evaluation import Predictions
+    from ..store.record import Predictions
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -67,7 +66,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--force", "start again and overwrite stored results")
     add_out(parser)
     add_json(parser)
-    add_log_level(parser)
 
 
 def run(args: Namespace) -> int:
@@ -152,7 +150,7 @@ def _run_variant(
             if isinstance(source, AueporaEvaluator):
                 settings = RunSettings.merged(experiment.plan, variant.settings)
                 # Variants may share a system: what each of them sets is part of the key.
-                cache = output_cache(settings, source, variant.arguments)
+                cache = call_cache(settings, variant.arguments)
                 options |= {"retry_failed": args.retry_failed, "cache": cache and stack.enter_context(cache)}
                 source.on_output = stack.enter_context(progress(len(dataset), variant.variant_id))
                 signalled = stack.enter_context(finishing_first(source.stop))

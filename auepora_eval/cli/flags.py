@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
@@ -22,13 +23,12 @@ if TYPE_CHECKING:
     from ..core.rag_interface import RAGSystemProtocol
     from ..core.runner import AueporaEvaluator
     from ..decide.early_stop import StopRule
-    from ..runs.evaluation import OutputCache
-    from ..runs.spans.spans import Moments
-    from ..runs.store.storage import EvaluationResultsStorage
+    from ..store.cache import CallCache
+    from ..store.spans import Moments
+    from ..store.storage import EvaluationResultsStorage
 
 ALPHA = 0.05
 JUDGED_METRIC = "judged_faithfulness"  # of a judge, if no judged metric is named
-LEVELS = ("debug", "info", "warning", "error")
 
 
 def add_flag(
@@ -87,12 +87,6 @@ def out_flag(out: str) -> str:
 
 def add_json(parser: _ActionsContainer) -> None:
     add_flag(parser, "--json", SETTINGS["json"].help)
-
-
-def add_log_level(parser: ArgumentParser) -> None:
-    """Add --log-level, for commands that make calls."""
-    text = f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]} (default: warning)"
-    parser.add_argument("--log-level", choices=LEVELS, metavar="LEVEL", help=text)
 
 
 # Numbers on the command line. Only a callable's result matters to argparse, whatever its stubs ask for.
@@ -243,14 +237,12 @@ def evaluator_of(
     )
 
 
-def output_cache(
-    settings: RunSettings, evaluator: AueporaEvaluator, arguments: Mapping[str, Any] | None = None
-) -> OutputCache | None:
-    """Return the answers of earlier runs of a system that was made with these arguments, if they are kept."""
-    from ..runs.evaluation import OutputCache
-    from ..runs.journal.identity import cache_identity
+def call_cache(settings: RunSettings, arguments: Mapping[str, Any] | None = None) -> CallCache | None:
+    """Return the file of replies that runs share, if one is named, for a system made with these arguments."""
+    from ..store.cache import CallCache
 
-    if not settings.cache:
+    path = cache_path(settings.cache)
+    if path is None:
         return None
     # The names of the fields decide what is read from a reply, so they are part of the key.
     parts = {
@@ -259,8 +251,12 @@ def output_cache(
         "address": settings.address,
         "contexts_as_retrieved": settings.contexts_as_retrieved,
     }
-    identity = cache_identity(settings.system or "", evaluator.system)
-    return OutputCache(settings.cache, [*identity, parts], evaluator.top_k)
+    return CallCache(path, parts)
+
+
+def cache_path(named: str | None) -> str | None:
+    """Return the file of the cache: the one that is named, or that of the environment."""
+    return named or os.environ.get("AUEPORA_CACHE") or None
 
 
 # Early stopping: the goals that the flags name.
@@ -283,7 +279,7 @@ def stop_rule(
         return None
     if settings.stop_when != "clear":
         raise PlanError(f"stop_when accepts only `clear`, not {settings.stop_when!r:.40}.")
-    baseline = None if settings.baseline is None else storage.load_scores(settings.baseline)
+    baseline = None if settings.baseline is None else storage.load_run(settings.baseline, texts=False)
     rule = StopRule(tuple(goals_of(settings, plan)), settings.alpha or ALPHA, baseline)
     if is_announced:
         goals = ", ".join(f"{goal.metric} {goal_in_words(goal)}" for goal in rule.goals)
@@ -300,7 +296,7 @@ def stop_rule(
 def check_span_file(settings: RunSettings) -> None:
     """Raise StorageError before the run if its spans could not be written."""
     if settings.spans:
-        from ..runs.spans.spans import check_writable
+        from ..store.spans import check_writable
 
         check_writable(settings.spans, force=settings.force)
 
@@ -323,7 +319,7 @@ def deliver_spans(
     """
     if not settings.spans:
         return
-    from ..runs.spans.spans import write_spans
+    from ..store.spans import write_spans
 
     content = settings.spans_content or None  # None: the environment decides
     try:

@@ -23,7 +23,7 @@ from ..decide.gate import gate_run
 from ..decide.gate_report import annotation_lines, gate_to_junit, is_junit_of_a_gate, job_summary
 from ..decide.rules import GateRules, read_rules, rules_of
 from ..io.files import write_bytes
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import check_distinct_runs, check_no_repeats
 from .flags import add_flag, add_json, add_out, add_resamples, covered, limit, out_flag

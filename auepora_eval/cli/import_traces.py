@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import PlanError
-from ..runs.spans.imported import import_traces
-from ..runs.spans.sampled import groups_in_words, sample_traces
+from ..quality.imported_traces import import_traces
+from ..quality.sampled_traces import groups_in_words, sample_traces
 from . import echo
 from .common import open_samples
 from .flags import add_flag, add_json, at_least
 
 if TYPE_CHECKING:
-    from ..runs.spans.imported import Imported
-    from ..runs.spans.sampled import SampledTraces
+    from ..quality.imported_traces import Imported
+    from ..quality.sampled_traces import SampledTraces
 
 
 def add_arguments(parser: ArgumentParser) -> None:

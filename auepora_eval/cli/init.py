@@ -26,8 +26,8 @@ from ..errors import AueporaError, StorageError, installed_from
 from ..io.config.new_project import BASELINE, BASELINES, FILES, PLAN, REQUIREMENTS, project_files
 from ..io.config.plan import planned
 from ..io.files import check_absent, written_together
-from ..runs.journal.journal import replace_plan
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.record import replace_plan
+from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import say_main_results
 from .flags import add_flag, add_settings
@@ -35,7 +35,7 @@ from .flags import add_flag, add_settings
 if TYPE_CHECKING:
     from ..core.metrics_base import Metric
     from ..core.plan import EvaluationPlan
-    from ..runs.pilot import Pilot
+    from ..decide.pilot import Pilot
     from .run import RunCommand
 
 _FLAGS = (
@@ -101,7 +101,7 @@ def _set_up(plan: dict[str, Any], *, force: bool) -> int:
     storage = EvaluationResultsStorage(BASELINES)
     state = storage.state(BASELINE)
     check_absent([*map(Path, FILES), state.path], force=force)
-    if state.has_header and not force:
+    if state.is_started and not force:
         settings.resume = BASELINE  # a pilot that was interrupted: its calls count
     command, pilot, code = _piloted(settings, storage)
     if pilot is None:
@@ -149,7 +149,7 @@ def _piloted(
     echo.note(f"note: No id of a retrieved document equals a relevant one, so the plan has match: {match}.")
     settings.match, settings.force, settings.resume = match, False, settings.id
     again = command()
-    replace_plan(again.record.state.folder, again.record.facts())
+    replace_plan(again.record.state, again.record.facts())
     return again, *again.pilot(scored=True)
 
 

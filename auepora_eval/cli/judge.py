@@ -29,6 +29,7 @@ from ..errors import AccessRefusedError, DataError, InterruptedRunError, PlanErr
 from ..io.jsonl import read_records
 from ..judges.asking import cost_of
 from ..judges.judge import Judging
+from ..judges.judging import RunJudging
 from ..judges.llm import mode_of, settle_modes, settle_modes_by
 from ..judges.metric import JudgedMetric
 from ..judges.names import JudgeOptions, judge_named
@@ -36,19 +37,19 @@ from ..judges.question import numbered_texts
 from ..judges.trust.audit import judge_calibration
 from ..judges.trust.labels import Columns, labelled_claims
 from ..judges.trust.probes import probe, probed_kinds
+from ..judges.verdicts import JudgeRecord, read_judge_record, verdict_book, write_audit
 from ..metrics.parse import parse_metrics
-from ..runs.judging import RunJudging
-from ..runs.store.storage import EvaluationResultsStorage, run_folder
-from ..runs.verdicts import VERDICTS, JudgeRecord, VerdictCache, VerdictFile, read_judge_record, write_audit
+from ..store.cache import CallCache
+from ..store.storage import EvaluationResultsStorage, database_of
 from . import echo
 from .common import exit_code, progress_bar, say_results, say_stored
 from .flags import (
     JUDGED_METRIC,
     add_flag,
     add_json,
-    add_log_level,
     add_out,
     add_settings,
+    cache_path,
     out_flag,
     settings_of,
 )
@@ -70,7 +71,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_settings(parser, "config")
     add_settings(parser, mode="judge_mode", concurrency="judge_concurrency", api_key_env="judge_api_key_env")
     add_flag(parser, "--replay", "use the verdicts in this file, and make no calls", "FILE")
-    add_flag(parser, "--cache", "folder of verdicts to share between runs", "DIR")
+    add_flag(parser, "--cache", "file of replies to share between runs (default: $AUEPORA_CACHE)", "FILE")
     add_flag(parser, "--calibrate", "human labels of claims or samples; they correct the values", "FILE")
     add_flag(parser, "--probe", "first test the judge on questions with known answers")
     add_flag(parser, "--retry-failed", "repeat the questions whose verdict failed")
@@ -78,7 +79,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_settings(parser, "min_coverage")
     add_out(parser)
     add_json(parser)
-    add_log_level(parser)
 
 
 def run(args: Namespace) -> int:
@@ -101,7 +101,7 @@ def run(args: Namespace) -> int:
         metrics,
         judge,
         record=stored or JudgeRecord(judge=settings.judge, mode=mode_of(judge)),
-        cache=None if args.cache is None else VerdictCache(args.cache),
+        cache=None if (cache := cache_path(args.cache)) is None else CallCache(cache),
         replay=None if args.replay is None else Path(args.replay),
         repeats=settings.judge_repeats or 1,
         retry_failed=args.retry_failed,
@@ -120,7 +120,8 @@ def run(args: Namespace) -> int:
 
 def _recorded(storage: EvaluationResultsStorage, name: str, replay: Path) -> JudgeRecord:
     """Return the judge whose verdicts are replayed, by the record beside them or that of the run."""
-    record = read_judge_record(replay.parent) or read_judge_record(run_folder(storage.find(name)))
+
+    record = read_judge_record(replay) or read_judge_record(database_of(storage.find(name)))
     if record is None:
         raise PlanError("It is not recorded which judge gave these verdicts: name it with --judge.")
     return record
@@ -130,32 +131,32 @@ def replayed(
     storage: EvaluationResultsStorage, name: str, metrics: list[JudgedMetric], settings: RunSettings
 ) -> list[MetricResult]:
     """Return judged metrics of a stored run by its stored verdicts: other thresholds need no call."""
-    folder = run_folder(storage.find(name))
-    record = read_judge_record(folder)
+
+    path = database_of(storage.find(name))
+    record = read_judge_record(path)
     command = f"auepora judge {shlex.quote(name)} --judge {shlex.quote(record.judge) if record else 'NAME'}"
     command += (
         f" --metrics {shlex.quote(','.join(metric.name for metric in metrics))}{out_flag(settings.out)}"
     )
-    if record is None or not (folder / VERDICTS).exists():
+    if record is None:
         raise PlanError(f"{metrics[0].name} needs a judge, and the run was not judged: {command}")
     asked = RunSettings.merged(vars(settings), {"judge": record.judge, "judge_mode": record.mode})
     judge = named_judge(asked, offline=True)
-    identities = {verdict.identity for verdict in VerdictFile(folder / VERDICTS).book.values()}
+    identities = {verdict.identity for verdict in verdict_book(path).values()}
     settle_modes_by(judge, [kind for metric in metrics for kind in metric.question_kinds()], identities)
     for metric in metrics:
         if any(judge.asked_identities(kind).isdisjoint(identities) for kind in metric.question_kinds()):
             raise PlanError(f"The run has no verdicts for {metric.name}. Ask for them: {command}")
-    return RunJudging(storage, name, metrics, judge).replayed(folder / VERDICTS)
+    return RunJudging(storage, name, metrics, judge).replayed(path)
 
 
 def _settle_offline(
     judge: Judge, metrics: list[JudgedMetric], storage: EvaluationResultsStorage, args: Namespace
 ) -> None:
     """Decide modes that are `auto` by the stored verdicts; refuse a replay of the verdicts of others."""
-    path = Path(args.replay) if args.replay else run_folder(storage.find(args.run_id)) / VERDICTS
-    if not args.replay and not path.exists():
-        return
-    identities = {verdict.identity for verdict in VerdictFile(path).book.values()}
+
+    path = Path(args.replay) if args.replay else database_of(storage.find(args.run_id))
+    identities = {verdict.identity for verdict in verdict_book(path).values()}
     kinds = [kind for metric in metrics for kind in metric.question_kinds()]
     settle_modes_by(judge, kinds, identities)
     asked = {identity for kind in kinds for identity in judge.asked_identities(kind)}

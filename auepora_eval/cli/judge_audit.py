@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +29,11 @@ from ..judges.judge import Judging, VerdictBook
 from ..judges.trust.audit import Audit, audit, judge_calibration
 from ..judges.trust.labels import Columns, labelled_claims, unlabelled_claims
 from ..judges.trust.report import audit_tables
-from ..runs.verdicts import VerdictCache, read_audit, write_audit
+from ..judges.verdicts import StoredVerdicts, read_audit, write_audit
+from ..store.cache import CallCache
 from . import echo
 from .common import check_has_samples, coverage_code, progress_bar
-from .flags import add_flag, add_json, add_out, add_settings, covered, settings_of, share
+from .flags import add_flag, add_json, add_out, add_settings, cache_path, covered, settings_of, share
 from .judge import judge_executor, judge_policy, named_judge, today
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--positive", "the label of a supported claim", "LABEL", default="")
     add_flag(parser, "--plot", "plot the reliability diagram (.png, .svg)", "FILE")
     add_flag(parser, "--force", "overwrite the plot if it exists")
-    add_flag(parser, "--cache", "folder of verdicts to reuse", "DIR")
+    add_flag(parser, "--cache", "file of replies to reuse (default: $AUEPORA_CACHE)", "FILE")
     add_settings(parser, "config", "min_coverage")
     add_out(parser)
     add_json(parser)
@@ -109,7 +110,7 @@ def run(args: Namespace) -> int:
         with _asking(args.cache, settings.for_judge(), judge, len(labelled) + len(rest)) as ask:
             report = audit(labelled, judge, how, unlabelled=rest, ask=ask)
             calibration = judge_calibration(labelled, judge, date=today(), ask=ask)
-            _store(args, calibration)
+            _store(args, calibration, judge.judge.server)
     if args.plot:
         _draw(report, args.plot, force=args.force)
     if args.json:
@@ -139,29 +140,28 @@ def _asked(settings: RunSettings) -> Judging | None:
 
 
 @contextmanager
-def _asking(folder: str | None, settings: RunSettings, judging: Judging, claims: int) -> Iterator[Asker]:
+def _asking(file: str | None, settings: RunSettings, judging: Judging, claims: int) -> Iterator[Asker]:
     """Yield what asks the judge, with a progress bar; verdicts go to the cache, also if it is interrupted."""
-    cache = None if folder is None else VerdictCache(folder)
-    with progress_bar(claims, "audit") as advance:
-        asking = Asking(
+
+    path = cache_path(file)
+    with progress_bar(claims, "audit") as advance, ExitStack() as stack:
+        stack.callback(judging.judge.close)
+        cache = None if path is None else stack.enter_context(CallCache(path))
+        log = StoredVerdicts(cache=cache)
+        yield Asking(
             judging.book,
             judge_executor(settings),
             judge_policy(settings),
+            log,
             on_verdict=lambda verdict: advance(bool(verdict.failed)),
-            cached=None if cache is None else cache.book,
+            cached=log.cached,
         )
-        try:
-            yield asking
-        finally:
-            if cache is not None:
-                cache.add(judging.book.values())
-            judging.judge.close()
 
 
-def _store(args: Namespace, calibration: JudgeCalibration) -> None:
+def _store(args: Namespace, calibration: JudgeCalibration, server: str) -> None:
     """Store what was found beside the runs, so that every value of this judge is printed with it."""
     folder = Path(args.out)
-    known = read_audit(folder, calibration.identity)
+    known = read_audit(folder, calibration.identity, server)
     known.calibration = calibration
     write_audit(folder, known)
     echo.note(f"stored: {calibration.identity}: {calibration}")

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 from ..core.table import Table
 from ..decide.trend import metric_trend, plot_trend, trend_notes, trend_tables, trend_to_dict
 from ..errors import PlanError, did_you_mean
-from ..runs.store.state import unfinished_runs
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.state import unfinished_runs
+from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import say_stored
 from .flags import add_flag, add_json, add_out
 
 if TYPE_CHECKING:
     from ..decide.trend import Trend
-    from ..runs.store.state import Unfinished
+    from ..store.state import Unfinished
 
 _METRICS_SHOWN = 12
 _OTHERS = {"ab_test": "experiment", "benchmark": "benchmark"}  # by their evaluation_type

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from argparse import ArgumentParser, HelpFormatter, Namespace
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -198,7 +197,7 @@ def _guarded(command: Command, args: Namespace) -> int:
     """Run the command; whatever a user can cause ends in one line and an exit code, not in a traceback."""
     echo.notes_from_warnings()
     try:
-        with _stopped_by_signals(), events_on_stderr(getattr(args, "log_level", None)):
+        with _stopped_by_signals():
             code = command.run(args)
         # Here, not at exit: a full disk is then reported, and has its own exit code.
         sys.stdout.flush()
@@ -358,50 +357,3 @@ def _summaries(names: Iterable[str]) -> list[str]:
     """Return one line per command; summaries are short enough for a terminal of 80 columns."""
     width = max(map(len, COMMANDS)) + 2
     return [f"  {name:<{width}}{summary_of(name)}" for name in names]
-
-
-# --log-level: events on stderr while a command runs.
-
-_PER_KIND = 5  # lines per kind of event when no level was given
-
-
-@contextmanager
-def events_on_stderr(level: str | None) -> Iterator[None]:
-    """Print events of this level and above on stderr while a command runs.
-
-    Without a level, each kind of event is printed five times at most, and samples that failed are left to the
-    command, which reports them grouped, as it reports how the run ended.
-    """
-    import logging
-
-    from ..calls.keys import without_secrets
-
-    seen: Counter[str] = Counter()
-
-    class Handler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            event = str(getattr(record, "event", record.name))
-            if level is None:
-                seen[event] += 1
-                # The command reports failed samples, and how the run ended.
-                if event.startswith(("run.", "sample.")) or seen[event] > _PER_KIND + 1:
-                    return
-                if seen[event] > _PER_KIND:
-                    echo.note(f"warning: ... and more {event} (all of them: --log-level warning)")
-                    return
-            # The system under test may write to this logger too, so its messages are not trusted.
-            message = echo.one_line(without_secrets(record.getMessage()), 1000)
-            echo.note(f"{record.levelname.lower()}: {message}")
-
-    logger = logging.getLogger("auepora_eval")
-    handler, before = Handler(), (logger.level, logger.propagate)
-    logger.addHandler(handler)
-    logger.setLevel((level or "warning").upper())
-    # The system under test may have set up the root logger: each event would be printed twice.
-    logger.propagate = False
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before[0])
-        logger.propagate = before[1]

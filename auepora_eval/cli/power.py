@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..comparison.power import power_from_numbers, power_from_runs, power_in_words, power_table, power_to_dict
 from ..errors import PlanError, UnknownNameError
 from ..metrics.parse import parse_metric
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import load_named_runs
 from .flags import add_alpha, add_flag, add_json, add_out, at_least, correlation, positive, share

@@ -45,9 +45,8 @@ from ..errors import (
     StorageError,
 )
 from ..io.results.document import is_ours
-from ..runs.journal.journal import read_header
-from ..runs.store.state import variant_of
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.state import read_results_head, variant_of
+from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import (
     check_has_samples,
@@ -65,15 +64,14 @@ from .common import (
 )
 from .flags import (
     JUDGED_METRIC,
-    add_log_level,
     add_settings,
     as_measured,
+    call_cache,
     check_span_file,
     deliver_spans,
     evaluator_of,
     named_system,
     out_flag,
-    output_cache,
     span_flags,
     stop_rule,
     without_judged,
@@ -84,12 +82,11 @@ if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
     from ..core.plan import EvaluationPlan
     from ..core.runner import AueporaEvaluator
+    from ..decide.pilot import Pilot
     from ..judges.judge import Judge
-    from ..runs.evaluation import StoredRecord
-    from ..runs.journal.journal import JournalPlaces
-    from ..runs.pilot import Pilot
-    from ..runs.spans.spans import Moments
-    from ..runs.store.state import RunState
+    from ..store.record import Earlier, StoredRecord
+    from ..store.spans import Moments
+    from ..store.state import RunState
 
 T = TypeVar("T")
 _MOST_SHOWN = 5  # ids in a message
@@ -112,7 +109,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_settings(
         parser, "retry_failed", "keep_going", "spans", "spans_content", "id", "out", "force", "full", "json"
     )
-    add_log_level(parser)
 
 
 def run(args: Namespace) -> int:
@@ -218,13 +214,13 @@ class RunCommand:
 
     def pilot(self, *, scored: bool = False) -> tuple[Pilot | None, int]:
         """Return what a few calls took, or None and the exit code if they were interrupted."""
-        from ..runs.pilot import run_pilot
+        from ..decide.pilot import run_pilot
 
         return self._called(lambda: run_pilot(self.record, scored=scored))
 
     def say_estimate(self, pilot: Pilot) -> int:
         """Print what the whole run takes and the command that resumes it; return the exit code."""
-        from ..runs.pilot import estimate_table, estimated
+        from ..decide.pilot import estimate_table, estimated
 
         settings, concurrency = self.settings, getattr(self.evaluator.executor, "concurrency", 1)
         estimates = estimated(pilot, self.evaluator.policy or settings.call_policy(), concurrency)
@@ -247,7 +243,7 @@ class RunCommand:
     def _called(self, work: Callable[[], T]) -> tuple[T | None, int]:
         """Do the work with its cache, its progress bar and its signals; None if it was interrupted."""
         with ExitStack() as stack:
-            cache = self.record.cache = output_cache(self.settings, self.evaluator)
+            cache = self.record.cache = call_cache(self.settings)
             if cache is not None:
                 stack.enter_context(cache)
             signalled = stack.enter_context(finishing_first(self.evaluator.stop))
@@ -271,16 +267,16 @@ class RunCommand:
             self._say_how_to_resume()
             raise
 
-    def _start(self, places: JournalPlaces | None) -> None:
+    def _start(self, earlier: Earlier) -> None:
         """Report what is kept of earlier sessions, and show the progress of the rest."""
         self.has_started = True
-        kept = _say_resuming(places, self.evaluator, self.size, retry_failed=self.settings.retry_failed)
+        kept = _say_resuming(earlier, self.evaluator, self.size, retry_failed=self.settings.retry_failed)
         calls = PILOT if self.settings.estimate else self.size - kept
         bar = self.display.enter_context(progress(calls, name_of(self.evaluator.system)))
         if not self.settings.spans:
             self.evaluator.on_output = bar
             return
-        from ..runs.spans.spans import Moments
+        from ..store.spans import Moments
 
         self.moments = Moments({})
         self.evaluator.on_output = self.moments.noted_before(bar)
@@ -332,7 +328,7 @@ class RunCommand:
                 return
         except AueporaError:
             return  # the storage itself failed, and the error reports it
-        echo.note(f"kept: {kept} outputs in {state.folder}")
+        echo.note(f"kept: {kept} outputs in {state.database}")
         if state.has_results:
             echo.note(f"The results of {echo.one_line(state.evaluation_id)} stay until there are new ones.")
         echo.note(f"resume: {_resume_command(self.settings)}{flags}")
@@ -410,12 +406,12 @@ def _resumed(args: Namespace, settings: RunSettings) -> dict[str, Any]:
     state = storage.state(name)
     if not _names_the_run(args) and state.is_complete(retry_failed=settings.retry_failed):
         # Only the stored results are read, and the judge that may not have been asked yet.
-        stored = _mapping(read_header(state.folder).get("configuration")) if state.has_header else {}
+        stored = _mapping((state.header or {}).get("configuration"))
         judge = {key: stored.get(key) for key in OF_JUDGE}
         return {**judge, "id": name, "dataset": "-", "system": "-"}
-    if not state.has_header:
-        _check_resumable(storage, state)
-    header = read_header(state.folder)
+    header = state.header
+    if header is None:
+        raise _not_resumable(storage, state)
     configuration = _mapping(header.get("configuration"))
     _check_made_by_run(name, configuration, settings.out)
     stored = {key: configuration.get(key) for key in STORED}
@@ -440,17 +436,14 @@ def _check_made_by_run(name: str, configuration: Mapping[str, Any], out: str) ->
         raise DataError(f"--resume {name:.80}", what, fix="Resume it there: resume=True.")
 
 
-def _check_resumable(storage: EvaluationResultsStorage, state: RunState) -> None:
-    """Raise the error about a run without a header."""
+def _not_resumable(storage: EvaluationResultsStorage, state: RunState) -> AueporaError:
+    """Return the error about a run that no system was called for."""
     name = f"{state.evaluation_id!r:.80}"
     if state.has_results:
         what = f"Run {name} is complete and was not made by auepora run, so the flags cannot be compared."
-        raise StorageError(f"{what} Leave the other flags out, or choose another id.")
-    if state.folder.is_dir():
-        what = f"{state.folder}: header.json is missing, so the system and dataset of this run are unknown."
-        raise StorageError(f"{what} Start the run again (--force).")
+        return StorageError(f"{what} Leave the other flags out, or choose another id.")
     what = f"No run {name} to resume in {storage.results_directory}."
-    raise NotFoundError("", what, fix=_unfinished(storage) or "See auepora list.")
+    return NotFoundError("", what, fix=_unfinished(storage) or "See auepora list.")
 
 
 def _unfinished(storage: EvaluationResultsStorage) -> str:
@@ -469,9 +462,9 @@ def _say_complete(settings: RunSettings, storage: EvaluationResultsStorage) -> i
     if settings.json:
         echo.say_json(storage.load_results(name))
     deliver_spans(settings, storage, name)
-    if not is_ours(storage.load_results(name)):
+    if not is_ours(read_results_head(storage.find(name))):
         return 0  # another tool wrote the results: they have no coverage that a minimum could apply to
-    stored = storage.load_scores(name)
+    stored = storage.load_summary(name)
     least = (
         stored.configuration.get("min_coverage") if settings.min_coverage is None else settings.min_coverage
     )
@@ -483,7 +476,7 @@ def _judge_the_rest(settings: RunSettings, storage: EvaluationResultsStorage) ->
     name = settings.id or ""
     if settings.judge is None:
         return False
-    known = {result.name for result in storage.load_scores(name).results}
+    known = {result.name for result in storage.load_summary(name).results}
     settings.judge_metrics = [one for one in settings.judge_metrics or [JUDGED_METRIC] if one not in known]
     if not settings.judge_metrics:
         return False
@@ -498,18 +491,14 @@ def _judge_the_rest(settings: RunSettings, storage: EvaluationResultsStorage) ->
     return True
 
 
-def _say_resuming(
-    places: JournalPlaces | None, evaluator: AueporaEvaluator, size: int, *, retry_failed: bool
-) -> int:
+def _say_resuming(earlier: Earlier, evaluator: AueporaEvaluator, size: int, *, retry_failed: bool) -> int:
     """Report the outputs and the spending of earlier sessions; return how many samples are not called."""
     spent, policy = evaluator.spent_before, evaluator.policy
-    retried = answered = 0
-    if places is not None and len(places):
-        retried = places.failed[True] + (places.failed[False] if retry_failed else 0)
-        answered = len(places)
+    retried = earlier.retried(retry_failed=retry_failed)
+    if earlier.total:
         more = f"; {retried} of them failed and are retried" if retried else ""
-        echo.note(f"resuming: {answered} of {size} samples have an output{more}")
+        echo.note(f"resuming: {earlier.total} of {size} samples have an output{more}")
     for limit, amount in spent.items():
         unit = {"max_calls": "calls", "max_tokens": "tokens"}.get(limit, "US dollars")
         echo.note(f"budget: {amount:,.10g} of {getattr(policy, limit):,.10g} {unit} were spent before")
-    return answered - retried
+    return earlier.total - retried

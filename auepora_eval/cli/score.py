@@ -26,10 +26,10 @@ from ..core.scoring import Tally, new_evaluation_id, now, score_outputs
 from ..core.settings import RunSettings, column_names
 from ..core.types import EvaluationRun
 from ..errors import DataError, PlanError
+from ..judges.verdicts import copy_verdicts
 from ..metrics.parse import parse_metrics
-from ..runs.evaluation import PredictionRecord, predictions_at, score_predictions
-from ..runs.store.storage import EvaluationResultsStorage, run_folder
-from ..runs.verdicts import copy_verdicts
+from ..store.record import PredictionRecord, predictions_at, score_predictions
+from ..store.storage import EvaluationResultsStorage, database_of
 from . import echo
 from .common import (
     check_has_samples,
@@ -47,7 +47,7 @@ from .flags import add_flag, add_settings, as_measured, settings_of, without_jud
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
     from ..core.types import MetricResult
-    from ..runs.evaluation import Predictions
+    from ..store.record import Predictions
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -144,7 +144,7 @@ def _score_run(args: Namespace, settings: RunSettings) -> int:
     storage = EvaluationResultsStorage(settings.out)
     old = storage.load_run(args.run)
     state = storage.state(settings.id or storage.free_id(f"{old.evaluation_id}-rescored"))
-    state.check_no_results(force=settings.force)
+    state.check_idle(force=settings.force)
     fresh = _fresh_results(args.run, old, storage, settings)
     kept = [] if args.only else _kept_results(args.run, old, {result.name for result in fresh})
     finished = replace(
@@ -155,7 +155,7 @@ def _score_run(args: Namespace, settings: RunSettings) -> int:
     )
     storage.save_run(finished, force=settings.force)
     if any("judge" in result.signature for result in fresh):
-        copy_verdicts(run_folder(storage.find(args.run)), state.folder)
+        copy_verdicts(database_of(storage.find(args.run)), state.database)
     return _say(settings, storage, finished, Tally().add(finished.outputs))
 
 
@@ -174,7 +174,7 @@ def _fresh_results(
     settings: RunSettings,
 ) -> list[MetricResult]:
     """Compute the named metrics from the outputs of a run, the judged ones from its verdicts."""
-    from ..runs.stopping import sequence_results
+    from ..store.stopping import sequence_results
 
     match = match_of(old)  # the new values must be comparable with the old ones
     metrics = EvaluationPlan(parse_metrics(settings.metrics or ""), match=match).metrics

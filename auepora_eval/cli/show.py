@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.display import value_text
 from ..core.matching import gold_found, match_of
-from ..core.scores import as_columns, worst_scores
+from ..core.scores import worst_scores
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -31,8 +31,9 @@ from ..decide.experiment_report import experiment_in_words, variant_runs
 from ..errors import DataError, UnknownNameError
 from ..io.benchmark import benchmark_of_run, save_benchmark
 from ..metrics.parse import parse_metric
-from ..runs.store.state import read_results_head
-from ..runs.store.storage import EvaluationResultsStorage, metric_values, run_folder, stored_pairs
+from ..store.pages import RunSamples
+from ..store.state import read_results_head
+from ..store.storage import EvaluationResultsStorage, metric_values
 from . import echo
 from .common import (
     add_report_flags,
@@ -115,13 +116,12 @@ def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
     from ..io.results.document import is_ours
 
     if args.sample:
-        path = storage.find(args.run_id)
-        pair = stored_pairs(path, [args.sample]).get(args.sample)  # first: a file of another tool has none
-        stored = storage.load_scores(args.run_id)
-        if pair is None:
-            raise DataError(stored.evaluation_id, f"there is no sample {args.sample!r} in this run.")
-        _say_sample(stored, *pair)
-        _say_claims(run_folder(path), stored, *pair)
+        with RunSamples(storage.find(args.run_id)) as samples:
+            pair = samples.named([args.sample]).get(args.sample)
+            if pair is None:
+                raise DataError(args.run_id, f"there is no sample {args.sample!r} in this run.")
+            _say_sample(samples, *pair)
+            _say_claims(samples.database.path, samples.run, *pair)
     elif args.worst:
         _say_worst(storage, args)
     elif args.failed:
@@ -141,7 +141,7 @@ def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
 
 def _verify(args: Namespace, storage: EvaluationResultsStorage) -> int:
     """Recompute the hashes, counts and values of a run, and print what does not fit."""
-    from ..runs.store.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
+    from ..store.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
 
     verification = verify_run(storage, args.run_id)
     code = 0
@@ -218,11 +218,13 @@ def _interval(interval: Any) -> str:
 
 def _say_worst(storage: EvaluationResultsStorage, args: Namespace) -> None:
     """Print the samples that failed, then the worst scores: question, reference, answer, missed gold."""
-    run_folder(storage.find(args.run_id))  # StorageError for a file of another tool, which has no samples
-    stored = storage.load_scores(args.run_id)
-    result, match = _result(stored, args.worst), match_of(stored)
-    worst = worst_scores(result, args.n)
-    pairs = stored_pairs(storage.find(args.run_id), [score.sample_id for score in worst])
+
+    # First: a file of another tool has no samples, and its error says so.
+    with RunSamples(storage.find(args.run_id)) as samples:
+        stored = storage.load_run(args.run_id, texts=False)
+        result, match = _result(stored, args.worst), match_of(stored)
+        worst = worst_scores(result, args.n)
+        pairs = samples.named(score.sample_id for score in worst)
     for score in worst:
         if score.sample_id not in pairs:
             raise DataError(args.run_id, f"the samples of the run lack {score.sample_id!r:.80}.")
@@ -266,11 +268,11 @@ def _say_part(label: str, text: str) -> None:
     echo.say(textwrap.fill(line, echo.text_width(), subsequent_indent=" " * 13, break_on_hyphens=False))
 
 
-def _say_claims(folder: Path, run: EvaluationRun, sample: EvaluationSample, output: SystemOutputs) -> None:
+def _say_claims(path: Path, run: EvaluationRun, sample: EvaluationSample, output: SystemOutputs) -> None:
     """Print what each judge of the run says of each claim of an answer, with its evidence."""
-    from ..runs.verdicts import claim_metrics, claims_of
+    from ..judges.verdicts import claim_metrics, claims_of
 
-    for title, metric in claim_metrics(folder, run.results).items():
+    for title, metric in claim_metrics(path, run.results).items():
         checks = claims_of(metric, sample, output)
         if checks:
             echo.say_words(f"  claims ({echo.one_line(title, 300)}):")
@@ -282,9 +284,10 @@ def _say_claims(folder: Path, run: EvaluationRun, sample: EvaluationSample, outp
                 echo.say_words(f"          {check.evidence.source} in {check.evidence.passage_id}: {words}")
 
 
-def _say_sample(run: EvaluationRun, sample: EvaluationSample, output: SystemOutputs) -> None:
+def _say_sample(samples: RunSamples, sample: EvaluationSample, output: SystemOutputs) -> None:
     """Print a sample with its output and scores."""
-    is_gold, missed = gold_found(sample, output, match_of(run))
+
+    is_gold, missed = gold_found(sample, output, match_of(samples.run))
     echo.say(f"{sample.sample_id}: {echo.one_line(sample.query, 2000)}")
     echo.say(f"  labels:    {', '.join(f'{k}={v}' for k, v in sample.labels.items()) or '-'}")
     echo.say(f"  reference: {sample.reference_answer.text if sample.reference_answer else '-'}")
@@ -305,12 +308,11 @@ def _say_sample(run: EvaluationRun, sample: EvaluationSample, output: SystemOutp
     if output.error is not None:
         echo.say("    none, since the call failed")
         return
-    for result in run.results:
-        ids = as_columns(result.scores).sample_ids
-        if sample.sample_id in ids:
-            score = result.scores[ids.index(sample.sample_id)]
-            value = score.reason if score.value is None else value_text(score.value, result.unit)
-            echo.say(f"    {result.name:<28} {value}")
+    place = samples.place_of(sample.sample_id)
+    for name, result in samples.metrics.items():
+        score = samples.score(name, place)
+        value = score.reason if score.value is None else value_text(score.value, result.unit)
+        echo.say(f"    {name:<28} {value}")
 
 
 def _result(run: EvaluationRun, name: str) -> MetricResult:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from ..core.display import number_or_null
-from ..core.matching import gold_found
+from ..core.matching import gold_found, match_of
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -27,9 +27,10 @@ from ..core.types import (
 )
 from ..core.verdict import Verdict
 from ..errors import PlanError, UnknownNameError, did_you_mean
-from ..runs.store.storage import stored_match, stored_pairs
 from ..stats.intervals import MANY
 from ..stats.significance import cliffs_delta, cohens_dz, odds_ratio
+from ..store.pages import RunSamples
+from ..store.storage import database_of
 from .paired_tests import (
     FEW_TO_COMPARE,
     RESAMPLES,
@@ -659,9 +660,11 @@ def lost_samples(
 
 def stored_texts(results_file: Path, ids: Iterable[str]) -> dict[str, Text]:
     """The texts of some samples of a stored run, by its results file; the others are passed over."""
-    pairs = stored_pairs(results_file, ids)
-    match = stored_match(results_file)
-    return {name: _text(sample, output, match) for name, (sample, output) in pairs.items()}
+    if not database_of(results_file).exists():
+        return {}  # a document alone, such as a baseline, has no texts
+    with RunSamples(results_file) as run:
+        match = match_of(run.run)
+        return {name: _text(*pair, match) for name, pair in run.named(ids).items()}
 
 
 def stored_texts_of_repeats(results_files: Sequence[Path], ids: Iterable[str]) -> dict[str, Text]:

@@ -48,7 +48,7 @@ OnOutput = Callable[[EvaluationSample, SystemOutputs], None]
 
 
 class RunStorage(Protocol):
-    """A folder of runs (`runs.store.storage.EvaluationResultsStorage`)."""
+    """A folder of runs (`store.storage.EvaluationResultsStorage`)."""
 
     def evaluate(
         self,
@@ -61,7 +61,7 @@ class RunStorage(Protocol):
 
 
 class RunRecord(Protocol):
-    """Keeps the samples, outputs and scores of one run: in memory (below) or on the disk (`runs`).
+    """Keeps the samples, outputs and scores of one run: in memory (below) or on the disk (`store`).
 
     It is entered before the first call and left when the run is recorded, or when it failed.
     """
@@ -74,7 +74,9 @@ class RunRecord(Protocol):
     def evaluation_id(self) -> str: ...
 
     @property
-    def journal(self) -> CallLog[EvaluationSample, SystemOutputs] | None: ...
+    def log(self) -> CallLog[EvaluationSample, SystemOutputs] | None:
+        """Return where calls are stored; None if they are kept in memory only."""
+        ...
 
     @property
     def names_documents(self) -> bool:
@@ -328,7 +330,7 @@ def in_this_folder(pairs: Iterator[T]) -> Iterator[T]:
         os.chdir(folder)
 
 
-# The one way to evaluate. What differs between an evaluation in memory, one with a journal and the scoring of
+# The one way to evaluate. What differs between an evaluation in memory, one on the disk and the scoring of
 # predictions is the record.
 
 
@@ -340,7 +342,7 @@ def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
         calls = 0
         # Around the calls only: the processor time of the scoring is not the system's.
         with ResourceMonitor() as monitor:
-            for sample, output in in_this_folder(evaluator.outputs(record.missing(), record.journal)):
+            for sample, output in in_this_folder(evaluator.outputs(record.missing(), record.log)):
                 calls += 1
                 record.keep(sample, output)
         return score_record(
@@ -426,7 +428,7 @@ def _shared(failure: Failure) -> Failure:
 class MemoryRecord:
     """A run that is kept in memory only, as it is returned."""
 
-    journal = None
+    log = None
     names_documents = False
 
     def __init__(

@@ -642,7 +642,7 @@ class EvaluationRun:
                 "It is stored already: load it with load_run() to store it elsewhere."
             )
         # Runs are stored by a package above this one, so its module is named, not imported.
-        storage = import_module("auepora_eval.runs.store.storage").EvaluationResultsStorage(folder)
+        storage = import_module("auepora_eval.store.storage").EvaluationResultsStorage(folder)
         path: Path = storage.save_run(self, force=force)
         return path
 

@@ -26,8 +26,8 @@ from ..core.types import EvaluationRun
 from ..core.verdict import Outcome
 from ..io.config.experiment import Experiment, Variant, load_experiment
 from ..metrics.parse import parse_metric
-from ..runs.evaluation import PredictionRecord, Predictions, score_predictions
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.record import PredictionRecord, Predictions, score_predictions
+from ..store.storage import EvaluationResultsStorage
 from .figures import GatedRun, canonical, metric_name
 from .gate import gate_run
 from .gate_report import problem_words

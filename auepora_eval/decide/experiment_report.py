@@ -11,8 +11,9 @@ from ..comparison.tables import metric_to_dict
 from ..core.display import number_or_null
 from ..core.scoring import Tally, now, utc_text
 from ..io.files import file_name, write_bytes
-from ..runs.store.state import SUFFIX, indented, with_metadata
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.state import SUFFIX
+from ..store.storage import EvaluationResultsStorage
+from ..store.writer import indented, with_metadata
 from .experiment import NOBODY, ExperimentReport, run_id
 from .figures import GatedRun
 from .gate_report import verdict_to_dict

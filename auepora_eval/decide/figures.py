@@ -19,8 +19,8 @@ from ..core.types import EvaluationRun, MetricResult, TargetCategory
 from ..errors import AueporaError, DataError, did_you_mean
 from ..io.results.document import latency_stats
 from ..metrics.parse import parse_metric
-from ..runs.store.state import read_results_head
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.state import read_results_head
+from ..store.storage import EvaluationResultsStorage
 from .rules import Limits
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class GatedRun:
         """A stored run, by its id or path; only rules that need a baseline need the scores."""
         path = storage.find(name)
         # This also checks that the document is what it should be.
-        run = storage.load_scores(path) if with_scores else storage.load_summary(path)
+        run = storage.load_run(path, texts=False) if with_scores else storage.load_summary(path)
         parts = read_results_head(path).get("performance_metrics", {})
         return cls(
             run,

@@ -33,7 +33,7 @@ from ..reporting.drawing import (
     style_axes,
     with_fixed_layout,
 )
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.storage import EvaluationResultsStorage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +115,7 @@ def metric_trend(storage: EvaluationResultsStorage, name: str, *, across_systems
             continue
         path = Path(head["file_path"])
         try:
-            run = storage.load_scores(path)
+            run = storage.load_run(path, texts=False)
         except (DataError, StorageError) as error:
             left_out[path.name] = str(error)
             continue

@@ -39,7 +39,7 @@ def written(path: Path, *, force: bool = False, private: bool = False) -> Iterat
         if path.exists() and not path.is_file():
             raise StorageError(f"{path} cannot be written: it is a folder, a pipe or a device. Name a file.")
         check_absent([path], force=force)
-        folders = _made_folders(path)
+        folders = made_folders(path)
         mode = 0o600 if private else 0o666
         # open() with an opener, not os.fdopen(): the file then knows its name.
         with open(temporary, "wb", opener=lambda name, _: _created(name, mode)) as file:
@@ -87,7 +87,7 @@ class FilesTogether:
 
     def open(self) -> None:
         for path, temporary in self.temporary.items():
-            self.folders += _made_folders(path)
+            self.folders += made_folders(path)
             self.files[path] = temporary.open("xb")
 
     def commit(self) -> None:
@@ -203,7 +203,7 @@ def _created(path: str | Path, mode: int) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
 
 
-def _made_folders(path: Path) -> list[Path]:
+def made_folders(path: Path) -> list[Path]:
     """Make the folders that a path lacks, and return them, the innermost first."""
     # Remembered, so that a failed write leaves no empty folders behind.
     missing = [folder for folder in path.parents if not folder.exists()]

@@ -233,7 +233,7 @@ FOREIGN_KINDS = frozenset({"records", "csv", "parquet", "trec", "trec-run", "ans
 
 
 class ForeignPredictions:
-    """Outputs by sample id, in memory (a `runs.evaluation.Predictions`).
+    """Outputs by sample id, in memory (a `store.record.Predictions`).
 
     A run of TREC may lack queries and have others: those that it lacks have no documents, as in trec_eval.
     """
@@ -257,7 +257,7 @@ class ForeignPredictions:
 
 
 class WithoutOwnIds:
-    """Predictions without the document whose id is that of the query (a `runs.evaluation.Predictions`).
+    """Predictions without the document whose id is that of the query (a `store.record.Predictions`).
 
     In ArguAna and Quora the queries are documents of the corpus. BEIR removes such hits before it scores.
     """

@@ -14,12 +14,11 @@ from .config.experiment import configuration_errors
 from .detect import kind_of_file
 from .documents import read_document
 from .eval_json import check_is_dataset, dataset_from_record
-from .files import file_sha256, stem
+from .files import stem
 from .jsonl import Head, record_errors
 from .label_set import label_set_errors, read_label_document
 from .loader import FORMATS
-from .results.document import EDITED, check_version
-from .results.rows_parquet import QUERIES_SUFFIX
+from .results.document import check_version
 from .schema import DataFormatValidator, ErrorsError
 
 # Kinds of files that are one document with a schema.
@@ -73,20 +72,14 @@ def _document_errors(document: Any, path: Path, kind: str, lenient: bool) -> Ite
     if kind == "eval_json" and not errors and not lenient:
         dataset_from_record(document, path.name)  # reading checks what a schema cannot say
     if kind == "results" and not errors:
-        yield from _rows_errors(document.get("queries_file"), path)
+        yield from _rows_errors(document.get("run_file"), path)
 
 
-def _rows_errors(queries_file: Any, path: Path) -> Iterator[str]:
-    """Whether the rows of a large run are in the file beside its results, and are still the same."""
-    digest = queries_file.get("sha256") if isinstance(queries_file, dict) else None
-    if not isinstance(digest, str):
-        return
-    beside = path.with_name(f"{stem(path)}{QUERIES_SUFFIX}")
-    where = f"{path.name}: $.queries_file"
-    if not beside.is_file():
-        yield f"{where}: there is no {beside.name} beside it. Put the rows of the run there."
-    elif file_sha256(beside) != digest:
-        yield f"{where}: {beside.name} has another sha256: its rows are not those of the run. {EDITED}"
+def _rows_errors(run_file: Any, path: Path) -> Iterator[str]:
+    """Whether the database with the rows of a large run is beside its results."""
+    beside = path.with_name(f"{stem(path)}.run.db")
+    if isinstance(run_file, dict) and not beside.is_file():
+        yield f"{path.name}: $.run_file: there is no {beside.name} beside it. Put the rows of the run there."
 
 
 def _load(path: Path, kind: str) -> Any:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-import msgspec
-
 from ..calls.asking import Result, ask_all
 from ..calls.executors import Executor
 from ..calls.log import CallLog
@@ -52,7 +50,7 @@ class Asking:
     log: VerdictLog | None = None
     on_verdict: OnVerdict | None = None
     usages: Iterable[Usage] = ()
-    cached: VerdictBook | None = None  # verdicts of other runs
+    cached: Callable[[Judge, Question], Judgement | None] | None = None  # verdicts of other runs
     asked: list[Judgement] = field(default_factory=list)  # the verdicts of this session
     limits: Limits = field(init=False)
 
@@ -77,15 +75,11 @@ class Asking:
         asked = {}
         for judge, question in questions:
             key = question.key(judge.identity(question.kind))
-            verdict = None if self.cached is None else self.cached.get(key)
+            verdict = None if self.cached is None else self.cached(judge, question)
             if verdict is None:
                 asked[key] = (judge, question)
-                continue
-            # It cost this run nothing.
-            verdict = msgspec.structs.replace(verdict, about=dict(question.about), usage={}, attempts=0)
-            if self.log is not None:
-                self.log.store((judge, question), verdict)
-            self.book.add(verdict)
+            else:
+                self.book.add(verdict)
         return asked.values()
 
     def stop(self) -> None:
@@ -113,7 +107,7 @@ def completed(verdict: Judgement, judge: Judge, question: Question) -> Judgement
     """Return a verdict with what it is the answer to."""
     verdict.identity = judge.identity(question.kind)
     verdict.key = question.key(verdict.identity)
-    verdict.kind, verdict.about = question.kind.name, dict(question.about)
+    verdict.kind, verdict.about, verdict.server = question.kind.name, dict(question.about), judge.server
     if question.about.get("cut"):
         verdict.flags = [*verdict.flags, "cut"]
     return verdict

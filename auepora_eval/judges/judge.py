@@ -29,6 +29,11 @@ class Judge(ABC):
     compares_pairs = False  # whether it compares each claim with each passage by itself
     members: Sequence[Judge] = ()  # of a jury: those who are asked
 
+    @property
+    def server(self) -> str:
+        """Return the server that is asked; empty if there is none."""
+        return ""
+
     @abstractmethod
     def identity(self, kind: Kind) -> str:
         """Return what decides the verdicts on questions of this kind; verdicts are stored under it."""

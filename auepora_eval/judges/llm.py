@@ -104,6 +104,11 @@ class LlmJudge(Judge):
         text = self.mode_text() if mode == self.mode else mode
         return "/".join([kind.name, f"{self.model.model}@{digest}", text, *self._parameters()])
 
+    @property
+    def server(self) -> str:
+        """Return who is asked: local servers call any model "default", so the name alone says little."""
+        return self.model.server
+
     def mode_text(self) -> str:
         """Return the mode as --mode takes it."""
         return f"{SAMPLED}:{self._samples}" if self.mode == SAMPLED else self.mode

@@ -150,6 +150,7 @@ class Judgement(msgspec.Struct, kw_only=True, omit_defaults=True):
     raw: str = ""  # the reply, at most 4 kB of it
     mode: str = ""
     model: str = ""  # as the server reports it
+    server: str = ""  # the host and port that was asked
     fingerprint: str = ""  # the server's system_fingerprint
     usage: dict[str, int] = {}  # input_tokens, output_tokens
     seconds: float | None = None

@@ -9,7 +9,7 @@ from ..core.display import NOT_MEASURED
 from ..core.types import EvaluationRun
 from ..errors import ScoringError
 from ..judges.metrics.faithfulness import CheckedClaims, ClaimCheck
-from ..runs.verdicts import claim_metrics, claims_of
+from ..judges.verdicts import claim_metrics, claims_of
 from .components.sample import Claim
 
 

@@ -21,7 +21,7 @@ from ..comparison.tables import (
 from ..comparison.words import comparison_in_plain_words, interval_notes, names_apart, verdict_text
 from ..core.display import p_cell, value_text
 from ..errors import DataError
-from ..runs.index.index import Filter
+from ..store.pages import Filter
 from .comparisons import ranking_of
 from .components.charts import scatter
 from .components.markup import Markup, Node, join, tag

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,9 +25,8 @@ from ..decide.figures import GatedRun
 from ..decide.gate import gate_run
 from ..decide.rules import GateReport, read_rules
 from ..io.files import write_bytes
-from ..runs.index.build import cache_folder
-from ..runs.index.index import RunIndex, open_index
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.pages import RunSamples
+from ..store.storage import EvaluationResultsStorage
 from .workspace import SMALL, Workspace, out_flag
 
 SCHEMA = 4  # grows whenever an older file must not be read
@@ -76,13 +76,18 @@ def _made(workspace: Workspace, kind: type[T], run_ids: Sequence[str], what: str
     return workspace.kept.get(key, make)
 
 
+def cache_folder() -> Path:
+    """Return the folder of files that can be made again, by the rule of the XDG base directories."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "auepora"
+
+
 def compared(storage: EvaluationResultsStorage, names: Sequence[str], rules: str = "") -> Comparison:
     """Return the comparison of two stored runs, with the slices of every field that the second run has."""
     a, b = (storage.find(name) for name in names)
-    index = open_index(b)
-    samples = _labels(index) if index.fields else None
-    runs = storage.load_scores(a), storage.load_scores(b)
-    return _without_regressions(compare_runs(*runs, by=list(index.fields), samples=samples))
+    with RunSamples(b) as index:
+        samples, fields = _labels(index) if index.fields else None, list(index.fields)
+    runs = storage.load_run(a, texts=False), storage.load_run(b, texts=False)
+    return _without_regressions(compare_runs(*runs, by=fields, samples=samples))
 
 
 def _without_regressions(comparison: Comparison) -> Comparison:
@@ -91,7 +96,7 @@ def _without_regressions(comparison: Comparison) -> Comparison:
     return replace(comparison, metrics=metrics)
 
 
-def _labels(index: RunIndex) -> list[EvaluationSample]:
+def _labels(index: RunSamples) -> list[EvaluationSample]:
     """Return the samples of a run with what they can be sliced by, without reading their texts."""
     labels: list[dict[str, list[str]]] = [{} for _ in range(index.size)]
     for name, values in index.fields.items():
@@ -104,7 +109,7 @@ def _labels(index: RunIndex) -> list[EvaluationSample]:
 
 
 def _ranked(storage: EvaluationResultsStorage, names: Sequence[str], rules: str) -> Ranking:
-    ranking = rank_runs([storage.load_scores(storage.find(name)) for name in names])
+    ranking = rank_runs([storage.load_run(name, texts=False) for name in names])
     return replace(ranking, pairs=[_without_regressions(pair) for pair in ranking.pairs])
 
 

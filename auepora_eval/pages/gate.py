@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..decide.gate_report import gate_table, pass_words, problem_words, title
 from ..decide.rules import GateReport, Rule
-from ..runs.index.index import RunIndex
+from ..store.pages import RunSamples
 from .comparisons import gate_of
 from .components.markup import Markup, Node, join, tag
 from .components.tables import data_table, notes, short
@@ -101,7 +101,7 @@ def _links(run_id: str, baseline: str) -> Markup:
     return tag("p", ((each, " ") for each in links), class_="turns")
 
 
-def _samples(rule: Rule, index: RunIndex, run_id: str, baseline: str) -> str | None:
+def _samples(rule: Rule, index: RunSamples, run_id: str, baseline: str) -> str | None:
     """Return the address of the samples that a rule is about; None if it is about a figure of the run."""
     if rule.kind == "max_failed":
         return address("run", run_id, "samples", query={"failed": 1}) if index.errors else None

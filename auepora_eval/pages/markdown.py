@@ -33,7 +33,7 @@ from ..core.table import Table
 from ..core.types import EvaluationRun, results_table
 from ..core.verdict import Verdict
 from ..reporting.tables import results_to_markdown
-from ..runs.stopping import stopping_in_words
+from ..store.stopping import stopping_in_words
 
 # GitHub refuses comments of more than 65,536 characters. Bytes are at least as many.
 MOST_BYTES = 65_536

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from ..comparison.compare import Comparison
 from ..comparison.ranking import Ranking
-from ..runs.index.index import Filter
+from ..store.pages import Filter
 from .compare import compare_page, compared_sample_page, ranking_page, shown_metric
 from .components.markup import Markup, join, tag
 from .layout import address

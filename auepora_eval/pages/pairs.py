@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..comparison.compare import Comparison
-from ..runs.index.index import Filter, Places, RunIndex
+from ..store.pages import Filter, Places, RunSamples
 from .comparisons import comparison_of
 from .workspace import Workspace
 
@@ -36,8 +36,8 @@ class Scores:
 class Pair:
     """Two runs, the comparison, and where each sample that both have is in either run."""
 
-    a: RunIndex
-    b: RunIndex
+    a: RunSamples
+    b: RunSamples
     comparison: Comparison
     drawn: dict[tuple[str, ...], Any] = field(default_factory=dict)  # parts of pages that stay the same
 
@@ -101,7 +101,7 @@ def _outcomes(gain: NDArray[np.float64]) -> dict[str, Places]:
     return {**sorted_numbers, "all": np.argsort(gain, kind="stable").astype(np.int32)}
 
 
-def _filled(index: RunIndex, metric: str) -> NDArray[np.float64]:
+def _filled(index: RunSamples, metric: str) -> NDArray[np.float64]:
     """Return the scores of a metric, with the worst end of its scale where the call failed."""
     result = index.metrics[metric]
     low, high = result.bounds or (None, None)

@@ -12,7 +12,7 @@ from ..core.types import TargetCategory, as_target
 from ..decide.experiment_report import experiment_in_words, variant_runs
 from ..decide.trend import metric_trend, trend_notes, trend_tables
 from ..errors import NotFoundError
-from ..runs.store.state import read_results
+from ..store.state import read_results
 from .components.charts import sparkline
 from .components.markup import Markup, Node, join, tag
 from .components.tables import data_table, notes

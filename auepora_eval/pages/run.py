@@ -12,8 +12,8 @@ import numpy as np
 from ..core.targets import QUESTIONS
 from ..core.types import EvaluationRun, MetricResult, Target, TargetCategory
 from ..metrics.parse import meaning
-from ..runs.index.index import RunIndex
-from ..runs.stopping import stopping_in_words
+from ..store.pages import RunSamples
+from ..store.stopping import stopping_in_words
 from .components.charts import histogram
 from .components.markup import Markup, Node, join, tag
 from .components.tables import (
@@ -68,13 +68,13 @@ def _labelling(workspace: Workspace, run_id: str) -> Markup:
     return tag("p", "Label its answers by keyboard: ", tag("code", command), class_="small")
 
 
-def most_to_explain(index: RunIndex) -> str | None:
+def most_to_explain(index: RunSamples) -> str | None:
     """Return the metric whose samples differ most, by the same rule as the report."""
     names = [name for name, one in index.metrics.items() if one.target is not TargetCategory.LATENCY]
     return max(names or list(index.metrics), key=lambda name: _spread(index, name), default=None)
 
 
-def _spread(index: RunIndex, name: str) -> float:
+def _spread(index: RunSamples, name: str) -> float:
     """Return the sum of squared differences from the mean, as shares of the metric's scale."""
     values, result = index.column(name), index.metrics[name]
     known = values[np.isfinite(values)]
@@ -106,7 +106,7 @@ def _sentence(stored: Stored, run: EvaluationRun) -> Markup:
     )
 
 
-def _by_target(run_id: str, index: RunIndex) -> Markup:
+def _by_target(run_id: str, index: RunSamples) -> Markup:
     """Return the cards of all metrics, below the question that their target asks."""
     groups: dict[Target, list[MetricResult]] = {}
     for result in index.run.results:
@@ -126,7 +126,7 @@ def _by_target(run_id: str, index: RunIndex) -> Markup:
     return tag("div", sections, class_="targets")
 
 
-def _card(run_id: str, index: RunIndex, result: MetricResult) -> Markup:
+def _card(run_id: str, index: RunSamples, result: MetricResult) -> Markup:
     is_scored = result.name in index.metrics
     href = address("run", run_id, "samples", query={"sort": result.name}) if is_scored else ""
     return metric_card(
@@ -138,7 +138,7 @@ def _card(run_id: str, index: RunIndex, result: MetricResult) -> Markup:
     )
 
 
-def _histogram(run_id: str, index: RunIndex, result: MetricResult) -> Node:
+def _histogram(run_id: str, index: RunSamples, result: MetricResult) -> Node:
     """Return how the scores are spread; each bar leads to its samples."""
     values = index.column(result.name)
     values = values[~np.isnan(values)]
@@ -178,7 +178,7 @@ def _edge(low: float, high: float, place: int, side: str) -> str | None:
     return f"{end:.17g}"
 
 
-def _slices(ask: Ask, index: RunIndex, metric: str) -> Node:
+def _slices(ask: Ask, index: RunSamples, metric: str) -> Node:
     """Return the mean of one metric in each slice, worst first within a field."""
     run_id = ask.path["run"]
     result, values = index.metrics[metric], index.column(metric)
@@ -204,7 +204,7 @@ def _slices(ask: Ask, index: RunIndex, metric: str) -> Node:
     return join(tag("h2", "Slices", id="slices"), None if ask.rows else form, table)
 
 
-def _slice(run_id: str, index: RunIndex, name: str, value: str, metric: str, values: Any) -> Slice:
+def _slice(run_id: str, index: RunSamples, name: str, value: str, metric: str, values: Any) -> Slice:
     chosen = values[index.members(name, value)]
     scored = chosen[~np.isnan(chosen)]
     href = address("run", run_id, "samples", query={"sort": metric, "slice": f"{name}:{value}"})
@@ -212,7 +212,7 @@ def _slice(run_id: str, index: RunIndex, name: str, value: str, metric: str, val
     return Slice(name, value, len(scored), [mean], few=len(scored) < FEW, href=href)
 
 
-def _failures(run_id: str, index: RunIndex) -> Node:
+def _failures(run_id: str, index: RunSamples) -> Node:
     """Return the failures, grouped by what was reported."""
     if not index.errors:
         return None

@@ -8,7 +8,7 @@ from itertools import compress
 
 from ..core.display import interval_text, value_text
 from ..core.types import EvaluationRun, MetricResult
-from ..runs.store.state import Unfinished
+from ..store.state import Unfinished
 from .components.charts import sparkline
 from .components.markup import Markup, Node, join, tag
 from .components.tables import scroll_box, short

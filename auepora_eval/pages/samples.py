@@ -11,9 +11,8 @@ from ..core.matching import match_of
 from ..core.types import EvaluationSample, SystemOutputs
 from ..errors import UnknownNameError
 from ..metrics.parse import meaning
-from ..runs.index.index import Filter, RunIndex
-from ..runs.index.index import Page as Places
-from ..runs.store.storage import run_folder
+from ..store.pages import Filter, RunSamples
+from ..store.pages import Page as Places
 from .components.markup import Markup, Node, join, tag
 from .components.sample import Answered, Claim, sample_body, score_text
 from .components.tables import notes, scroll_box, short
@@ -50,7 +49,7 @@ def _number_text(value: float) -> str | None:
     return None if math.isinf(value) else f"{value:.10g}"
 
 
-def selection_of(ask: Ask, index: RunIndex) -> Selection:
+def selection_of(ask: Ask, index: RunSamples) -> Selection:
     """Return what an address asks for. What the run does not have is left out: an old link still works."""
     values = ask.values
     sort = values.get("sort")
@@ -72,7 +71,7 @@ def selection_of(ask: Ask, index: RunIndex) -> Selection:
     return Selection(wanted, sort if sort in index.metrics else None)
 
 
-def _slice(text: str, index: RunIndex) -> tuple[str, str] | None:
+def _slice(text: str, index: RunSamples) -> tuple[str, str] | None:
     for name, values in index.fields.items():
         # Not split at the first colon: the name of a field may contain one.
         if text.startswith(f"{name}:") and text.removeprefix(f"{name}:") in values:
@@ -113,7 +112,7 @@ def samples_page(ask: Ask) -> Reply:
     )
 
 
-def _form(run_id: str, index: RunIndex, selection: Selection) -> Markup:
+def _form(run_id: str, index: RunSamples, selection: Selection) -> Markup:
     wanted = selection.wanted
     _, low, high = wanted.ranges[0] if wanted.ranges else ("", -math.inf, math.inf)
     chosen = dict(wanted.slices)
@@ -166,7 +165,7 @@ def _tick(name: str, text: str, is_on: bool) -> Markup:
     )
 
 
-def _count(shown: Places, index: RunIndex, selection: Selection) -> Markup:
+def _count(shown: Places, index: RunSamples, selection: Selection) -> Markup:
     words = f"{shown.total:,} of {index.size:,} samples"
     if selection.sort:
         words += f", worst first by {selection.sort}"
@@ -184,7 +183,7 @@ def _count(shown: Places, index: RunIndex, selection: Selection) -> Markup:
     return tag("p", words, class_="count", role="status")
 
 
-def _rows(run_id: str, index: RunIndex, selection: Selection, shown: Places) -> Markup:
+def _rows(run_id: str, index: RunSamples, selection: Selection, shown: Places) -> Markup:
     if not shown.places:
         return tag("p", "No sample matches.", class_="lead")
     names = [selection.sort] if selection.sort else list(index.metrics)[:_METRICS]
@@ -215,12 +214,12 @@ def _rows(run_id: str, index: RunIndex, selection: Selection, shown: Places) -> 
     return scroll_box("Samples", table)
 
 
-def _answer(index: RunIndex, place: int, answer: str) -> str:
+def _answer(index: RunSamples, place: int, answer: str) -> str:
     code = int(index.error_codes[place])
     return short(answer, 160) if code < 0 else short(": ".join(index.errors[code]), 160)
 
 
-def _score_cell(index: RunIndex, name: str, place: int) -> Markup:
+def _score_cell(index: RunSamples, name: str, place: int) -> Markup:
     score = index.score(name, place)
     if score.value is None:
         return tag("td", "failed" if score.failed else "-", class_="num soft")
@@ -273,7 +272,7 @@ class Column:
     """The scores of a metric in one run, as a column of a table."""
 
     heading: str
-    index: RunIndex
+    index: RunSamples
     metric: str
 
     def cell(self, sample_id: str) -> Markup:
@@ -285,7 +284,7 @@ class Column:
         return _score_cell(self.index, self.metric, place)
 
 
-def variants_section(index: RunIndex, place: int, page: str, columns: Sequence[Column]) -> Node:
+def variants_section(index: RunSamples, place: int, page: str, columns: Sequence[Column]) -> Node:
     """Return the variants of the same question with their scores: noisy, misspelled, counterfactual."""
     variants = index.variants(place)
     if not variants:
@@ -318,20 +317,20 @@ def variants_section(index: RunIndex, place: int, page: str, columns: Sequence[C
 
 
 def answered(
-    index: RunIndex, place: int, sample: EvaluationSample, output: SystemOutputs, name: str = ""
+    index: RunSamples, place: int, sample: EvaluationSample, output: SystemOutputs, name: str = ""
 ) -> Answered:
     """Return an output with its scores, and what a judge said of its claims."""
     scores = [(result, index.score(result.name, place)) for result in index.metrics.values()]
     return Answered(output, scores, name, _claims(index, sample, output), match_of(index.run))
 
 
-def _claims(index: RunIndex, sample: EvaluationSample, output: SystemOutputs) -> Sequence[Claim]:
+def _claims(index: RunSamples, sample: EvaluationSample, output: SystemOutputs) -> Sequence[Claim]:
     if not any("judge" in result.signature for result in index.metrics.values()):
         return ()
     from .claims import claims_of_run  # judges are a large package, and most runs were not judged
 
     one = replace(index.run, samples=[sample], outputs=[output])
-    return claims_of_run(run_folder(index.results), one).get(sample.sample_id, ())
+    return claims_of_run(index.database.path, one).get(sample.sample_id, ())
 
 
 def meanings_of(names: Iterable[str]) -> Mapping[str, str]:
@@ -339,7 +338,7 @@ def meanings_of(names: Iterable[str]) -> Mapping[str, str]:
     return {name: meaning(name) for name in names}
 
 
-def _walk(run_id: str, index: RunIndex, selection: Selection, place: int) -> Markup:
+def _walk(run_id: str, index: RunSamples, selection: Selection, place: int) -> Markup:
     """Return where the sample is in its list, with links to those before and after it."""
     mask = index.matching(selection.wanted)
     before, previous, following = index.neighbours(mask, selection.sort, place)

@@ -1,8 +1,8 @@
 """The runs that the pages show: found by id, opened once, compared once.
 
 A page never gets a path: it asks for a run by its id. Reading a run again costs nothing while its files stay
-as they are. The index of a large run, and a comparison of large runs, are made in a process of their own: the
-server keeps answering, and the memory is given back.
+as they are. A comparison of large runs is made in a process of its own: the server keeps answering, and the
+memory is given back.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from ..core.settings import DEFAULT_OUT
 from ..core.types import EvaluationRun
 from ..errors import AueporaError, DataError, NotFoundError, StorageError
 from ..io.results.document import results_to_run
-from ..runs.index.build import stamp
-from ..runs.index.index import RunIndex, find_index, open_index
-from ..runs.store.state import SUFFIX, RunState, Unfinished, read_results_head, unfinished_ids, unfinished_run
-from ..runs.store.storage import EvaluationResultsStorage
+from ..store.pages import RunSamples, stamp
+from ..store.state import SUFFIX, RunState, Unfinished, read_results_head, unfinished_ids, unfinished_run
+from ..store.storage import EvaluationResultsStorage
 
-SMALL = 5_000  # samples that are indexed and compared while the page waits
-_KEPT = 8  # indexes and comparisons in memory
+SMALL = 5_000  # samples that are compared while the page waits
+_KEPT = 8  # runs and comparisons in memory
 
 T = TypeVar("T")
 
@@ -180,7 +179,7 @@ class Workspace:
         # The list of runs reads every head in order. With fewer places than runs, the oldest entry would be
         # dropped just before it is read, and the cache would never hit.
         self._heads = Cache(kept=2_000)
-        self._indexes = Cache()
+        self._samples = Cache()
 
     @classmethod
     def named(cls, folder: str | Path, names: Iterable[str], rules: Path | None = None) -> Workspace:
@@ -243,23 +242,10 @@ class Workspace:
         """Return whether a run was started and has no results."""
         return not self.only and run_id in unfinished_ids(self.folder)
 
-    def index(self, run_id: str) -> RunIndex:
-        """Return the index of a run; NotReadyError while that of a large run is being made."""
+    def index(self, run_id: str) -> RunSamples:
+        """Return the samples of a run."""
         path = self.path(run_id)
-        key = (path, *stamp(path))
-        index = self._indexes.get(key, lambda: self._opened(run_id, path))
-        # The key has the stamp of the results file only. The samples or outputs may be new as well.
-        if not index.is_current():
-            raise DataError(run_id, "its files are being replaced.", fix="Load the page again.")
-        return index
-
-    def _opened(self, run_id: str, path: Path) -> RunIndex:
-        samples = self._stored(path).count("total_queries") or 0
-        if samples > SMALL and find_index(path) is None:
-            words = ["auepora_eval.runs.index.build", str(path), str(samples)]
-            self.background.start(f"index {run_id}", words, f"Indexing {samples:,} samples of {run_id}")
-        # Builds the index of a small run. That of a large run exists by now.
-        return open_index(path)
+        return self._samples.get((path, *stamp(path)), lambda: RunSamples(path))
 
     def close(self) -> None:
         """End what runs in the background."""

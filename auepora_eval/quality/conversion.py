@@ -141,14 +141,13 @@ def _convert_ground_truth(source: Path, target: Path, wanted: Wanted) -> Counts:
 
 def _convert_results(source: Path, target: Path, wanted: Wanted) -> Counts:
     from ..io.results.tables import is_csv, load_results, save_results
-    from ..runs.store.storage import query_rows
+    from ..store.storage import StoredRun
 
     results = load_results(source)
-    if results.get("queries_file") is not None:
+    if results.pop("run_file", None) is not None:
         # The other file may go anywhere: it takes its rows along.
-        rows = list(query_rows(results, source).rows())
-        results = {key: value for key, value in results.items() if key != "queries_file"}
-        results["query_results"] = rows
+        with StoredRun(source) as stored:
+            results["query_results"] = list(stored.rows())
     save_results(results, target, force=wanted.force)
     if is_csv(source) and not is_csv(target):
         what = "a table has no head: the file holds the rows of a run, and not what the run was."

@@ -9,7 +9,7 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.core.types import EvaluationRun, Failure, Response
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.pages.filed import file_of
 
 from .conftest import PHONE, Visitor

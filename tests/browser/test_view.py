@@ -23,7 +23,7 @@ from auepora_eval.pages.app import ROUTES
 from auepora_eval.pages.layout import waiting_page
 from auepora_eval.pages.requests import Route
 from auepora_eval.pages.security import Guard
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.browser.conftest import PHONE, Visit, Visitor
 from tests.builders import a_dataset, a_sample
 from tests.pages.serving import Client, serving

@@ -1,4 +1,4 @@
-"""A system may fork: its children hold no lock, write to no journal, and have no signal handler of ours."""
+"""A system may fork: its children hold no lock, store nothing, and have no signal handler of ours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.systems.named import load_system
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import WorkerLostError
-from auepora_eval.runs.journal.lock import RunLock
+from auepora_eval.store.database import Database
+from auepora_eval.store.lock import RunLock
 from tests.builders import a_dataset, a_sample, an_output
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")]
@@ -69,10 +70,9 @@ def system(query):
 FORKS_IN_C = """
 import ctypes, os, sys
 from pathlib import Path
-from auepora_eval.runs.journal.journal import Journal
-from auepora_eval.runs.journal.lock import RunLock
+from auepora_eval.store.lock import RunLock
 
-lock = RunLock(Path("x.run"))
+lock = RunLock(Path("x.run.db"))
 libc = ctypes.CDLL(None)
 if not (pid := libc.fork()):
     libc.close(1)
@@ -155,15 +155,14 @@ def test_child_of_a_system_ends_when_it_is_terminated(here: Path) -> None:
     assert results["performance_metrics"]["latency_stats"]["max"] < 9_000
 
 
-def test_fork_that_returns_twice_writes_to_no_journal(here: Path) -> None:
+def test_fork_that_returns_twice_stores_nothing(here: Path) -> None:
     (here / "mine.py").write_text(RETURNS_TWICE, encoding="utf-8")
     done = ran(here, "--system", "mine.py:system", *RUN)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    lines = (here / "runs" / "x.run" / "journal.jsonl").read_text(encoding="utf-8").splitlines()
-    outputs = [record for line in lines if (record := json.loads(line[9:]))["type"] == "output"]
-    assert sorted(record["output"]["sample_id"] for record in outputs) == [f"s{n}" for n in range(5)]
-    assert len({record["seq"] for record in map(json.loads, (line[9:] for line in lines))}) == len(lines)
+    with Database.read(here / "runs" / "x.run.db") as database:
+        stored = [name for (name,) in database.select("SELECT sample FROM call ORDER BY sample")]
+    assert stored == [f"s{n}" for n in range(5)]
 
 
 @pytest.mark.parametrize(
@@ -226,11 +225,11 @@ def test_dead_worker_is_noticed_although_its_child_lives() -> None:
 
 
 def test_a_fork_in_c_does_not_hold_the_lock_of_a_killed_run(here: Path) -> None:
-    """C code calls no hook of Python: the lock itself is one that a fork does not inherit."""
+    """C code calls no hook of Python: the note says that the process which took the lock is dead."""
     pytest.importorskip("fcntl")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", FORKS_IN_C], cwd=here, env=environment, check=False)
     helper = int((here / "helper").read_text())
     os.kill(helper, 0)  # it lives
-    RunLock(here / "x.run").release()
+    RunLock(here / "x.run.db").release()
     os.kill(helper, signal.SIGKILL)

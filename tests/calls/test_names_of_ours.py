@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.scoring import Tally
 from auepora_eval.core.systems.call import attempts_of, failed_attempts, is_from_cache
-from auepora_eval.runs.journal.journal import may_pass
+from auepora_eval.store.database import FAILED, MAY_PASS
+from auepora_eval.store.record import outcome_of
 from tests.builders import a_dataset, a_failure, a_sample, an_output
 from tests.servers import chat_server
 
@@ -59,10 +61,9 @@ def test_journals_from_before_are_read_for_what_is_ours(
 def test_a_failure_may_pass_by_our_record_only() -> None:
     failure = a_failure("KeyError")
     assert failure.error is not None
-    told = {"error": {"type": "KeyError"}, "extra": {"attempts": [RECORD]}}
-    assert may_pass(told)
-    assert not may_pass({**told, "extra": {"attempts": [{"kind": "timeout"}]}})
-    assert not may_pass({**told, "extra": OWN})
+    assert outcome_of(replace(failure, extra={"attempts": [RECORD]})) == MAY_PASS
+    assert outcome_of(replace(failure, extra={"attempts": [{"kind": "timeout"}]})) == FAILED
+    assert outcome_of(replace(failure, extra=OWN)) == FAILED
 
 
 @pytest.fixture

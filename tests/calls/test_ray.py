@@ -18,12 +18,12 @@ import pytest
 
 from auepora_eval.calls.ray import RayExecutor
 from auepora_eval.errors import MissingDependencyError
-from auepora_eval.runs.journal.journal import stored_places
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import plan
 from tests.calls.ray_nodes import ROOT, Nodes, left_over, loopback_only, ray_nodes
 from tests.servers import chat_server
 from tests.stable import stable_bytes
+from tests.stored import kept
 
 pytestmark = pytest.mark.full
 
@@ -130,10 +130,8 @@ def test_a_ray_of_its_own_is_stopped_by_ctrl_c_and_resumed(here: Path, environme
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to Ray's processes too
     _, err = ended(running, 130)
     assert "resume: auepora run --resume x --out runs" in err
-    places = stored_places(here / "runs" / "x.run")
-    assert places is not None
-    kept, answered = len(places), (here / "log").read_text().count("answered")
-    assert 8 < kept == answered < 150
+    stored, answered = kept(here / "runs" / "x.run.db"), (here / "log").read_text().count("answered")
+    assert 8 < stored == answered < 150
     ended(started(here, environment, "--executor", "threads", "--resume", "x"), 0)
     assert (here / "log").read_text().count("asked") == 150
     ended(started(here, environment, "--executor", "serial", out="plain"), 0)
@@ -172,10 +170,7 @@ def test_ctrl_c_ends_the_waits_of_ray_workers(here: Path, cluster: Nodes) -> Non
     assert late == []
     assert "resume: auepora run --resume x --out runs" in err
     assert "again to stop now" in err
-    places = stored_places(here / "runs" / "x.run")
-    assert places is not None
-    assert places.failed == {True: 0, False: 0}
-    assert len(places) == 0  # they have no outcome: they are asked on resume
+    assert kept(here / "runs" / "x.run.db") == 0  # they have no outcome: they are asked on resume
     assert seconds < 9
 
 

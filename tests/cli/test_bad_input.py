@@ -328,9 +328,7 @@ def test_a_stored_run_is_not_replaced(work: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"evaluation_id":5,"summary":[]}'])
 @pytest.mark.usefixtures("work")
 def test_a_damaged_results_file(content: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("out/bad.run").mkdir(parents=True)
-    for name in ("samples.jsonl", "outputs.jsonl"):
-        Path("out/bad.run", name).write_text("", encoding="utf-8")
+    Path("out").mkdir()
     Path("out/bad.results.json").write_text(content, encoding="utf-8")
     for words in (
         ["show", "bad"],

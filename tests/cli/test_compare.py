@@ -14,7 +14,7 @@ import pytest
 from auepora_eval.cli import echo
 from auepora_eval.cli.main import main
 from auepora_eval.read.records import prediction_record
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 
 Run = Callable[..., tuple[str, str]]
 TWO = ("demo-bm25", "demo-hybrid")
@@ -34,7 +34,7 @@ def demo_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in TWO:
         system = f"auepora_eval.demo.systems:{name.removeprefix('demo-')}"
         assert main(["run", "--dataset", "demo", "--system", system, "--id", name, *few]) == 0
-        shutil.copytree(folder / f"{name}.run", folder / f"again-{name}.run")
+        shutil.copy(folder / f"{name}.run.db", folder / f"again-{name}.run.db")
         text = (folder / f"{name}.results.json").read_text(encoding="utf-8").replace(name, f"again-{name}")
         (folder / f"again-{name}.results.json").write_text(text, encoding="utf-8")
     return folder
@@ -204,8 +204,7 @@ def test_run_name_starts_no_ci_command(demo_runs: Path, compare: Run, form: tupl
     document["system_version"] = "x\n::error::y\r::warning::z"
     hostile = demo_runs / "hostile.results.json"
     hostile.write_text(json.dumps(document).replace("demo-hybrid", "hostile"), encoding="utf-8")
-    if not (demo_runs / "hostile.run").exists():
-        shutil.copytree(demo_runs / "demo-hybrid.run", demo_runs / "hostile.run")
+    shutil.copy(demo_runs / "demo-hybrid.run.db", demo_runs / "hostile.run.db")
     for runs in (("demo-bm25", "hostile"), ("demo-bm25", "demo-hybrid", "hostile")):
         out, err = compare(*runs, *form)
         for line in (out + err).splitlines():

@@ -18,7 +18,7 @@ from auepora_eval.errors import DataError
 from auepora_eval.io.eval_json import load_eval_json
 from auepora_eval.io.loader import load_dataset, save_dataset
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_sample, scored_run, small_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")
@@ -305,14 +305,9 @@ def test_missing_rows_and_rows_of_another_run(capsys: pytest.CaptureFixture[str]
     storage = EvaluationResultsStorage("r")
     plan = EvaluationPlan(parse_metrics("recall@3"))
     run = scored_run(plan, *small_world(), system_name="s", dataset_name="d", evaluation_id="big")
-    path = storage.save_run(run, rows_in_the_json=1)
+    path = storage.save_run(run, most_rows=1)
     assert main(["dataset", "check", str(path)]) == 0
-    beside = Path("r/big.queries.parquet")
-    content = beside.read_bytes()
     capsys.readouterr()
-    beside.write_bytes(content + b" ")
+    Path("r/big.run.db").unlink()
     assert main(["dataset", "check", str(path)]) == 1
-    assert "$.queries_file: big.queries.parquet has another sha256" in capsys.readouterr().out
-    beside.unlink()
-    assert main(["dataset", "check", str(path)]) == 1
-    assert "$.queries_file: there is no big.queries.parquet beside it" in capsys.readouterr().out
+    assert "$.run_file: there is no big.run.db beside it" in capsys.readouterr().out

@@ -17,7 +17,7 @@ from auepora_eval.io.documents import read_document, write_document
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.results.tables import load_results_csv
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
 from tests.io.test_benchmark_json import BASELINES, RECORD, SUITE
 
@@ -124,14 +124,14 @@ def test_rows_of_a_large_run_are_copied(work: Path) -> None:
     evaluator = AueporaEvaluator(System(), EvaluationPlan(parse_metrics("recall@5,token_f1")))
     run = evaluator.run(a_dataset(*samples), evaluation_id="big")
     storage = EvaluationResultsStorage(work)
-    storage.save_run(run, rows_in_the_json=2)
-    assert (work / "big.queries.parquet").is_file()
+    storage.save_run(run, most_rows=2)
+    assert read_document(work / "big.results.json")["query_results"] == []
     rows = storage.load_results("big")["query_results"]
     converted("big.results.json", "rows.results.csv")
     assert load_results_csv(work / "rows.results.csv") == {"query_results": rows}
     converted("big.results.json", "whole.results.yaml")
     whole = read_document(work / "whole.results.yaml")
-    assert (len(rows), whole["query_results"], "queries_file" in whole) == (5, rows, False)
+    assert (len(rows), whole["query_results"], "run_file" in whole) == (5, rows, False)
 
 
 @pytest.mark.parametrize(

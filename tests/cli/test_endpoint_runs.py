@@ -12,7 +12,7 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.scoring import Tally
 from auepora_eval.core.types import Failure
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import an_output, plan
 from tests.servers import chat_server
 

@@ -11,8 +11,8 @@ import pytest
 
 from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.cli.main import main
-from auepora_eval.runs.pilot import Estimate, Pilot, Use, duration_text, estimated
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.decide.pilot import Estimate, Pilot, Use, duration_text, estimated
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import plan
 from tests.servers import ChatServer, chat_server
 

@@ -10,6 +10,7 @@ import pytest
 
 import auepora_eval as ae
 from auepora_eval.cli.main import main
+from auepora_eval.store.database import Database
 from tests.builders import plan
 from tests.judges.scripted import judge_server
 from tests.servers import chat_server
@@ -55,9 +56,8 @@ def run(system: str, *flags: str) -> int:
 
 
 def stored_outputs() -> list[dict[str, Any]]:
-    journal = Path("data/evaluation/results/r.run/journal.jsonl").read_bytes()
-    records = [json.loads(line.partition(b" ")[2] or line) for line in journal.splitlines()]
-    return [record["output"] for record in records if record.get("type") == "output"]
+    with Database.read(Path("data/evaluation/results/r.run.db")) as database:
+        return [json.loads(reply) for (reply,) in database.select("SELECT reply FROM call ORDER BY n")]
 
 
 @pytest.mark.parametrize("executor", ["serial", "threads", "async", "processes"])

@@ -13,7 +13,7 @@ import pytest
 from auepora_eval.cli import echo
 from auepora_eval.cli.main import main
 from auepora_eval.decide.gate import gate_run
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.decide.gated import a_run
 
 Run = Callable[..., tuple[str, str]]

@@ -58,7 +58,7 @@ COMMANDS = [
     ("run", "--dataset", "d.jsonl", "--system", "hostile_system.py:system", "--id", "c", "--force", "--full"),
     ("run", "--dataset", "d.jsonl", "--system", "hostile_system.py:system", "--id", "c", "--force", "--json"),
     ("run", "--dataset", HOSTILE, "--system", HOSTILE),
-    ("score", "--dataset", "d.jsonl", "--outputs", "a.run/outputs.jsonl"),
+    ("score", "--dataset", "d.jsonl", "--outputs", "a.run.db"),
     ("show", "a"),
     ("show", "a", "--json"),
     ("show", "a", "--sample", SAMPLE),

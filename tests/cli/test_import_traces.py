@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.runs.store.storage import EvaluationResultsStorage, stored_predictions
+from auepora_eval.store.storage import EvaluationResultsStorage, StoredRun
 
 
 def trace_of(
@@ -145,7 +145,8 @@ def test_own_spans_round_trip(work: Path, capsys: pytest.CaptureFixture[str]) ->
     asked = ["import-traces", "own.jsonl", "--dataset", "demo", "--outputs", "own.p.jsonl"]
     assert main([*asked, "--id-attribute", "auepora.sample.id"]) == 0
     path = EvaluationResultsStorage("data/evaluation/results").find("r")
-    outputs = [record for _, record in stored_predictions(path)]
+    with StoredRun(path) as stored:
+        outputs = [json.loads(reply) for _, reply in stored.records()]
     again = records("own.p.jsonl")
     assert len(again) == 5
     for before, after in zip(outputs, again, strict=True):

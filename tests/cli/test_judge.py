@@ -13,8 +13,16 @@ import pytest
 from auepora_eval.cli.judge import read_labels
 from auepora_eval.cli.main import main
 from auepora_eval.errors import DataError
+from auepora_eval.store.database import Database
 from tests.builders import plan
 from tests.judges.scripted import Material, judge_server
+
+
+def judge_of(path: Path) -> dict[str, Any]:
+    """The record of the judge of a run."""
+    with Database.read(path) as database:
+        record: dict[str, Any] = database.meta("judge")
+        return record
 
 
 def said(material: Material) -> str:
@@ -78,7 +86,7 @@ def test_the_mode_that_auto_chose_is_announced_and_stored(
         metric = ["--metrics", "judged_faithfulness[ask=claim]"]
         assert main(["judge", "one", "--judge", f"{server.url}#m", *metric]) == 0
     assert "judge: mode logprob, since the server reports" in capsys.readouterr().err
-    record = json.loads((runs / "one.run/judge.json").read_bytes())
+    record = judge_of(runs / "one.run.db")
     assert record["mode"] == "logprob"
     assert record["models"] == ["fake-1"]
     assert record["identities"]["support"].startswith("support/m@")
@@ -90,10 +98,10 @@ def test_a_jury_is_calibrated_and_keeps_it(runs: Path, capsys: pytest.CaptureFix
     out = capsys.readouterr().out
     assert "(24 labels, " in out
     assert "uncalibrated judge" not in out
-    record = json.loads((runs / "one.run/judge.json").read_bytes())
+    record = judge_of(runs / "one.run.db")
     assert record["calibration"]["identity"].startswith("grounding/jury:[")
     before = scores(runs / "one.results.json")
-    assert main(["judge", "one", "--replay", str(runs / "one.run/verdicts.jsonl")]) == 0
+    assert main(["judge", "one", "--replay", str(runs / "one.run.db")]) == 0
     assert scores(runs / "one.results.json") == before
     capsys.readouterr()
     assert run("two", "recall@5,judged_faithfulness", "--judge", jury) == 0
@@ -117,7 +125,7 @@ def test_a_replay_needs_no_network_and_gives_the_same_results(runs: Path) -> Non
         assert main(["judge", "one", "--judge", f"{server.url}#m"]) == 0
     before = scores(runs / "one.results.json")
     for _ in range(2):  # the server is gone
-        assert main(["judge", "--replay", str(runs / "one.run/verdicts.jsonl"), "one"]) == 0
+        assert main(["judge", "--replay", str(runs / "one.run.db"), "one"]) == 0
         assert scores(runs / "one.results.json") == before
 
 
@@ -129,7 +137,6 @@ def test_a_dry_run_sends_nothing(runs: Path, capsys: pytest.CaptureFixture[str])
         calls = int(capsys.readouterr().out.split("Calls: ")[1].split(" ")[0])
         assert main(["judge", "one", *judge]) == 0
         assert len(server.requests) == calls
-    assert not (runs / "one.run/verdicts.jsonl").read_bytes().startswith(b"\0")
 
 
 def test_the_judge_of_a_run_is_asked_after_the_run_is_stored(
@@ -247,7 +254,7 @@ def test_a_replay_finds_the_mode_by_the_verdicts(runs: Path, mode: str, form: st
         judge = form.format(f"{server.url}#m")
         assert main(["judge", "one", "--judge", judge, "--mode", mode]) == 0
     before = scores(runs / "one.results.json")
-    replay = ("--replay", str(runs / "one.run/verdicts.jsonl"))
+    replay = ("--replay", str(runs / "one.run.db"))
     assert main(["judge", "one", *replay]) == 0
     assert scores(runs / "one.results.json") == before
     if mode != "sampled:2":
@@ -260,7 +267,7 @@ def test_a_replay_of_another_judge_is_refused_and_changes_nothing(
 ) -> None:
     assert main(["judge", "one", "--judge", "support:lexical"]) == 0
     before = scores(runs / "one.results.json")
-    replay = ("--replay", str(runs / "one.run/verdicts.jsonl"))
+    replay = ("--replay", str(runs / "one.run.db"))
     assert main(["judge", "one", "--judge", "http://127.0.0.1:9/v1#m", *replay]) == 2
     assert "no verdicts of this judge. It has those of grounding/support:lexical" in capsys.readouterr().err
     assert scores(runs / "one.results.json") == before
@@ -377,7 +384,7 @@ def test_after_a_second_judge_both_are_shown(runs: Path, capsys: pytest.CaptureF
     assert "claims (judged_faithfulness, by grounding/support:lexical):" in out
     assert "claims (judged_faithfulness, by grounding/support:consistent):" in out
     # The values are those of the last one.
-    record = json.loads((runs / "one.run/judge.json").read_bytes())
+    record = judge_of(runs / "one.run.db")
     assert record["judge"] == "support:consistent"
 
 

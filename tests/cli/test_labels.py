@@ -12,7 +12,7 @@ from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Response
 from auepora_eval.demo.world import demo_labels
 from auepora_eval.io.loader import save_dataset
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from auepora_eval.text.label_terms import LABELS
 
 DETECTOR = """

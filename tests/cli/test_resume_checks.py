@@ -16,8 +16,8 @@ from auepora_eval.core.systems.named import load_system
 from auepora_eval.errors import RunStoppedError, StorageError
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.journal.identity import check_same_identity
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.identity import check_same_identity
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import plan
 
 SIZE = 8

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import plan
 from tests.servers import ChatServer, chat_server
 

@@ -1,4 +1,4 @@
-"""Resume keeps old results until new ones are complete, and survives a changed journal and lock."""
+"""Resume keeps old results until new ones are complete, and a kill in between is repaired."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.errors import DataError
-from auepora_eval.runs.journal.journal import HEADER, JOURNAL
-from auepora_eval.runs.journal.lock import RunLock
-from auepora_eval.runs.store.state import RunState
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.lock import RunLock
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import plan
 from tests.servers import ChatServer, chat_server
 
@@ -106,8 +101,6 @@ def test_outdated_results_are_rebuilt(here: Path, capsys: Said, monkeypatch: pyt
         with monkeypatch.context() as full:  # all is answered, and then the results cannot be written
             full.setattr(Path, "replace", no_room)
             assert run("--resume", "x") == 4
-        assert stored().load_tally("x").failed == 3
-        assert [output.error is None for output in stored().load_run("x").outputs].count(False) == 3
         asked = len(server.requests)
         capsys.readouterr()
         assert run("--resume", "x") == 0
@@ -128,15 +121,12 @@ def answer(query):
 KILLED_AT_A_RENAME = """
 import os, signal, sys
 from pathlib import Path
-import auepora_eval.runs.store.state as writer
-import auepora_eval.runs.store.state as state
 real, left = Path.replace, [int(sys.argv[1])]
 def replace(self, target):
     left[0] -= 1
     if left[0] == 0: os.kill(os.getpid(), signal.SIGKILL)
     return real(self, target)
 Path.replace = replace
-state.RunState.writer.__wrapped__.__kwdefaults__['rows_in_the_json'] = 3
 from auepora_eval.cli.main import main
 sys.exit(main(sys.argv[2:]))
 """
@@ -156,125 +146,35 @@ def killed_at(moment: int, folder: Path, *words: str, fails: str = "") -> int:
 @pytest.fixture(scope="module")
 def with_two_failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run of which two samples have failed."""
-    pytest.importorskip("pyarrow")
     folder = tmp_path_factory.mktemp("two_failed")
     (folder / "d.jsonl").write_text(lines(SIZE), encoding="utf-8")
     (folder / "flaky.py").write_text(FLAKY, encoding="utf-8")
     words = ("--dataset", "d.jsonl", "--system", "flaky.py:answer", "--metrics", "exact_match", "--id", "x")
     assert killed_at(99, folder, *words, fails="q 1, q 2") == 3
-    assert (folder / "out" / "x.queries.parquet").exists()
     return folder
 
 
-@pytest.mark.parametrize("moment", range(1, 8))
-def test_kill_during_replacement_is_repaired_by_a_resume(
-    with_two_failed: Path, here: Path, moment: int, monkeypatch: pytest.MonkeyPatch
+def test_a_kill_before_the_results_have_their_name_is_repaired_by_a_resume(
+    with_two_failed: Path, here: Path
 ) -> None:
-    """Killed at each rename: rows (in a file of their own), samples and results. A mixture is an error."""
+    """The database has the new results, the document the old ones: a mixture is an error."""
     shutil.copytree(with_two_failed, here, dirs_exist_ok=True)
-    code = killed_at(moment, here, "--resume", "x")
-    assert code in (0, -signal.SIGKILL)
-    if moment in (2, 3):  # between the rename of the rows and that of the results
-        with pytest.raises(DataError, match="resume it"):
-            stored().load_tally("x")
-    else:
-        failed = stored().load_tally("x").failed
-        assert failed in ((2,) if code else (0,)), code
-        assert [output.error is None for output in stored().load_run("x").outputs].count(False) == failed
-        assert main(["show", "x", "--verify", "--out", "out"]) == 0
-    writer: Any = RunState.writer
-    monkeypatch.setitem(writer.__wrapped__.__kwdefaults__, "rows_in_the_json", 3)
+    assert killed_at(1, here, "--resume", "x") == -signal.SIGKILL
+    with pytest.raises(DataError, match="Resume the run"):
+        stored().load_run("x")
     assert run("--resume", "x") == 0
-    assert (here / "out" / "x.queries.parquet").exists()
     assert stored().load_tally("x").failed == 0
     assert main(["show", "x", "--verify", "--out", "out"]) == 0
-    assert not [path.name for path in (here / "out").rglob("*") if path.name.endswith(".tmp")]
+    assert sorted(path.name for path in (here / "out").iterdir()) == ["x.results.json", "x.run.db"]
 
 
 def test_run_in_use_is_an_error_first(here: Path, capsys: Said) -> None:
     assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
     capsys.readouterr()
-    with RunLock(here / "out" / "x.run"):
+    with RunLock(here / "out" / "x.run.db"):
         assert run("--resume", "x", "--budget-calls", "9") == 4
     [line] = capsys.readouterr().err.splitlines()
     assert "is being written by process" in line
-
-
-def under_way(here: Path, change: Callable[[Path], None], size: int = 60) -> tuple[int, str, float]:
-    """A run under which something is changed: its exit code, what it said, and seconds until it ended."""
-    (here / "d.jsonl").write_text(lines(size), encoding="utf-8")
-    (here / "mine.py").write_text(SLOW, encoding="utf-8")
-    running = subprocess.Popen(
-        [sys.executable, "-m", "auepora_eval", "run", "--out", "out", "--id", "x", *MINE],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
-    folder, end = here / "out" / "x.run", time.monotonic() + 60
-    while time.monotonic() < end and not (folder / JOURNAL).exists():
-        time.sleep(0.01)
-    while time.monotonic() < end and (folder / JOURNAL).read_bytes().count(b"\n") < 5:
-        time.sleep(0.01)
-    change(folder)
-    clock = time.monotonic()
-    said = running.communicate(timeout=120)[1]
-    return running.returncode, said, time.monotonic() - clock
-
-
-def test_removed_header_does_not_stop_a_run(here: Path) -> None:
-    code, _, _ = under_way(here, lambda folder: (folder / HEADER).unlink(), 20)
-    assert code == 0
-    assert stored().load_tally("x").failed == 0
-
-
-def test_removed_lock_stops_a_run(here: Path, capsys: Said) -> None:
-    code, said, seconds = under_way(here, lambda folder: (folder / "lock").unlink(), 600)
-    assert code == 4
-    assert seconds < 10  # not after all of the 30 seconds
-    assert "somebody removed it. It stops, so that two do not write to one run." in said
-    assert run("--resume", "x", "--limit", "600", "--executor", "threads", "--concurrency", "32") == 0
-    assert stored().load_tally("x").failed == 0
-
-
-def test_second_process_does_not_damage_outputs(here: Path) -> None:
-    def second(folder: Path) -> None:
-        (folder / "lock").unlink()
-        with RunLock(folder):
-            before = (folder / JOURNAL).read_bytes()
-            time.sleep(1)
-            assert (folder / JOURNAL).read_bytes().startswith(before)
-            assert len((folder / JOURNAL).read_bytes()) - len(before) < 500  # one line at the most
-
-    code, said, _ = under_way(here, second, 600)
-    assert code == 4
-    assert f"process {os.getpid()} on" in said or "somebody removed it" in said
-
-
-def test_line_damaged_during_a_run_is_not_stored(here: Path, capsys: Said) -> None:
-    def damage(folder: Path) -> None:
-        with (folder / JOURNAL).open("r+b") as file:
-            file.readline()
-            file.seek(20, os.SEEK_CUR)
-            file.write(b"XXXX")
-
-    code, said, _ = under_way(here, damage, 20)
-    assert code == 4
-    assert "was damaged during the run: line 2 (byte " in said
-    assert "resume: auepora run --resume x --out out" in said
-    assert not stored().state("x").has_results
-    assert run("--resume", "x") == 0
-    assert "1 line is damaged" in capsys.readouterr().err
-    assert stored().load_tally("x").failed == 0
-
-
-def test_a_run_without_a_header_cannot_be_resumed(here: Path, capsys: Said) -> None:
-    assert run(*MINE, "--budget-calls", "5", "--id", "x") == 1
-    (here / "out" / "x.run" / HEADER).unlink()
-    capsys.readouterr()
-    assert run("--resume", "x") == 4
-    assert (
-        "header.json is missing, so the system and dataset of this run are unknown" in capsys.readouterr().err
-    )
 
 
 def test_a_budget_counts_all_sessions(here: Path, capsys: Said) -> None:
@@ -298,12 +198,8 @@ def test_a_budget_counts_all_sessions(here: Path, capsys: Said) -> None:
 
 def test_lowered_budget_reports_the_used_amount(here: Path, capsys: Said) -> None:
     assert run(*MINE, "--budget-calls", "5", "--id", "x") == 1
-    header = here / "out" / "x.run" / HEADER
-    told = json.loads(header.read_text())
-    told["configuration"]["budget_calls"] = 2
-    header.write_text(json.dumps(told))
     capsys.readouterr()
-    assert run("--resume", "x") == 1
+    assert run("--resume", "x", "--budget-calls", "2") == 1
     assert "the budget of 2 calls is used up (5 were made)" in capsys.readouterr().err
 
 

@@ -10,6 +10,7 @@ import pytest
 from auepora_eval.calls.policy import PASSING
 from auepora_eval.cli.main import main
 from auepora_eval.core.settings import RunSettings
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import plan
 
 SYSTEM = """
@@ -58,7 +59,9 @@ def test_resume_retries_named_errors(here: Path, capsys: pytest.CaptureFixture[s
     (here / "failing").write_text("0", encoding="utf-8")
     assert main(["run", "--resume", "x", "--out", "r"]) == 0
     assert "3 of them failed and are retried" in capsys.readouterr().err
-    assert json.loads(Path("r/x.run/header.json").read_text())["configuration"]["retry_on"] == "Loading"
+    header = EvaluationResultsStorage("r").state("x").header
+    assert header is not None
+    assert header["configuration"]["retry_on"] == "Loading"
 
 
 def test_retry_on_in_a_plan() -> None:

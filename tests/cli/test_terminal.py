@@ -15,6 +15,7 @@ import pytest
 
 from auepora_eval.cli import common, echo
 from auepora_eval.cli.main import main
+from tests.stored import kept as kept_in
 
 pytestmark = pytest.mark.full
 
@@ -123,9 +124,9 @@ def test_interrupt_keeps_outputs_and_shows_the_resume_command(here: Path, number
         # A shell that runs the tests in the background has Ctrl-C ignored, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
-    journal = here / "runs" / "x.run" / "journal.jsonl"
+    path = here / "runs" / "x.run.db"
     for _ in range(200):
-        if journal.exists() and '"output"' in journal.read_text():
+        if path.exists() and path.stat().st_size and kept_in(path):
             break
         time.sleep(0.05)
     running.send_signal(number)
@@ -133,10 +134,10 @@ def test_interrupt_keeps_outputs_and_shows_the_resume_command(here: Path, number
     assert running.returncode == code
     assert "Traceback" not in err
     assert "resume: auepora run --resume x --out runs" in err
-    kept = journal.read_text().count('"type":"output"')
+    kept = kept_in(path)
     assert 0 < kept < 50
-    assert f"kept: {kept} outputs in runs/x.run" in err
-    done = auepora("score", "--dataset", "d.jsonl", "--outputs", str(journal), "--metrics", "exact_match")
+    assert f"kept: {kept} outputs in runs/x.run.db" in err
+    done = auepora("score", "--dataset", "d.jsonl", "--outputs", str(path), "--metrics", "exact_match")
     assert f"{50 - kept} × MissingPrediction" in done.stdout
 
 

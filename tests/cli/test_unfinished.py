@@ -15,8 +15,8 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.errors import NotFoundError, RunStoppedError
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.journal.lock import RunLock
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.lock import RunLock
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 
 Said = pytest.CaptureFixture[str]
@@ -60,7 +60,7 @@ def test_json_list_has_unfinished_runs_separately(here: Path, capsys: Said) -> N
 
 
 def test_running_run_is_not_offered_for_resume(here: Path, capsys: Said) -> None:
-    with RunLock(here / "my runs" / "x.run"):
+    with RunLock(here / "my runs" / "x.run.db"):
         assert main(["list", "--out", "my runs"]) == 0
         out = flat(capsys.readouterr().out)
         assert "it is being written by process" in out
@@ -73,18 +73,18 @@ def test_running_run_is_not_offered_for_resume(here: Path, capsys: Said) -> None
 @pytest.mark.parametrize("host", [platform.node(), "container-1"])
 def test_run_with_a_stale_lock_is_offered_for_resume(here: Path, capsys: Said, host: str) -> None:
     note = {"pid": os.getppid(), "host": host}
-    (here / "my runs" / "x.run" / "lock").write_text(json.dumps(note), encoding="utf-8")
+    (here / "my runs" / ".x.run.db.lock").write_text(json.dumps(note), encoding="utf-8")
     assert main(["list", "--out", "my runs"]) == 0
     out = flat(capsys.readouterr().out)
     assert "3 of 8 auepora run --resume x" in out
     assert "being written" not in out
 
 
-@pytest.mark.parametrize("content", [b"", b"[1]", b'{"run_key": "x", "version": 9}'])
-def test_a_damaged_header_does_not_end_the_list(here: Path, capsys: Said, content: bytes) -> None:
-    (here / "my runs" / "x.run" / "header.json").write_bytes(content)
+@pytest.mark.parametrize("content", [b"", b"[1]"])
+def test_a_damaged_database_does_not_end_the_list(here: Path, capsys: Said, content: bytes) -> None:
+    (here / "my runs" / "x.run.db").write_bytes(content)
     assert main(["list", "--out", "my runs"]) == 0
-    assert "header.json" in capsys.readouterr().out
+    assert "x.run.db cannot be read" in flat(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("flags", [(), ("--verify",), ("--html", "page.html")])

@@ -22,7 +22,7 @@ from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.types import EvaluationRun, MetricResult, SampleScore, TargetCategory
 from auepora_eval.core.verdict import Verdict
 from auepora_eval.errors import PlanError
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_sample, an_output
 
 

@@ -18,7 +18,7 @@ from auepora_eval.core.types import EvaluationRun, SystemOutputs
 from auepora_eval.decide.gate import gate_run
 from auepora_eval.decide.trend import Trend, metric_trend
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_failure, an_output
 from tests.comparison.test_crashing import SIZE, answered, questions, reference, run_of
 

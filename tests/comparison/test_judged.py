@@ -13,7 +13,7 @@ from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.comparison.tables import comparison_to_dict
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.judges.trust.probes import probe
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.judges.functions import ALWAYS_YES, noisy
 from tests.judges.judged_runs import METRIC, a_calibration, judged_run, labels_of, truths
 

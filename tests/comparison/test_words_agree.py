@@ -14,7 +14,7 @@ from auepora_eval.core.types import EvaluationRun, SystemOutputs, TargetCategory
 from auepora_eval.decide.figures import GatedRun
 from auepora_eval.decide.gate import gate_run
 from auepora_eval.errors import PlanError
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_failure, an_output
 from tests.comparison.test_crashing import SIZE, questions, reference, run_of
 from tests.comparison.test_plain_words import inconclusive, metric, words

@@ -10,7 +10,7 @@ from auepora_eval.calls.executors import Executor
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.systems.named import load_system
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 from tests.contracts.test_every_executor import every_executor, executor_named
 from tests.stable import stable_bytes

@@ -19,7 +19,7 @@ from auepora_eval.core.rag_interface import as_system
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from auepora_eval.errors import UnknownNameError
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_sample, an_output
 
 

@@ -24,7 +24,7 @@ from auepora_eval.errors import ArgumentError, DataError, MissingDependencyError
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.read.records import UnknownFieldWarning
 from auepora_eval.reporting.tables import results_to_dict, results_to_markdown
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 
 T = TargetCategory
@@ -282,7 +282,7 @@ def test_a_run_is_saved_and_loaded(run: EvaluationRun, tmp_path: Path) -> None:
 
 def test_a_run_without_its_samples_is_not_saved(run: EvaluationRun, tmp_path: Path) -> None:
     run.save(tmp_path)
-    scores = EvaluationResultsStorage(tmp_path).load_scores("mine")
+    scores = EvaluationResultsStorage(tmp_path).load_run("mine", texts=False)
     assert [record["recall@5"] for record in scores.to_records()] == [1.0, 0.0, None]
     with pytest.raises(StorageError, match="not its samples and outputs"):
         scores.save(tmp_path / "elsewhere")

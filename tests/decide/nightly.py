@@ -10,7 +10,7 @@ from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator, MemoryRecord, evaluate
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
 
 METRICS = "recall@1,bleu,mean_latency"

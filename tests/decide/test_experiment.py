@@ -25,7 +25,7 @@ from auepora_eval.decide.experiment_report import save_experiment
 from auepora_eval.errors import InterruptedRunError, StorageError
 from auepora_eval.io.config.experiment import Experiment, Variant
 from auepora_eval.io.schema import DataFormatValidator
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
 
 EXPERIMENT = Experiment(

@@ -12,7 +12,7 @@ from auepora_eval.decide.gate import gate_run
 from auepora_eval.decide.rules import rules_of
 from auepora_eval.errors import DataError
 from auepora_eval.judges.trust.probes import probe
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.judges.functions import ALWAYS_YES, ORACLE
 from tests.judges.judged_runs import METRIC, a_calibration, judged_run
 

@@ -25,10 +25,10 @@ from auepora_eval.core.verdict import Goal, Stopping
 from auepora_eval.decide.early_stop import StopRule
 from auepora_eval.errors import DataError, InterruptedRunError, PlanError, StorageError
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.runs.stopping import NO_METHOD, stopping_in_words
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
-from auepora_eval.runs.store.verify import verify_run
 from auepora_eval.stats.intervals import METHOD
+from auepora_eval.store.stopping import NO_METHOD, stopping_in_words
+from auepora_eval.store.storage import EvaluationResultsStorage
+from auepora_eval.store.verify import verify_run
 from tests.builders import a_dataset, a_sample, an_output
 from tests.stable import stable_bytes
 
@@ -281,7 +281,7 @@ def test_a_file_that_was_edited_is_not_believed(
         wrong = [check.what for check in verify_run(storage, "x").having("does not fit")]
         assert wrong == ["stopping.samples_used"]
         return
-    for look in (storage.load_scores, lambda name: verify_run(storage, name)):
+    for look in (storage.load_run, lambda name: verify_run(storage, name)):
         with pytest.raises(DataError, match=told):
             look("x")
 
@@ -303,7 +303,7 @@ def test_goals_that_cannot_be_decided_are_refused_before_the_first_call(
     with pytest.raises(PlanError, match=told):
         stored(tmp_path, "x", StopRule((goal,)), system=system, metrics=f"{METRICS},bleu")
     assert system.asked == []
-    assert not (tmp_path / "x.run").exists()
+    assert not (tmp_path / "x.run.db").exists()
 
 
 def test_rules_that_make_no_sense() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from auepora_eval.decide.trend import TrendLine, metric_trend, plot_trend, trend_tables, trend_to_dict
 from auepora_eval.reporting.plots import save_figure
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.decide.nightly import store
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.runs.spans.imported import import_traces
+from auepora_eval.quality.imported_traces import import_traces
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "interop"
 

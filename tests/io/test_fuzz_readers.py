@@ -38,7 +38,7 @@ from auepora_eval.io.outputs import PredictionFile, load_predictions
 from auepora_eval.io.parquet import load_parquet_dataset, save_parquet_dataset
 from auepora_eval.io.results.tables import load_results
 from auepora_eval.io.validate import file_errors
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests import make_malformed as corpus
 from tests.builders import a_sample
 from tests.io.documents import VALID, spoilt
@@ -71,7 +71,7 @@ def stored_run(path: Path) -> Any:
     storage.list_results()
     storage.load_results(str(path))
     storage.load_tally(str(path))
-    return storage.load_scores(str(path))
+    return storage.load_run(str(path), texts=False)
 
 
 # The name of a file, and who reads such files.

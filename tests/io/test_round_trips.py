@@ -29,7 +29,7 @@ from auepora_eval.io.jsonl import save_jsonl_dataset
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.outputs import load_predictions
 from auepora_eval.io.parquet import save_parquet_dataset
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import save_predictions
 
 pytestmark = pytest.mark.full

@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, code in (("a", 0), ("b", 3)):
             system = ["--dataset", "d.jsonl", "--system", f"crashing_systems.py:{name}"]
             assert main(["run", *system, "--metrics", METRICS, "--id", name]) == code
-            journal = f"data/evaluation/results/{name}.run/journal.jsonl"
+            journal = f"data/evaluation/results/{name}.run.db"
             score = ["score", "--dataset", "d.jsonl", "--outputs", journal, "--metrics", METRICS]
             assert main([*score, "--name", "system", "--id", f"score-{name}"]) == code
     return folder

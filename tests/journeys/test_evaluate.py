@@ -12,6 +12,7 @@ import pytest
 
 from auepora_eval.cli.main import COMMANDS, main
 from tests.builders import plan
+from tests.stored import kept
 
 SYSTEM = '''
 """A user's system: two functions."""
@@ -93,9 +94,9 @@ def test_the_demo_prints_the_verdict_and_the_next_commands(
     assert written == [
         "demo-bm25-vs-demo-hybrid.html",
         "demo-bm25.results.json",
-        "demo-bm25.run",
+        "demo-bm25.run.db",
         "demo-hybrid.results.json",
-        "demo-hybrid.run",
+        "demo-hybrid.run.db",
     ]
     page = (here / "runs" / "demo-bm25-vs-demo-hybrid.html").read_text()
     assert page.count("<script") == 1  # our own, which the page's policy names by its hash
@@ -172,7 +173,7 @@ def test_scoring_stored_outputs_equals_the_run(here: Path, capsys: pytest.Captur
     common = ("--dataset", "data.jsonl", "--metrics", "recall@1,token_f1,bleu", "--json")
     assert auepora("run", "--system", "my_rag:system", "--id", "ran", "--top-k", "2", *common) == 3
     ran = parsed(capsys)
-    outputs = "data/evaluation/results/ran.run/journal.jsonl"
+    outputs = "data/evaluation/results/ran.run.db"
     assert auepora("score", "--outputs", outputs, "--id", "scored", *common) == 3
     scored = parsed(capsys)
     for section in ("retrieval_metrics", "answer_quality_metrics"):
@@ -231,8 +232,8 @@ def test_max_failures_stops_with_code_1_and_keeps_the_outputs(
     )
     assert auepora(*words) == 1
     assert "more than the 0 allowed" in capsys.readouterr().err
-    journal = "data/evaluation/results/x.run/journal.jsonl"
-    assert (here / journal).read_text().count('"type":"output"') == 3
+    journal = "data/evaluation/results/x.run.db"
+    assert kept(here / journal) == 3
     assert not (here / "data/evaluation/results/x.results.json").exists()
     # The kept outputs are not thrown away by trying again, and can be scored.
     assert auepora(*words) == 4

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.journeys.test_frameworks import OFFLINE
 from tests.test_docs import blocks
 

@@ -30,7 +30,7 @@ JOBS: list[tuple[str, str]] = [
     ("run", f"--dataset demo --system {SYSTEM} --limit 20 --estimate --id pilot"),
     ("run", f"--dataset demo --system {SYSTEM} --limit 20 --id first --spans spans.jsonl --spans-content"),
     ("run", f"--dataset demo --system {SYSTEM} --limit 20 --id again --concurrency 4 --executor async"),
-    ("score", f"--dataset demo --outputs {RESULTS}/first.run/journal.jsonl --metrics recall@3 --limit 20"),
+    ("score", f"--dataset demo --outputs {RESULTS}/first.run.db --metrics recall@3 --limit 20"),
     ("score", "--run first --metrics recall@1"),
     ("judge", "first --judge support:lexical --probe"),
     ("import-traces", "spans.jsonl --samples live.jsonl --outputs live.predictions.jsonl"),

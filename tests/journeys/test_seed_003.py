@@ -14,7 +14,7 @@ from auepora_eval.io.loader import EvaluationDatasetLoader
 from auepora_eval.io.schema import DataFormatValidator
 from auepora_eval.metrics.citations.evaluator import CitationEvaluator
 from auepora_eval.quality.checks import DataQualityChecker
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import plan
 
 pytestmark = pytest.mark.full

@@ -14,7 +14,7 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.demo.world import DATA
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 
 pytestmark = pytest.mark.full
 

@@ -6,6 +6,7 @@ session sends to the server is its number; the verdicts that it left are kept as
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -14,7 +15,7 @@ import time
 from pathlib import Path
 
 from auepora_eval.cli.main import main
-from auepora_eval.runs.verdicts import VERDICTS
+from auepora_eval.judges.verdicts import verdict_book
 from tests.killing import forked
 
 RUN, KILLS, CONCURRENCY = "one", 20, 4
@@ -39,12 +40,11 @@ def with_key(words: list[str], concurrency: int) -> list[str]:
 def kill_all(url: str) -> None:
     moments = random.Random(17)
     words = with_key(judge_words(url, "killed"), CONCURRENCY)
-    verdicts = Path(f"killed/{RUN}.run") / VERDICTS
+    path = Path(f"killed/{RUN}.run.db")
     for number in range(KILLS + 1):
         os.environ["SESSION"] = f"session-{number}"
         forked(words, moments.uniform(0.05, 0.25) if number < KILLS else None)
-        if verdicts.exists():
-            shutil.copy(verdicts, f"verdicts.{number}.jsonl")
+        Path(f"verdicts.{number}.json").write_text(json.dumps([*verdict_book(path)]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ again when a prompt of the judge changes, since the identity of the judge change
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from itertools import islice
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 from auepora_eval.cli.main import main
 from auepora_eval.demo.world import altered_claims
 from auepora_eval.judges.local_model import local_model
+from auepora_eval.store.database import Database
 
 CASSETTE = Path(__file__).parents[1] / "golden/judge_cassette"
 SAMPLES, PREDICTIONS, LABELS = "samples.jsonl", "predictions.jsonl", "labels.jsonl"
@@ -54,8 +54,11 @@ def record() -> None:
         judge = ("--judge", model, "--mode", "label", "--concurrency", "1", "--timeout", "600")
         measure = ("--probe", "--calibrate", str(CASSETTE / LABELS))
         main(["judge", "cassette", *judge, *measure, "--out", str(out)])
-        for file in ("verdicts.jsonl", "judge.json"):
-            shutil.copy(out / "cassette.run" / file, CASSETTE / file)
+        with Database.read(out / "cassette.run.db") as database:
+            replies = database.select("SELECT reply FROM call WHERE kind = 'judge' ORDER BY n")
+            lines = "".join(f"{reply}\n" for (reply,) in replies)
+            (CASSETTE / "verdicts.jsonl").write_text(lines, encoding="utf-8")
+            (CASSETTE / "judge.json").write_text(json.dumps(database.meta("judge")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from auepora_eval.judges.llm import LlmJudge
 from auepora_eval.judges.question import Judgement, Question, kind_named
 from auepora_eval.judges.trust.audit import Audit, audit, judge_calibration, judge_scores
 from auepora_eval.judges.trust.labels import Labelled
-from auepora_eval.runs.verdicts import read_audit
+from auepora_eval.judges.verdicts import read_audit
 from tests.builders import plan
 from tests.judges.functions import ALWAYS_YES, INVERSE, ORACLE, a_coin
 from tests.judges.scripted import Material, Rule, judge_server, supported
@@ -119,7 +119,7 @@ def test_the_command_audits_a_model_and_stores_what_it_found(
     assert again.out == first.out
     assert "stored: grounding/small@" in first.err
     identity = first.err.split("stored: ")[1].split(": AUROC")[0]
-    stored = read_audit(out, identity).calibration
+    stored = read_audit(out, identity, server.url.split("/")[2]).calibration
     assert stored is not None
     assert (stored.labels, stored.auroc.value) == (60, 1.0)
 

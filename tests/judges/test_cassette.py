@@ -11,11 +11,14 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.judges.question import Question, kind_named
-from auepora_eval.runs.verdicts import VERDICTS, JudgeRecord, VerdictFile, read_judge_record
+from auepora_eval.judges.judge import FunctionJudge
+from auepora_eval.judges.question import Judgement, Question, kind_named
+from auepora_eval.judges.verdicts import JudgeRecord, StoredVerdicts, read_judge_record, verdict_book
+from auepora_eval.store.database import Database
 from tests.judges.record_cassette import CASSETTE, COUNT, LABELS, PREDICTIONS, score, write_material
 
 
@@ -31,12 +34,26 @@ def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "runs"
 
 
+def database(folder: Path) -> Path:
+    """The cassette as the database of a run."""
+    path = folder / "verdicts.run.db"
+    if not path.exists():
+        lines = (CASSETTE / "verdicts.jsonl").read_bytes().splitlines()
+        with Database.write(path) as target:
+            log = StoredVerdicts(target)
+            for line in lines:
+                verdict = msgspec.json.decode(line, type=Judgement)
+                asked = FunctionJudge(str), Question(kind_named("support"), {})  # whom and what: not stored
+                log.store(asked, verdict)
+            target.set_meta(judge=json.loads((CASSETTE / "judge.json").read_bytes()))
+    return path
+
+
 def replay(out: Path, *flags: str) -> bytes:
     """Replay the cassette and return the stored results, without the moment when they were stored."""
     metric = ["--metrics", "judged_faithfulness[ask=claim]"]  # the cassette asks about one claim at a time
-    code = main(
-        ["judge", "cassette", *metric, "--replay", str(CASSETTE / VERDICTS), "--out", str(out), *flags]
-    )
+    replayed = str(database(out.parent))
+    code = main(["judge", "cassette", *metric, "--replay", replayed, "--out", str(out), *flags])
     assert code == 3, "many verdicts of this model are void, and a run with that coverage is not passed"
     document: dict[str, Any] = json.loads((out / "cassette.results.json").read_bytes())
     del document["_metadata"]
@@ -47,8 +64,8 @@ def test_the_cassette_is_of_these_claims_and_this_prompt(tmp_path: Path) -> None
     write_material(tmp_path)
     for name in (PREDICTIONS, LABELS):
         assert (tmp_path / name).read_bytes() == (CASSETTE / name).read_bytes()
-    book = VerdictFile(CASSETTE / VERDICTS).book
-    identity = record().identities["support"]
+    book = verdict_book(database(tmp_path))
+    identity = record(tmp_path).identities["support"]
     labelled = [json.loads(line) for line in (CASSETTE / LABELS).read_text("utf-8").splitlines()]
     kind = kind_named("support")
     keys = [
@@ -58,8 +75,8 @@ def test_the_cassette_is_of_these_claims_and_this_prompt(tmp_path: Path) -> None
     assert all(key in book for key in keys), "a prompt has changed: record again (record_cassette.py)"
 
 
-def record() -> JudgeRecord:
-    found = read_judge_record(CASSETTE)
+def record(folder: Path) -> JudgeRecord:
+    found = read_judge_record(database(folder))
     assert found is not None
     return found
 
@@ -81,7 +98,7 @@ def test_the_audit_of_a_model_that_is_too_small_finds_chance(
     replay(out, "--calibrate", str(CASSETTE / LABELS), "--probe")
     printed = capsys.readouterr().out
     assert "degraded" in printed
-    stored = read_judge_record(out / "cassette.run")
+    stored = read_judge_record(out / "cassette.run.db")
     assert stored is not None
     assert stored.calibration is not None
     interval = stored.calibration.auroc.confidence_interval

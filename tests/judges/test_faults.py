@@ -21,7 +21,8 @@ from auepora_eval.cli.main import main
 from auepora_eval.judges.asking import Asking
 from auepora_eval.judges.judge import FunctionJudge, VerdictBook
 from auepora_eval.judges.question import Question, kind_named
-from auepora_eval.runs.verdicts import VERDICTS, VerdictFile, VerdictWriter
+from auepora_eval.judges.verdicts import StoredVerdicts, verdict_book
+from auepora_eval.store.database import Database
 from tests.builders import plan
 from tests.judges.killed_judge import CONCURRENCY, KILLS, RUN, judge_words, prepare
 from tests.judges.scripted import Material, material_of, says
@@ -43,11 +44,11 @@ def chance(material: Material) -> float:
     return crc32(json.dumps(dict(material), sort_keys=True).encode()) / 2**32
 
 
-def failing_server(mode: str, share: float) -> AbstractContextManager[ChatServer]:
-    """A server that fails on a share of the questions, however often they are asked."""
+def failing_server(mode: str, share: list[float]) -> AbstractContextManager[ChatServer]:
+    """A server that fails on a share of the questions, however often they are asked; it may be changed."""
 
     def mode_of(body: dict[str, Any]) -> str:
-        return mode if chance(material_of(body)) < share else "ok"
+        return mode if chance(material_of(body)) < share[0] else "ok"
 
     return chat_server(says=says(said), bare=True, mode_of=mode_of, retry_after="0")
 
@@ -79,8 +80,7 @@ def judged_samples(path: Path) -> dict[str, Any]:
 
 def expected_failures(path: Path) -> set[str]:
     """The samples whose verdict failed."""
-    book = VerdictFile(path).book
-    return {verdict.about["sample_id"] for verdict in book.values() if verdict.failed}
+    return {verdict.about["sample_id"] for verdict in verdict_book(path).values() if verdict.failed}
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
@@ -90,27 +90,32 @@ def test_faults_are_counted_and_asked_again(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     prepare(limit=24)
-    results, verdicts = tmp_path / f"runs/{RUN}.results.json", tmp_path / f"runs/{RUN}.run" / VERDICTS
-    with failing_server(mode, share) as server:
+    results, verdicts = tmp_path / f"runs/{RUN}.results.json", tmp_path / f"runs/{RUN}.run.db"
+    failing = [share]
+    with failing_server(mode, failing) as server:
         flags = ["--concurrency", "32", *plan(judge_retries=0, judge_timeout=0.5)]
         code = main([*judge_words(server.url), *flags])
-    failures = expected_failures(verdicts)
-    failed_verdicts = [one for one in VerdictFile(verdicts).book.values() if one.failed]
-    assert bool(failed_verdicts) == (share > 0)
-    scores = judged_samples(results)
-    assert {sample for sample, score in scores.items() if isinstance(score, tuple) and score[1]} == failures
-    value = read_strictly(results)["answer_quality_metrics"]["judged_faithfulness"]["value"]
-    assert (value is None) == (len(failures) == len(VerdictFile(verdicts).book))
-    assert code == (3 if failures else 0)
-    # The server is well again: what was answered is not asked a second time.
-    with failing_server(mode, 0.0) as server:
+        failures = expected_failures(verdicts)
+        failed_verdicts = [one for one in verdict_book(verdicts).values() if one.failed]
+        assert bool(failed_verdicts) == (share > 0)
+        scores = judged_samples(results)
+        failed = {sample for sample, score in scores.items() if isinstance(score, tuple) and score[1]}
+        assert failed == failures
+        value = read_strictly(results)["answer_quality_metrics"]["judged_faithfulness"]["value"]
+        assert (value is None) == (len(failures) == len(verdict_book(verdicts)))
+        assert code == (3 if failures else 0)
+        # The server is well again: what was answered is not asked a second time.
+        failing[0], before = 0.0, len(server.requests)
         assert main([*judge_words(server.url), "--retry-failed"]) == 0
-        again = asked(server)
-    assert len(again) == len(failed_verdicts)
-    assert not any(isinstance(score, tuple) and score[1] for score in judged_samples(results).values())
-    with failing_server(mode, 0.0) as server:
+        assert len(asked(server, before)) == len(failed_verdicts)
+        assert not any(isinstance(score, tuple) and score[1] for score in judged_samples(results).values())
+        before = len(server.requests)
         assert main(judge_words(server.url)) == 0
-        assert not server.requests
+        assert len(server.requests) == before
+    # Another server may have another model of that name: it is asked.
+    with failing_server(mode, failing) as other:
+        assert main(judge_words(other.url)) == 0
+        assert len(asked(other)) == len(verdict_book(verdicts))
 
 
 def keys_of(server: ChatServer, session: str, identity: str) -> list[str]:
@@ -135,45 +140,42 @@ def test_kills_pay_for_no_verdict_twice(tmp_path: Path) -> None:
             check=False,
         )
     assert done.returncode == 0, done.stderr[-2000:]
-    identity = next(iter(VerdictFile(tmp_path / "killed" / f"{RUN}.run" / VERDICTS).book.values())).identity
-    quiet = VerdictFile(tmp_path / "quiet" / f"{RUN}.run" / VERDICTS)
+    identity = next(iter(verdict_book(tmp_path / "killed" / f"{RUN}.run.db").values())).identity
+    quiet = verdict_book(tmp_path / "quiet" / f"{RUN}.run.db")
     stored: set[str] = set()
     total: Counter[str] = Counter()
     for number in range(KILLS + 1):
         session = keys_of(server, f"session-{number}", identity)
         assert not stored.intersection(session), f"session {number} asked what was stored"
         total.update(session)
-        path = tmp_path / f"verdicts.{number}.jsonl"
-        stored = set(VerdictFile(path).book) if path.exists() else stored
+        stored = set(json.loads((tmp_path / f"verdicts.{number}.json").read_bytes()))
         lost = set(session) - stored
         # Each worker may have had one call under way. A reply that it had received before is stored.
         assert len(lost) <= (CONCURRENCY if number < KILLS else 0), (
             f"session {number} lost {len(lost)} replies"
         )
-    killed = VerdictFile(tmp_path / "killed" / f"{RUN}.run" / VERDICTS)
-    repeated = total.total() - len(quiet.book)
-    print(f"{KILLS} kills, {len(quiet.book)} verdicts, {repeated} calls were repeated")
+    path = tmp_path / "killed" / f"{RUN}.run.db"
+    killed = verdict_book(path)
+    repeated = total.total() - len(quiet)
+    print(f"{KILLS} kills, {len(quiet)} verdicts, {repeated} calls were repeated")
     assert 0 <= repeated <= KILLS * CONCURRENCY
-    assert len(killed.paid) == len(killed.book), "no verdict is stored twice"
-    assert {key: one.score for key, one in killed.book.items()} == {
-        key: one.score for key, one in quiet.book.items()
-    }
+    with Database.read(path) as database:
+        ((stored_rows,),) = database.select("SELECT count(*) FROM call WHERE kind = 'judge'")
+    assert stored_rows == len(killed), "no verdict is stored twice"
+    assert {key: one.score for key, one in killed.items()} == {key: one.score for key, one in quiet.items()}
     one, other = (tmp_path / name / f"{RUN}.results.json" for name in ("quiet", "killed"))
     assert judged_samples(one) == judged_samples(other)
 
 
-def test_a_reply_is_in_the_file_before_the_next_call_of_its_worker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The disk is slow, and the file is looked at whenever a call starts."""
-    name = "fdatasync" if hasattr(os, "fdatasync") else "fsync"
-    monkeypatch.setattr(os, name, lambda file: time.sleep(0.2))
+def test_a_reply_is_stored_before_the_next_call_of_its_worker(tmp_path: Path) -> None:
+    """The database is looked at whenever a call starts."""
+    path = tmp_path / "x.run.db"
     guard, started, most = threading.Lock(), [0], [0]
 
     def judge(question: Question) -> str:
         with guard:
             started[0] += 1
-            lost = started[0] - (tmp_path / VERDICTS).read_bytes().count(b"\n")  # had it been killed here
+            lost = started[0] - len(verdict_book(path))  # had it been killed here
             most[0] = max(most[0], lost)
         time.sleep(0.001)
         return "yes"
@@ -182,6 +184,7 @@ def test_a_reply_is_in_the_file_before_the_next_call_of_its_worker(
     questions = [
         (FunctionJudge(judge), Question(kind, {"passage": "", "claim": str(number)})) for number in range(60)
     ]
-    with VerdictWriter(tmp_path) as log:
+    with Database.write(path) as database:
+        log = StoredVerdicts(database)
         Asking(VerdictBook(), ThreadExecutor(concurrency=CONCURRENCY), log=log)(questions)
     assert 0 < most[0] <= CONCURRENCY

@@ -18,7 +18,7 @@ from auepora_eval.judges.judge import Judging, VerdictBook
 from auepora_eval.judges.llm import LlmJudge
 from auepora_eval.judges.metric import ask_until_answered
 from auepora_eval.judges.metrics.faithfulness import Evidence, JudgedFaithfulness
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_sample, plan, scored_run
 from tests.judges.oracles import RUBRIC
 from tests.judges.scripted import Material, material_of, supported, verdicts_by
@@ -81,7 +81,7 @@ def test_the_command_asks_for_every_judged_metric_and_replays_it(
     assert {name: run[name].value for name in VALUES} == pytest.approx(VALUES)
     assert "Judged@2 of umbrela_ndcg@2 is 1.00." in " ".join(capsys.readouterr().out.split())
     stored = without_moment(storage.find("first"))
-    verdicts = storage.run_folder("first") / "verdicts.jsonl"
+    verdicts = storage.state("first").database
     assert main(["judge", "first", "--replay", str(verdicts), *metrics]) == 0
     assert without_moment(storage.find("first")) == stored
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.runs.verdicts import VERDICTS, VerdictFile
+from auepora_eval.judges.verdicts import verdict_book
 from tests.builders import plan
 from tests.judges.killed_judge import RUN, judge_words, prepare
 from tests.judges.scripted import Material, judge_server, material_of
@@ -90,7 +90,7 @@ def test_texts_of_other_scripts_are_judged_and_quoted(
         assert main(judge_words(server.url)) == 0
         asked = [material_of(body) for body in server.requests]
     assert {material["passage 1"] for material in asked} == set(passages.values())
-    verdicts = VerdictFile(Path(f"runs/{RUN}.run") / VERDICTS).book.values()
+    verdicts = verdict_book(Path(f"runs/{RUN}.run.db")).values()
     by_sample = {verdict.about["sample_id"]: verdict for verdict in verdicts}
     assert {name: one.score for name, one in by_sample.items()} == {"ja": 1, "ar": 1, "hi": 1, "ru": 0}
     assert by_sample["ja"].parts[0].quote == passages["ja"]

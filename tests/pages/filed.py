@@ -9,7 +9,7 @@ from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.pages.one_file import one_file
 from auepora_eval.pages.workspace import Workspace
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 
 
 def file_of(folder: Path, *runs: EvaluationRun, margin: float | None = None, resamples: int = 100) -> str:

@@ -24,8 +24,8 @@ from auepora_eval.errors import StorageError
 from auepora_eval.pages import workspace as workspaces
 from auepora_eval.pages.comparisons import comparison_of, gate_of, ranking_of
 from auepora_eval.pages.layout import html_of, waiting_page
-from auepora_eval.runs.index.index import open_index
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.pages import RunSamples
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 from tests.decide.nightly import store
 from tests.pages.serving import Client, serving
@@ -144,7 +144,7 @@ def test_a_slice_leads_to_its_samples(client: Client) -> None:
 
 
 def test_the_mean_of_a_slice_is_the_mean_of_its_scores(client: Client, demo_runs: Path) -> None:
-    index = open_index(demo_runs / "demo-bm25.results.json")
+    index = RunSamples(demo_runs / "demo-bm25.results.json")
     values = index.column("contains_answer")[index.members("difficulty", "hard")]
     page = text_of(client.get("/run/demo-bm25?slices=contains_answer").text)
     scored = values[~np.isnan(values)]
@@ -267,7 +267,7 @@ def test_samples_won_and_lost_are_those_of_the_comparison(
     from urllib.parse import quote
 
     from auepora_eval.pages.pairs import pair_of
-    from auepora_eval.runs.index.index import Filter
+    from auepora_eval.store.pages import Filter
 
     pair = pair_of(client.workspace, "demo-bm25", "demo-hybrid")
     effect = pair.comparison[metric].effect
@@ -276,7 +276,7 @@ def test_samples_won_and_lost_are_those_of_the_comparison(
     numbers, _ = pair.page(metric, "lost", Filter(), count=1000)
     ours = {pair.b.ids[pair.places[1][number]] for number in numbers}
     storage = EvaluationResultsStorage(demo_runs)
-    comparison = compare_runs(*(storage.load_scores(name) for name in ("demo-bm25", "demo-hybrid")))
+    comparison = compare_runs(*(storage.load_run(name, texts=False) for name in ("demo-bm25", "demo-hybrid")))
     assert ours == {one.sample_id for one in comparison[metric].regressions}
     page = client.get(f"/compare?{PAIR}&metric={quote(metric)}&outcome=lost").text
     assert f"lost ({effect.losses})" in page
@@ -284,7 +284,7 @@ def test_samples_won_and_lost_are_those_of_the_comparison(
 
 def test_failed_calls_count_as_the_worst_score(tmp_path: Path) -> None:
     from auepora_eval.pages.pairs import pair_of
-    from auepora_eval.runs.index.index import Filter
+    from auepora_eval.store.pages import Filter
 
     def failing(query: str) -> dict[str, object]:
         if query == "1":
@@ -318,7 +318,7 @@ def test_runs_with_other_samples_share_only_some(tmp_path: Path) -> None:
         evaluator.run(
             a_dataset(*(a_sample(x, relevant="a") for x in ids)), evaluation_id=name, storage=storage
         )
-    a, b = (open_index(storage.find(name)) for name in ("old", "new"))
+    a, b = (RunSamples(storage.find(name)) for name in ("old", "new"))
     comparison = compare_runs(storage.load_run("old"), storage.load_run("new"), allow_mismatch=True)
     pair = Pair(a, b, comparison)
     shared = [(a.ids[x], b.ids[y]) for x, y in zip(*pair.places, strict=True)]
@@ -500,22 +500,6 @@ def test_how_far_a_program_is_comes_from_its_last_line(
     assert '<progress value="42" max="100"' in page
 
 
-def test_a_failed_index_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workspaces, "SMALL", 0)
-    evaluator = AueporaEvaluator(lambda query: {"retrieved": ["a"]}, EvaluationPlan("recall@1"))
-    storage = EvaluationResultsStorage(tmp_path)
-    evaluator.run(a_dataset(a_sample("1", relevant="a")), evaluation_id="x", storage=storage)
-    (tmp_path / "x.run" / "samples.jsonl").write_text("{}\n")
-    with serving(tmp_path) as client:
-        client.enter()
-        until = time.monotonic() + 30
-        while (answer := client.get("/run/x")).status == 200:
-            assert time.monotonic() < until
-            time.sleep(0.1)
-        assert answer.status == 400
-        assert "samples.jsonl:1" in answer.text
-
-
 def test_a_run_that_is_replaced_is_shown_anew(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path)
     with serving(tmp_path) as client:
@@ -560,7 +544,7 @@ def test_a_run_that_is_going_is_followed(tmp_path: Path) -> None:
             finish.set()
             thread.join(30)
         assert events[-1] == {"finished": True}
-        # The first event may come before the outputs are in the journal.
+        # The first event may come before the outputs are stored.
         assert {"2 of 4", "3 of 4"} & {event.get("progress") for event in events}
         assert "mean_latency" in client.get("/run/x").text
 

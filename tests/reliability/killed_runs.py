@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.runs.journal.journal import stored_places
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.reliability.journaled_run import dataset_of, evaluator
 from tests.stable import stable_bytes
+from tests.stored import sample_ids
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 180.0  # seconds: a busy machine is no failure, and one that hangs says where
@@ -71,8 +71,8 @@ def lines_of(path: Path) -> list[str]:
 def check_kept(folder: Path, name: str, toll: Toll) -> None:
     """Whatever was acknowledged before the kill must be on the disk."""
     acknowledged = set(lines_of(folder / "acknowledged"))
-    places = stored_places(folder / f"{name}.run")
-    toll.lost += sum(places is None or sample_id not in places for sample_id in acknowledged)
+    path = folder / f"{name}.run.db"
+    toll.lost += len(acknowledged - sample_ids(path) if path.exists() else acknowledged)
 
 
 def quiet_bytes(folder: Path, size: int) -> bytes:

@@ -16,7 +16,7 @@ SMALL_LIMITS = """
 import sys
 from auepora_eval.cli.main import main
 from auepora_eval.io.results import rows_parquet
-from auepora_eval.runs.store.state import RunState
+from auepora_eval.store.state import RunState
 
 rows_parquet.ROWS_IN_A_GROUP = 1_000
 RunState.writer.__wrapped__.__kwdefaults__["rows_in_the_json"] = 500
@@ -34,7 +34,7 @@ def test_t01_memory_per_sample(tmp_path: Path) -> None:
         words = commands(folder, size)
         for command, measured in measurements.items():
             measured.append(measured_python("-c", SMALL_LIMITS, *words[command][2:]))
-        assert (folder / "a.queries.parquet").is_file()
+        assert (folder / "a.run.db").is_file()
     for command, (small, large) in measurements.items():
         growth = (large.peak - small.peak) * 1000 / (SIZES[1] - SIZES[0])
         print(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.runs.journal.journal import stored_places
+from tests.stored import failures, kept
 
 SYSTEM = """
 import asyncio, os, time
@@ -86,7 +86,6 @@ def test_t05_no_call_starts_after_the_signal(
     late = [moment - sent for moment in asked(here) if moment > sent + 0.4]
     print(f"\nT-05 {executor}: {len(late)} calls started after the signal, of {len(asked(here))}")
     assert late == []
-    places = stored_places(here / "runs" / "x.run")
-    assert places is not None
-    assert len(places) == len(asked(here))  # what was under way is finished and kept
-    assert places.failed == {True: 0, False: 0}
+    path = here / "runs" / "x.run.db"
+    assert kept(path) == len(asked(here))  # what was under way is finished and kept
+    assert failures(path) == 0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.runs.journal.journal import JOURNAL, stored_places
+from tests.stored import kept as kept_in
 
 LONGEST = 80.0  # seconds; a process that is to end
 TIMES = int(os.environ.get("AUEPORA_SIGNALS", "1"))  # each kind; `make soak` does 50
@@ -86,9 +86,7 @@ def test_t05_first_signal_finishes_calls_in_progress(
         assert running.returncode == code, err
         assert f"resume: auepora run --resume x{turn} --out runs" in err
         assert "Traceback" not in err
-        places = stored_places(here / "runs" / f"x{turn}.run")
-        assert places is not None
-        kept += len(places)
+        kept += kept_in(here / "runs" / f"x{turn}.run.db")
         answered += (here / "log").read_text().count("answered")
     print(
         f"\nT-05 {signal.Signals(number).name} once: {kept} of {answered} answered are kept, {slowest:.1f} s"
@@ -129,7 +127,7 @@ def test_t05_second_signal_stops_at_once(here: Path) -> None:
     assert running.returncode == 130, err
     assert seconds < 9  # it waits neither for them, nor ten seconds
     assert "Traceback" not in err
-    assert (here / "runs" / "x.run" / JOURNAL).exists()
+    assert (here / "runs" / "x.run.db").exists()
 
 
 def test_t05_hung_calls_are_abandoned(here: Path) -> None:

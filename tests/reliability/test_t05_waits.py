@@ -20,9 +20,9 @@ from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.systems.call import EXECUTORS
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import CallError, InterruptedRunError
-from auepora_eval.runs.journal.journal import stored_places
 from tests.builders import a_dataset, a_sample, an_output, plan
 from tests.servers import chat_server
+from tests.stored import failures, kept
 
 ROOT = str(Path(__file__).parents[2])
 SAMPLES = 40
@@ -95,10 +95,9 @@ def test_t05_signal_ends_waits_without_another_request(
     print(f"\nT-05 waits, {words}: {len(late)} of {len(asked)} requests after the signal, {seconds:.1f} s")
     assert late == []
     assert seconds < 7  # what a busy machine takes to end a process; not the pause, nor the ten seconds
-    places = stored_places(here / "runs" / "x.run")
-    assert places is not None
-    assert places.failed == {True: 0, False: 0}  # those that waited have no outcome: they are asked on resume
-    assert len(places) <= (len(asked) if mode == "ok" else 0)
+    path = here / "runs" / "x.run.db"
+    assert failures(path) == 0  # those that waited have no outcome: they are asked on resume
+    assert kept(path) <= (len(asked) if mode == "ok" else 0)
 
 
 class Waiting:

@@ -23,7 +23,7 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.systems.call import attempts_of
 from auepora_eval.core.types import EvaluationRun
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import plan
 from tests.servers import ChatServer, chat_server, untrusted_certificate
 

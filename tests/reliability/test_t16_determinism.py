@@ -14,7 +14,7 @@ import pytest
 from auepora_eval.core.systems.call import EXECUTORS
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import InterruptedRunError
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.reliability.journaled_run import dataset_of, evaluator
 from tests.stable import stable_bytes, stable_part
 

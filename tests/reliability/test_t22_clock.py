@@ -14,8 +14,7 @@ import pytest
 
 from auepora_eval.core import scoring
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
-from auepora_eval.runs.journal.journal import JOURNAL
-from auepora_eval.runs.store.storage import EvaluationResultsStorage
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.reliability.journaled_run import dataset_of, evaluator
 from tests.stable import stable_bytes
 
@@ -42,12 +41,9 @@ def test_t22_clock_jump_during_a_run(
     results = storage.load_results("x")
     assert stable_bytes(results) == stable_bytes(storage.load_results("quiet"))
     times = [row["latency_ms"] for row in results["query_results"] if row["latency_ms"] is not None]
-    lines = (tmp_path / "x.run" / JOURNAL).read_bytes().splitlines()
-    numbers = [json.loads(line[9:])["seq"] for line in lines]
-    print(f"\nT-22 {jump}: shortest time {min(times):.2f} ms, {len(numbers)} records in order")
+    print(f"\nT-22 {jump}: shortest time {min(times):.2f} ms")
     assert min(times) >= 0
     assert 0 <= results["summary"]["total_evaluation_time_seconds"] < 60
-    assert numbers == sorted(numbers)
 
 
 def test_t22_files_use_utc_in_every_time_zone(tmp_path: Path) -> None:

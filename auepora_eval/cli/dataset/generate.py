@@ -36,7 +36,7 @@ from ...io.files import written
 from ...io.jsonl import encode
 from .. import echo
 from ..common import progress_bar
-from ..flags import add_flag, add_json, add_log_level, add_seed, add_settings, at_least
+from ..flags import add_flag, add_json, add_seed, add_settings, at_least
 from ..interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--resume", "with --llm: resume without repeating a call")
     add_flag(parser, "--force", "replace existing files")
     add_json(parser)
-    add_log_level(parser)
 
 
 def run(args: Namespace) -> int:

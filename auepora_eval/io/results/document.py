@@ -2,7 +2,7 @@
 
 Metrics are grouped as retrieval, citation, answer quality, performance and additional; each entry has its
 value, interval, target and coverage. `query_results`, which comes last, holds each sample's scores; a large
-run has them in a file of its own, which `queries_file` names. Not measured is null.
+run has them in its database, which `run_file` names. Not measured is null.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def check_version(results: Mapping[str, Any], where: str) -> None:
 
 def results_to_run(
     results: Mapping[str, Any],
-    rows: QueryRows | None,
+    rows: ScoreSource | None,
     samples: list[EvaluationSample],
     outputs: list[SystemOutputs],
     where: str,
@@ -376,7 +376,7 @@ def metric_entry(result: MetricResult) -> Results:
     }
 
 
-def stored_metrics(results: Mapping[str, Any], rows: QueryRows | None) -> list[MetricResult]:
+def stored_metrics(results: Mapping[str, Any], rows: ScoreSource | None) -> list[MetricResult]:
     """The metric results of a stored run, in the order of its plan, with the score of each row."""
     numbered: list[tuple[int, MetricResult]] = []
     for section in SECTIONS:
@@ -400,27 +400,12 @@ Row = dict[str, Any]
 EDITED = "Was it edited? Run the evaluation again."
 
 
-class QueryRows(Protocol):
-    """The rows of a run, wherever they are: in the results file, or in a Parquet file beside it."""
-
-    @property
-    def ids(self) -> list[str]:
-        """The id of each sample, in order."""
-        ...
+class ScoreSource(Protocol):
+    """The scores of a run, wherever they are: in the rows of its document, or in its database."""
 
     def scores(self, name: str) -> Scores:
         """A metric's scores, with the clusters of their samples; empty where no row has one."""
         ...
-
-    def rows(self) -> Iterator[Row]:
-        """Each row as the results format has it."""
-        ...
-
-    def tally(self) -> Tally:
-        """How many calls there were, how long they took, what they failed of."""
-        ...
-
-    def __len__(self) -> int: ...
 
 
 def query_results(
@@ -429,10 +414,10 @@ def query_results(
     scores: Mapping[str, Sequence[SampleScore]],
 ) -> Iterator[Row]:
     """A row for each sample: its answer, what was retrieved, and its scores."""
-    return map(query_result, samples, outputs, _score_fields(len(samples), scores))
+    return map(query_result, samples, outputs, score_fields(len(samples), scores))
 
 
-def _score_fields(count: int, scores: Mapping[str, Sequence[SampleScore]]) -> list[Row]:
+def score_fields(count: int, scores: Mapping[str, Sequence[SampleScore]]) -> list[Row]:
     """Return the fields of each row that hold its scores: values, sufficient statistics, reasons."""
     columns = {name: as_columns(column) for name, column in scores.items()}
     fields: list[Row] = [{"individual_metrics": {}} for _ in range(count)]
@@ -521,16 +506,11 @@ class JsonRows:
     """Rows that are in the results file itself."""
 
     def __init__(self, rows: Any, where: str) -> None:
-        self._raw: list[Row] = rows
         try:
             self._rows = msgspec.convert(rows, list[_Row])
         except msgspec.ValidationError as error:
             what = f"not a results file of ours: {error}."
             raise DataError(f"{where}: $.query_results", what, fix=EDITED) from error
-
-    @property
-    def ids(self) -> list[str]:
-        return [row.query_id for row in self._rows]
 
     def scores(self, name: str) -> Scores:
         none = _Note()
@@ -548,17 +528,11 @@ class JsonRows:
         scores.clusters = clusters_or_none([row.query_id for row in rows], [row.cluster for row in rows])
         return scores
 
-    def rows(self) -> Iterator[Row]:
-        return iter(self._raw)
-
     def tally(self) -> Tally:
         return tally_of(
             (row.latency_ms, None if row.error is None else (row.error.type, row.error.message))
             for row in self._rows
         )
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
 
 def tally_of(calls: Iterable[tuple[float | None, tuple[str, str] | None]]) -> Tally:

@@ -26,9 +26,9 @@ from auepora_eval.io.jsonl import encode
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.outputs import load_predictions, predictions_of
 from auepora_eval.io.trec import by_query, load_qrels, read_run, save_qrels, save_run
+from auepora_eval.quality.imported_traces import import_traces
+from auepora_eval.quality.sampled_traces import sample_traces
 from auepora_eval.read.records import prediction_record
-from auepora_eval.runs.spans.imported import import_traces
-from auepora_eval.runs.spans.sampled import sample_traces
 from tests.io.documents import spoilt
 from tests.io.test_fuzz_readers import Reader, as_written, fuzzed, ours_or_nothing, with_faults
 

@@ -293,7 +293,7 @@ def test_datasets_of_llama_index_and_squad_are_run_and_scored(
     words = ["--dataset", "data.json", *flags, *([tool] if flags else []), "--match", "text", "--out", "out"]
     words += ["--metrics", ",".join(expected)]
     assert main(["run", *words, "--system", "ferry.py:answer", "--id", "run"]) == 0
-    journal = str(next(Path("out").glob("run.run/journal.jsonl")))
+    journal = str(next(Path("out").glob("run.run.db")))
     assert main(["score", *words, "--outputs", journal, "--id", "score"]) == 0
     for name in ("run", "score"):
         run = ae.load_run(f"out/{name}.results.json")

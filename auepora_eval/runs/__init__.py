@@ -1,1 +1,0 @@
-"""Runs: evaluating, storing, resuming."""

@@ -1,1 +1,0 @@
-"""The journal of a run: what is answered already, and whose run it is."""

@@ -1,1 +1,0 @@
-"""The spans of a run: recording, sending, importing."""

@@ -1,1 +1,0 @@
-"""The stored results of runs: writing, reading, verifying."""

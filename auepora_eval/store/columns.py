@@ -1,0 +1,225 @@
+"""Columns of a run: the scores of each metric, and facts about its samples that pages filter by."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Sequence
+from typing import Any
+from unicodedata import combining, normalize
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.matching import BY_ID, gold_found
+from ..core.scores import Batch, Note, Scores, as_columns, cluster_of, clusters_or_none, given, is_given
+from ..core.types import EvaluationSample, MetricResult, SystemOutputs, gold_documents, retrieved_ids
+from ..errors import DataError
+from .database import Database
+
+MOST_VALUES = 50  # of a field that samples can be sliced by; the values of a sample are bits of 64
+SEVERAL = 5  # samples of a value on average; with fewer, a field names pairs or single samples
+MOST_ERRORS = 1_000  # groups of failures: some messages name the sample
+SHOWN = 200  # characters of a text in a list
+_SEARCHED = 4_000  # characters of an answer that are searched
+_SCALARS = (str, int, float)  # what a field to slice by may have as values
+
+ScoreRow = tuple[str, bytes, bytes | None, int, bytes | None, str | None]
+
+
+def score_row(result: MetricResult) -> ScoreRow:
+    """Return the row of a metric: 64-bit floats, NaN where nothing was measured, and why."""
+    scores = as_columns(result.scores)
+    parts = None if scores.parts is None else np.ascontiguousarray(scores.parts, "<f8").tobytes()
+    width = 0 if scores.parts is None else scores.parts.shape[1]
+    values = np.array(scores.values, "<f8")
+    values[list(scores.notes)] = np.nan
+    row = (result.name, values.tobytes(), parts, width)
+    if not scores.notes and not scores.reasons:
+        return *row, None, None
+    codes = np.zeros(len(scores), "<i4")  # 0 is "no note", 1 the first of the list
+    known: dict[Note, int] = {}
+    for place, note in (*scores.notes.items(), *((n, Note(why)) for n, why in scores.reasons.items())):
+        codes[place] = known.setdefault(note, len(known) + 1)
+    return *row, codes.tobytes(), msgspec.json.encode(list(known)).decode()
+
+
+class ScoreColumns:
+    """The scores of a stored run, by metric; each column is read when it is needed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.names = [name for (name,) in database.select("SELECT metric FROM score")]
+        self._ids: list[str] | None = None
+        self._clusters: Any = None
+
+    @property
+    def ids(self) -> list[str]:
+        """Return the id of each sample, in order."""
+        if self._ids is None:
+            self._ids = [name for (name,) in self._database.select("SELECT id FROM sample ORDER BY n")]
+            names = self._database.meta("clusters")
+            if names is not None and len(names) != len(self._ids):
+                what = f"there are {len(self._ids):,} samples, and {len(names):,} were stored."
+                raise DataError(self._database.path.name, what, fix="Was it edited? Score the run again.")
+            self._clusters = None if names is None else clusters_or_none(self._ids, names)
+        return self._ids
+
+    def values(self, metric: str) -> NDArray[np.float64]:
+        """Return the scores of a metric as an array, NaN where nothing was measured."""
+        ((content,),) = self._database.select("SELECT value FROM score WHERE metric = ?", [metric])
+        return np.frombuffer(content, "<f8")
+
+    def notes(self, metric: str) -> tuple[NDArray[np.int32] | None, list[Note]]:
+        """Return the code of each sample's note, and the notes from code 1 on."""
+        ((codes, notes),) = self._database.select("SELECT note, notes FROM score WHERE metric = ?", [metric])
+        if codes is None:
+            return None, []
+        return np.frombuffer(codes, "<i4"), [Note(*note) for note in msgspec.json.decode(notes)]
+
+    def scores(self, metric: str) -> Scores:
+        """Return the scores of a metric; none if it has no score per sample."""
+        if metric not in self.names:
+            return Scores([], [])
+        query = "SELECT value, parts, width FROM score WHERE metric = ?"
+        ((content, parts, width),) = self._database.select(query, [metric])
+        values = np.frombuffer(content, "<f8")
+        if len(values) != len(self.ids):
+            what = f"{metric} has {len(values):,} scores, and there are {len(self.ids):,} samples."
+            raise DataError(self._database.path.name, what, fix="Was it edited? Score the run again.")
+        codes, notes = self.notes(metric)
+        places = [] if codes is None else np.flatnonzero(codes).tolist()
+        missing = np.isnan(values)
+        named = {place: notes[codes[place] - 1] for place in places} if codes is not None else {}
+        scores = Scores(
+            self.ids,
+            values,
+            parts=None if parts is None else np.frombuffer(parts, "<f8").reshape(-1, width),
+            notes={place: note for place, note in named.items() if missing[place]},
+            reasons={place: note.reason for place, note in named.items() if not missing[place]},
+        )
+        scores.clusters = self._clusters
+        return scores
+
+
+class Facts:
+    """What pages filter and search by, collected while the samples of a run are stored."""
+
+    def __init__(self, match: str = BY_ID) -> None:
+        self.match = match  # by what the run compares documents
+        self.clusters: list[str | None] = []
+        self._has_clusters = False
+        self._size = 0
+        self._ids = hashlib.sha256()
+        self._fields: dict[str, _Field] = {}
+        self._errors: dict[tuple[str, str], int] = {}
+        self._error_codes = array("i")
+        self._gold_missed = bytearray()
+        self._families: dict[str, int] = {}
+        self._family_codes = array("i")
+
+    def add(self, batch: Batch) -> list[str]:
+        """Take further samples; return the text of each that is searched."""
+        return list(map(self._add, batch.samples, batch.outputs))
+
+    def _add(self, sample: EvaluationSample, output: SystemOutputs) -> str:
+        place, self._size = self._size, self._size + 1
+        self._ids.update(sample.sample_id.encode("utf-8", "replace") + b"\0")
+        cluster = cluster_of(sample) if sample.metadata else None
+        self._has_clusters = self._has_clusters or cluster is not None
+        self.clusters.append(cluster)
+        self._gold_missed.append(_misses_gold(sample, output, self.match))
+        self._error_codes.append(self._error_code(output))
+        variant_of = given(sample.labels, "variant_of") if cluster is None and sample.labels else cluster
+        family = sample.sample_id if variant_of is None else str(variant_of)
+        self._family_codes.append(self._families.setdefault(family, len(self._families)))
+        for name, value in sample.labels.items():
+            self._add_value(name, value, place)
+        for name, value in sample.metadata.items():
+            # A label wins over a metadata field of the same name, as in `auepora compare --by`.
+            if given(sample.labels, name) is None:
+                self._add_value(name, value, place)
+        reference = sample.reference_answer.text if sample.reference_answer is not None else ""
+        return searched(f"{sample.query}\n{reference}\n{output.response.text[:_SEARCHED]}")
+
+    def _add_value(self, name: str, value: Any, place: int) -> None:
+        if not is_given(value):
+            return
+        field = self._fields.get(name)
+        if field is None:
+            field = self._fields[name] = _Field()
+        if isinstance(value, _SCALARS):
+            field.add(place, (value,))
+        elif isinstance(value, list) and all(isinstance(each, _SCALARS) for each in value):
+            field.add(place, value)
+
+    def _error_code(self, output: SystemOutputs) -> int:
+        if output.error is None:
+            return -1
+        key = (output.error.type, output.error.message[:SHOWN])
+        if len(self._errors) >= MOST_ERRORS and key not in self._errors:
+            key = (output.error.type, "other messages")
+        return self._errors.setdefault(key, len(self._errors))
+
+    def as_meta(self) -> dict[str, Any]:
+        """Return the columns as they are stored."""
+        kept = {name: field for name, field in self._fields.items() if field.is_slice}
+        families = np.frombuffer(self._family_codes, np.int32) if self._size else np.zeros(0, np.int32)
+        alone = np.bincount(families, minlength=1)[families] == 1 if self._size else families == 0
+        return {
+            "ids": self._ids.hexdigest(),
+            "clusters": self.clusters if self._has_clusters else None,
+            "fields": {name: list(field.codes) for name, field in kept.items()},
+            "errors": list(self._errors),
+            "column error": np.array(self._error_codes, "<i4").tobytes(),
+            "column gold_missed": bytes(self._gold_missed),
+            "column family": np.where(alone, np.int32(-1), families).astype("<i4").tobytes(),
+            **{f"column field {name}": field.column(self._size) for name, field in kept.items()},
+        }
+
+
+def searched(text: str) -> str:
+    """Return a text as it is searched: without case and accents."""
+    if not text.isascii():
+        text = "".join(letter for letter in normalize("NFKD", text) if not combining(letter))
+    return text.lower()
+
+
+class _Field:
+    """The values of a label: each sample has the bits of its values."""
+
+    def __init__(self) -> None:
+        self.codes: dict[str, int] = {}
+        self._places, self._bits = array("I"), array("Q")
+
+    def add(self, place: int, values: Sequence[Any]) -> None:
+        if len(self.codes) > MOST_VALUES:
+            return  # an id or a text: not something to slice by
+        bits = 0
+        for value in values:
+            code = self.codes.setdefault(str(value), len(self.codes))
+            bits |= 1 << code % 64
+        self._places.append(place)
+        self._bits.append(bits)
+
+    @property
+    def is_slice(self) -> bool:
+        """Return whether the field divides the samples into few groups: an id or a text does not."""
+        return 1 < len(self.codes) <= min(MOST_VALUES, len(self._places) // SEVERAL)
+
+    def column(self, samples: int) -> bytes:
+        """Return the bits of each sample."""
+        column = np.zeros(samples, "<u8")
+        column[np.frombuffer(self._places, np.uint32)] = np.frombuffer(self._bits, np.uint64)
+        return column.tobytes()
+
+
+def _misses_gold(sample: EvaluationSample, output: SystemOutputs, match: str) -> bool:
+    """Return whether a gold document was not retrieved; a failed call has retrieved none."""
+    if not sample.relevant_docs:
+        return False
+    if match != BY_ID or output.extra:
+        return bool(gold_found(sample, output, match)[1])
+    ids = set(retrieved_ids(output.retrieved))
+    return any(doc.doc_id not in ids for doc in gold_documents(sample))

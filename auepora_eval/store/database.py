@@ -1,0 +1,293 @@
+"""The file of a run, `<id>.run.db`: a SQLite database with everything but the results document.
+
+Its tables are described in docs/formats.md. The cache of replies is a file with the same tables. One process
+writes (see lock.py), and any number may read meanwhile: every row that is there is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..errors import StorageError
+
+SUFFIX = ".run.db"
+SCHEMA = 1  # grows when older programs would read the file wrongly
+ANSWER = "answer"  # the kind of a call to the system
+ANSWERED, FAILED, MAY_PASS = 0, 1, 2  # the outcome of a call; the last is a failure that a retry may fix
+
+# Rowid tables and large pages: WITHOUT ROWID would put long rows on pages of their own, at twice the size.
+_TABLES = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY);
+CREATE TABLE sample (n INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, answer INTEGER, record TEXT NOT NULL);
+CREATE TABLE call (
+  n INTEGER PRIMARY KEY, key BLOB, kind TEXT NOT NULL, sample TEXT, outcome INTEGER NOT NULL, at REAL,
+  usage TEXT, request TEXT, reply TEXT NOT NULL
+);
+CREATE INDEX call_key ON call (key) WHERE key IS NOT NULL;
+CREATE INDEX call_answer ON call (sample, outcome) WHERE kind = 'answer';
+CREATE TABLE score (
+  metric TEXT PRIMARY KEY, value BLOB NOT NULL, parts BLOB, width INTEGER NOT NULL, note BLOB, notes TEXT
+);
+CREATE TABLE text (n INTEGER PRIMARY KEY, words TEXT NOT NULL);
+"""
+_NEW = f"BEGIN; {_TABLES} INSERT INTO meta VALUES ('schema', '{SCHEMA}'); COMMIT"  # noqa: S608 - our own
+_TIMEOUT = 30.0  # seconds that a writer waits for another program that has the file
+
+Usage = Mapping[str, float]
+
+
+class CallRow(NamedTuple):
+    """A call as it is stored: who was asked what, and the reply. Rows are added, never changed."""
+
+    key: bytes | None  # the hash of the request and of who was asked; None if nobody was asked
+    kind: str
+    sample: str | None  # its id
+    outcome: int
+    reply: str
+    usage: Usage | None = None
+    request: str | None = None
+
+
+class Database:
+    """A file of the tables above. Safe to use from several threads."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, *, is_read_only: bool = False) -> None:
+        self.path, self._db, self._is_read_only = path, connection, is_read_only
+        self._process = os.getpid()
+        self._guard = threading.RLock()  # of the connection
+        self._failed: StorageError | None = None  # after it, nothing more is stored
+        self._waiting: list[CallRow] = []
+        self._arrived = self._written = 0  # rows that were handed over, and that are stored
+        self._queue = threading.Lock()  # of these three
+
+    # Reading.
+
+    @classmethod
+    def read(cls, path: Path) -> Database:
+        """Open a file for reading; StorageError if that is not possible."""
+        if not path.is_file():
+            raise StorageError(f"{path} is missing: there are no samples and outputs without it.")
+        # A reader of a run in progress needs to lock it, which takes a folder that can be written.
+        how = "mode=ro" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
+        with _naming(path, "read"):
+            connection = _connected(path, how)
+        return cls(path, connection, is_read_only=True)._checked()
+
+    def _checked(self) -> Database:
+        """Return the file itself; StorageError if it is not one of ours, or of a newer version."""
+        try:
+            version = self.meta("schema")
+        except BaseException:
+            self._db.close()
+            raise
+        if version != SCHEMA:
+            self._db.close()
+            raise StorageError(
+                f"{self.path} has version {version!r:.20} of its tables, this program reads {SCHEMA}. "
+                "If the file is newer, upgrade auepora-eval."
+            )
+        return self
+
+    def meta(self, name: str) -> Any:
+        """Return a fact about the run; None if it is not stored."""
+        rows = self.select("SELECT value FROM meta WHERE name = ?", [name])
+        value = rows[0][0] if rows else None
+        return msgspec.json.decode(value) if isinstance(value, str) else value
+
+    def select(self, query: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
+        """Return the rows of a query."""
+        with self._guard, _naming(self.path, "read"):
+            return self._db.execute(query, parameters).fetchall()
+
+    def stream(self, query: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        """Yield the rows of a query one by one, from one state of the file."""
+        # A cursor of its own: the connection may be used meanwhile.
+        with closing(self._db.cursor()) as cursor:
+            with _naming(self.path, "read"):
+                cursor.execute(query, parameters)
+            while rows := self._fetched(cursor):
+                yield from rows
+
+    def _fetched(self, cursor: sqlite3.Cursor) -> list[Any]:
+        with self._guard, _naming(self.path, "read"):
+            return cursor.fetchmany(500)
+
+    # Writing.
+
+    @classmethod
+    def write(cls, path: Path) -> Database:
+        """Open a file for writing; it is made if there is none. The run must be locked by this process."""
+        if not path.exists():
+            # Under another name: no reader sees a file without its tables.
+            draft = cls.draft(path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"))
+            draft.close()
+            draft.path.replace(path)
+        with _naming(path, "written"):
+            connection = _connected(path, "mode=rw")
+            with suppress(sqlite3.OperationalError):  # somebody reads it: it stays as it is
+                connection.execute("PRAGMA journal_mode=WAL").fetchone()
+            # A commit survives the end of the process; the last ones may not survive a power cut.
+            connection.execute("PRAGMA synchronous=NORMAL")
+        return cls(path, connection)._checked()
+
+    @classmethod
+    def draft(cls, path: Path) -> Database:
+        """Make a file that gets its name when it is complete: until then, nothing needs to be durable."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Only its owner may read it: answers are private.
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        except OSError as error:
+            raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
+        with _naming(path, "written"):
+            connection = _connected(path, "mode=rw")
+            connection.executescript(
+                "PRAGMA page_size=16384; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
+                f"PRAGMA locking_mode=EXCLUSIVE; {_NEW}"
+            )
+        return cls(path, connection)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write several rows: all of them, or none if there is an error. Within another one, a part of it."""
+        if os.getpid() != self._process:
+            raise StorageError(f"{self.path} is written by the process that this one was forked from.")
+        with self._guard, _naming(self.path, "written"):
+            if self._db.in_transaction:
+                yield self._db
+                return
+            self.begin()
+            try:
+                yield self._db
+                self.commit()
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def begin(self) -> None:
+        """Start a transaction that lasts until `commit`; without that, nothing of it is stored."""
+        with _naming(self.path, "written"):
+            self._db.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Store what was written since `begin`."""
+        with _naming(self.path, "written"):
+            self._db.execute("COMMIT")
+
+    def set_meta(self, **facts: Any) -> None:
+        """Store facts about the run: arrays as bytes, everything else as JSON."""
+        rows = [
+            (name, value if isinstance(value, bytes) else msgspec.json.encode(value).decode())
+            for name, value in facts.items()
+        ]
+        with self.transaction() as db:
+            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+
+    def answers(self, sample_ids: Sequence[str], columns: str = "reply") -> dict[str, Any]:
+        """Return the number and a column of the last answer of some samples, by id."""
+        marks = ",".join("?" * len(sample_ids))
+        query = f"SELECT sample, n, {columns} FROM call WHERE kind = 'answer' AND sample IN ({marks})"  # noqa: S608
+        rows = sorted(self.select(query, sample_ids), key=lambda row: row[1])
+        return {row[0]: row[1:] for row in rows}
+
+    def outcomes(self) -> Counter[int]:
+        """Return how many samples were answered, and how many failed, each by its last call."""
+        last = "SELECT max(n), outcome FROM call WHERE kind = 'answer' GROUP BY sample"
+        return Counter(dict(self.select(f"SELECT outcome, count(*) FROM ({last}) GROUP BY outcome")))  # noqa: S608
+
+    def add_call(self, row: CallRow) -> None:
+        """Store a call. When this returns, the end of the process cannot lose it.
+
+        Threads that arrive while another one writes share the next commit.
+        """
+        with self._queue:
+            self._waiting.append(row)
+            self._arrived += 1
+            mine = self._arrived
+        with self._guard:
+            if self._failed is not None:
+                raise self._failed
+            if self._written >= mine:
+                return
+            with self._queue:
+                rows, self._waiting = self._waiting, []
+                written = self._arrived
+            try:
+                self.add_calls(rows)
+            except StorageError as error:
+                self._failed = error  # also of the threads whose rows were among these
+                raise
+            self._written = written
+
+    def add_calls(self, rows: Iterable[CallRow]) -> None:
+        """Store several calls at once."""
+        at = time.time()
+        values = [
+            (row.key, row.kind, row.sample, row.outcome, at, _json(row.usage), row.request, row.reply)
+            for row in rows
+        ]
+        columns = "key, kind, sample, outcome, at, usage, request, reply"
+        query = f"INSERT INTO call ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - our own names
+        with self.transaction() as db:
+            db.executemany(query, values)
+
+    def usages(self, kind: str = ANSWER) -> Iterator[Usage]:
+        """Yield what each call of a kind used, also of those that failed or were replaced."""
+        for (usage,) in self.stream("SELECT usage FROM call WHERE kind = ? AND usage NOT NULL", [kind]):
+            yield msgspec.json.decode(usage)
+
+    def close(self) -> None:
+        """Close the file. A run is then a single file again, without the log of its last changes."""
+        if os.getpid() != self._process:
+            return  # a fork must not touch it
+        with self._guard:
+            if not self._is_read_only:
+                with suppress(sqlite3.Error):  # somebody reads it: the next writer tidies up
+                    self._db.execute("PRAGMA journal_mode=DELETE").fetchone()
+            self._db.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _json(usage: Usage | None) -> str | None:
+    return None if usage is None else msgspec.json.encode(usage).decode()
+
+
+def _connected(path: Path, how: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?{how}",
+        uri=True,
+        isolation_level=None,  # transactions start where they are written
+        check_same_thread=False,
+        timeout=_TIMEOUT,
+    )
+    # No function of a schema that somebody else may have made is trusted.
+    connection.execute("PRAGMA trusted_schema=OFF")
+    return connection
+
+
+@contextmanager
+def _naming(path: Path, what: str) -> Iterator[None]:
+    """Raise StorageError with the name of the file for an error of the database."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        kept = " What was stored before is kept." if what == "written" else ""
+        raise StorageError(f"{path} cannot be {what}: {error}.{kept}") from error
+    except sqlite3.DatabaseError as error:
+        raise StorageError(f"{path} cannot be {what}: {error}. Is it a run of auepora?") from error

@@ -1,0 +1,330 @@
+"""The samples of a stored run, a page at a time: sorted, filtered and searched without reading all of them.
+
+Scores are columns, so a page is sorted by numpy, and only its fifty samples are read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.scores import Note
+from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore, SystemOutputs
+from ..errors import UnknownNameError
+from ..io.results.document import results_to_run
+from ..read.records import read_prediction, read_sample
+from .columns import SHOWN, ScoreColumns, searched
+from .database import Database
+from .state import read_results_head
+from .storage import StoredRun
+
+_MOST_WORDS = 20
+
+Places = NDArray[np.signedinteger[Any]]  # of samples
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which samples to show. Everything that is given must hold."""
+
+    words: str = ""
+    slices: tuple[tuple[str, str], ...] = ()  # (field, value)
+    ranges: tuple[tuple[str, float, float], ...] = ()  # (metric, lowest, highest)
+    failed: bool = False
+    gold_missed: bool = False
+    error: int | None = None  # a group of failures, by its place in `errors`
+
+
+@dataclass(frozen=True)
+class Row:
+    """A sample in a list, with its texts shortened."""
+
+    place: int
+    sample_id: str
+    query: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some of the samples that match: `total` match, and `start` of them come before the first row.
+
+    `before` is what `after` has to be for the page before this one; None if that is the first.
+    """
+
+    places: list[int]
+    total: int
+    start: int
+    before: int | None = None
+
+    @property
+    def has_more(self) -> bool:
+        """Return whether more samples follow."""
+        return self.start + len(self.places) < self.total
+
+
+class RunSamples:
+    """The samples of one stored run. Safe to use from several threads."""
+
+    def __init__(self, results: Path) -> None:
+        self.results = results
+        self.database: Database = StoredRun(results).whole()
+        self._stamps = self._current_stamps()
+        self._scores = ScoreColumns(self.database)
+        self._kept: dict[str, Any] = {}
+        self._orders: dict[str, tuple[Places, Places]] = {}
+        self.size: int = self.database.select("SELECT count(*) FROM sample")[0][0]
+        # What samples can be sliced by, with the values.
+        self.fields: dict[str, list[str]] = self.database.meta("fields")
+        self.errors: list[tuple[str, str]] = [(kind, words) for kind, words in self.database.meta("errors")]
+        self.ids_digest: str = self.database.meta("ids")  # equal for runs with the same samples in order
+        self._lock = threading.Lock()
+
+    def _current_stamps(self) -> list[tuple[int, int]]:
+        return [stamp(path) for path in (self.results, self.database.path)]
+
+    def is_current(self) -> bool:
+        """Return whether the files of the run are those that were opened."""
+        try:
+            return self._current_stamps() == self._stamps
+        except OSError:
+            return False
+
+    @cached_property
+    def digest(self) -> str:
+        """Return what changes with the outputs and the values of the run."""
+        facts = read_results_head(self.results)
+        return str(facts["metadata"]["outputs_sha256"])[:16] + str(facts["metadata"]["plan_sha256"])[:16]
+
+    @cached_property
+    def run(self) -> EvaluationRun:
+        """Return the run without samples, outputs and scores."""
+        head = read_results_head(self.results)
+        return results_to_run(head, None, [], [], self.results.name)
+
+    @cached_property
+    def metrics(self) -> dict[str, MetricResult]:
+        """Return the metrics that have a score per sample, by name, in the order of the plan."""
+        return {result.name: result for result in self.run.results if result.name in self._scores.names}
+
+    def column(self, metric: str) -> NDArray[np.float64]:
+        """Return every score of a metric, NaN where nothing was measured."""
+        if metric not in self._scores.names:
+            raise UnknownNameError(f"the run has no scores of {metric!r:.80}")
+        values: NDArray[np.float64] = self._once(f"metric {metric}", lambda: self._scores.values(metric))
+        return values
+
+    def _notes(self, metric: str) -> tuple[NDArray[np.int32] | None, list[Note]]:
+        notes: tuple[NDArray[np.int32] | None, list[Note]] = self._once(
+            f"note {metric}", lambda: self._scores.notes(metric)
+        )
+        return notes
+
+    def score(self, metric: str, place: int) -> SampleScore:
+        """Return the score of one sample, with the reason if nothing was measured."""
+        value = float(self.column(metric)[place])
+        codes, notes = self._notes(metric)
+        note = notes[codes[place] - 1] if codes is not None and codes[place] else None
+        if value == value:
+            return SampleScore(value, note.reason if note is not None else "")
+        return SampleScore(None, note.reason if note else "", failed=note is not None and note.failed)
+
+    def has_failed(self, metric: str) -> NDArray[np.bool_]:
+        """Return which samples have no score of a metric because the call or the scoring failed."""
+        codes, notes = self._notes(metric)
+        if codes is None:
+            return np.zeros(self.size, bool)
+        failed = np.array([False, *(note.failed for note in notes)])
+        which: NDArray[np.bool_] = failed[codes] & np.isnan(self.column(metric))
+        return which
+
+    def members(self, name: str, value: str) -> NDArray[np.bool_]:
+        """Return which samples are in a slice."""
+        if value not in self.fields.get(name, ()):
+            raise UnknownNameError(f"no sample has {name!r:.80} = {value!r:.80}")
+        bit = np.uint64(1 << self.fields[name].index(value))
+        which: NDArray[np.bool_] = (self._data(f"field {name}", "<u8") & bit) != 0
+        return which
+
+    def slices_of(self, name: str, place: int) -> list[str]:
+        """Return the values of a field that a sample has; none if samples are not sliced by it."""
+        values = self.fields.get(name, [])
+        bits = int(self._data(f"field {name}", "<u8")[place]) if values else 0
+        return [value for number, value in enumerate(values) if bits >> number & 1]
+
+    @property
+    def error_codes(self) -> NDArray[np.int32]:
+        """Return the group of each failure, -1 for a sample that has an answer."""
+        return self._data("error", "<i4")
+
+    @property
+    def gold_missed(self) -> NDArray[np.bool_]:
+        """Return which samples lack a gold document among the retrieved ones."""
+        return self._data("gold_missed", "|u1").view(bool)
+
+    def variants(self, place: int) -> list[int]:
+        """Return the other samples that are variants of the same question, in the order of the dataset."""
+        families = self._data("family", "<i4")
+        if families[place] < 0:
+            return []
+        return [other for other in np.flatnonzero(families == families[place]).tolist() if other != place]
+
+    def matching(self, wanted: Filter) -> NDArray[np.bool_]:
+        """Return which samples a filter lets through."""
+        mask = np.ones(self.size, bool)
+        for name, value in wanted.slices:
+            mask &= self.members(name, value)
+        for metric, low, high in wanted.ranges:
+            values = self.column(metric)
+            mask &= (values >= low) & (values <= high)  # False for NaN: not measured is in no range
+        if wanted.failed:
+            mask &= self.error_codes >= 0
+        if wanted.error is not None:
+            mask &= self.error_codes == wanted.error
+        if wanted.gold_missed:
+            mask &= self.gold_missed
+        if wanted.words:
+            mask &= self._with_words(wanted.words)
+        return mask
+
+    def page(
+        self, mask: NDArray[np.bool_], metric: str | None, *, after: int | None = None, count: int = 50
+    ) -> Page:
+        """Return the next samples of a filter, worst first; in the order of the dataset without a metric.
+
+        `after` is the place of the last sample that was shown: a page is the same whatever was shown before.
+        """
+        order, rank = self._order(metric)
+        shown = mask[order]
+        places = order[shown]
+        start = 0 if after is None else int(np.count_nonzero(shown[: rank[after] + 1]))
+        before = int(places[start - count - 1]) if start > count else None
+        return Page(places[start : start + count].tolist(), len(places), start, before)
+
+    def neighbours(
+        self, mask: NDArray[np.bool_], metric: str | None, place: int
+    ) -> tuple[int, int | None, int | None]:
+        """Return how many samples of a filter come before one, and the samples before and after it."""
+        order, rank = self._order(metric)
+        shown = mask[order]
+        places = order[shown]
+        at = int(np.count_nonzero(shown[: rank[place]]))
+        after = at + int(mask[place])
+        return (
+            at,
+            int(places[at - 1]) if at else None,
+            int(places[after]) if after < len(places) else None,
+        )
+
+    def rows(self, places: Sequence[int]) -> list[Row]:
+        """Return the rows of samples, in this order."""
+        pairs = self.pairs(places)
+        return [
+            Row(place, sample.sample_id, sample.query[:SHOWN], output.response.text[:SHOWN])
+            for place, (sample, output) in zip(places, pairs, strict=True)
+        ]
+
+    def place_of(self, sample_id: str) -> int:
+        """Return the place of a sample by its id."""
+        rows = self.database.select("SELECT n FROM sample WHERE id = ?", [sample_id])
+        if not rows:
+            raise UnknownNameError(f"there is no sample {sample_id!r:.80} in this run")
+        return int(rows[0][0])
+
+    @property
+    def ids(self) -> list[str]:
+        """Return the id of each sample."""
+        return self._scores.ids
+
+    def sample(self, place: int) -> tuple[EvaluationSample, SystemOutputs]:
+        """Return one sample with its output."""
+        return self.pairs([place])[0]
+
+    def pairs(self, places: Sequence[int]) -> list[tuple[EvaluationSample, SystemOutputs]]:
+        """Return samples with their outputs, in this order."""
+        marks, name = ",".join("?" * len(places)), self.database.path.name
+        both = "SELECT s.n, s.record, c.reply FROM sample s JOIN call c ON c.n = s.answer"
+        query = f"{both} WHERE s.n IN ({marks})"
+        found = {n: (record, reply) for n, record, reply in self.database.select(query, places)}
+        return [
+            (
+                read_sample(msgspec.json.decode(found[place][0]), name),
+                read_prediction(msgspec.json.decode(found[place][1]), name)[1],
+            )
+            for place in places
+        ]
+
+    def named(self, sample_ids: Iterable[str]) -> dict[str, tuple[EvaluationSample, SystemOutputs]]:
+        """Return the samples of these ids with their outputs, by id; those that the run has."""
+        places = []
+        for sample_id in sample_ids:
+            with suppress(UnknownNameError):
+                places.append(self.place_of(sample_id))
+        return {sample.sample_id: (sample, output) for sample, output in self.pairs(places)}
+
+    def close(self) -> None:
+        """Close the file."""
+        self.database.close()
+
+    def __enter__(self) -> RunSamples:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _with_words(self, words: str) -> NDArray[np.bool_]:
+        """Return which samples have all the words, anywhere in question, reference and answer."""
+        mask = np.zeros(self.size, bool)
+        tokens = searched(words).split()[:_MOST_WORDS]
+        if tokens:
+            has_all = " AND ".join(["instr(words, ?)"] * len(tokens))
+            # One text of all numbers: an object for each of 100,000 rows takes five times as long.
+            query = f"SELECT group_concat(n) FROM text WHERE {has_all}"  # noqa: S608 - question marks only
+            ((found,),) = self.database.select(query, tokens)
+            mask[np.fromstring(found or "", np.intp, sep=",")] = True
+        with suppress(UnknownNameError):
+            mask[self.place_of(words.strip())] = True
+        return mask
+
+    def _order(self, metric: str | None) -> tuple[Places, Places]:
+        """Return the places from the worst to the best, and the rank of each place."""
+        if metric is None:
+            whole = np.arange(self.size)
+            return whole, whole
+        if metric not in self._orders:
+            values = self.column(metric)
+            worst = values if self.metrics[metric].higher_is_better else -values
+            # A failure is worse than every score; what was skipped comes last.
+            worst = np.where(self.has_failed(metric), -np.inf, worst)
+            # Half the memory of argsort's own numbers: a run has some ten metrics.
+            order = np.argsort(worst, kind="stable").astype(np.int32)
+            rank = np.empty(self.size, np.int32)
+            rank[order] = np.arange(self.size, dtype=np.int32)
+            self._orders[metric] = order, rank
+        return self._orders[metric]
+
+    def _data(self, name: str, kind: str) -> NDArray[Any]:
+        column: NDArray[Any] = self._once(
+            name, lambda: np.frombuffer(self.database.meta(f"column {name}"), kind)
+        )
+        return column
+
+    def _once(self, name: str, read: Any) -> Any:
+        if name not in self._kept:
+            self._kept[name] = read()
+        return self._kept[name]
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """Return the size and time of a file: what a reader compares before it trusts what it has read."""
+    facts = path.stat()
+    return facts.st_size, facts.st_mtime_ns

@@ -1,0 +1,265 @@
+"""The files of a run, and how far it is: new, unfinished or complete."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..core.settings import DEFAULT_OUT
+from ..errors import AueporaError, DataError, NotFoundError, StorageError, did_you_mean
+from ..io.documents import read_content
+from ..io.files import file_name
+from ..io.results.document import check_version
+from ..read.text import kind_of, parse_document
+from .database import FAILED, MAY_PASS, Database
+from .database import SUFFIX as DATABASE
+from .lock import in_use, writer_of
+
+SUFFIX = ".results.json"
+_MOST_SHOWN = 5  # ids in an error message
+
+
+@dataclass(frozen=True)
+class RunState:
+    """How far the run of one id is. Everything is read from the disk when it is needed."""
+
+    runs: Path  # the folder of all runs
+    evaluation_id: str
+
+    @cached_property
+    def path(self) -> Path:
+        """Return the path of the results document."""
+        return self.runs / f"{file_name(self.evaluation_id, 'evaluation id')}{SUFFIX}"
+
+    @cached_property
+    def database(self) -> Path:
+        """Return the path of the samples, calls and scores."""
+        return self.runs / f"{file_name(self.evaluation_id, 'evaluation id')}{DATABASE}"
+
+    @property
+    def has_results(self) -> bool:
+        """Return whether the run has its results document."""
+        return self.path.exists()
+
+    @property
+    def is_started(self) -> bool:
+        """Return whether a system was called for the run, so that it can be resumed."""
+        return self.header is not None
+
+    @property
+    def header(self) -> dict[str, Any] | None:
+        """Return what the run is; None if no system was called for it."""
+        if not self.database.exists():
+            return None
+        with Database.read(self.database) as database:
+            header = database.meta("run")
+        return header if isinstance(header, dict) else None
+
+    def is_complete(self, *, retry_failed: bool = False) -> bool:
+        """Return whether the run has its results, and resuming it would change nothing."""
+        return self.has_results and not self.remaining(retry_failed=retry_failed)
+
+    def remaining(self, *, retry_failed: bool = False) -> int:
+        """Return how many samples would be called if the run were resumed.
+
+        A run with results may have some too: an endpoint that was down for an hour leaves failures that a
+        retry may fix. New answers that the results were not made of count as one.
+        """
+        if not self.database.exists():
+            return 0
+        with Database.read(self.database) as database:
+            header, finished = database.meta("run"), database.meta("finished")
+            if header is None:
+                return 0
+            is_scored = finished is not None and self._is_of(finished["outputs_sha256"])
+            newer = "SELECT 1 FROM call WHERE n > ? AND kind = 'answer' LIMIT 1"
+            if is_scored and database.select(newer, [finished["calls"]]):
+                is_scored = False
+            outcomes = Counter(dict(finished["outcomes"])) if is_scored else database.outcomes()
+        retried = outcomes[MAY_PASS] + (outcomes[FAILED] if retry_failed else 0)
+        # A run that stops early does not need its last samples.
+        missing = 0 if "stop_when" in header else max(0, header["samples"] - outcomes.total())
+        return retried + missing + (self.has_results and not is_scored)
+
+    def _is_of(self, outputs_sha256: str) -> bool:
+        """Return whether the results were made of these outputs: a kill may have come between."""
+        metadata = read_results_head(self.path).get("metadata") if self.has_results else None
+        return isinstance(metadata, dict) and metadata.get("outputs_sha256") == outputs_sha256
+
+    @property
+    def answered(self) -> int | None:
+        """Return how many samples have an answer or a failure; None if the run was not started."""
+        if not self.database.exists():
+            return None
+        with Database.read(self.database) as database:
+            return database.outcomes().total()
+
+    def check_idle(self, *, force: bool = False) -> None:
+        """Raise StorageError if another process writes to the run, or if it must not be replaced."""
+        if who := writer_of(self.database):
+            raise in_use(self.database, who)
+        self.check_free(force=force)
+
+    def check_free(self, *, force: bool = False) -> None:
+        """Raise StorageError if there are results, or answers without results, that must not be replaced."""
+        if force:
+            return
+        if self.has_results:
+            raise StorageError(f"{self.path} exists already. Choose another id, or use --force (force=True).")
+        if kept := self.answered:
+            raise StorageError(
+                f"{self.database} has {kept:,} answers of a run that did not finish. Resume it (--resume, "
+                "resume=True), choose another id, or discard them (--force, force=True)."
+            )
+
+    def discarded(self) -> str:
+        """Return what would be lost if the run were replaced; empty if no system was called for it."""
+        kept = self.answered if self.is_started else 0
+        if not kept:
+            return ""
+        return f"the results and {kept:,} answers" if self.has_results else f"{kept:,} answers"
+
+    def remove(self) -> None:
+        """Remove the run. It must be locked by this process."""
+        self.path.unlink(missing_ok=True)
+        self.remove_database()
+
+    def remove_database(self) -> None:
+        """Remove the database, with what SQLite keeps beside it while it is written, or after a kill."""
+        for end in ("", "-wal", "-shm", "-journal"):
+            self.database.with_name(f"{self.database.name}{end}").unlink(missing_ok=True)
+
+
+# How `writer` writes the rows, behind the head. JSON has no line break within a text, so this is the key of
+# the document itself.
+ROWS_START, ROWS_END = b',\n  "query_results": [\n', b"\n  ]\n}\n"
+_BLOCK = 1 << 16  # bytes
+
+
+def read_results_head(path: Path) -> dict[str, Any]:
+    """Return the document of a results file without its rows, which are not read if they come last."""
+    head = b""
+    try:
+        with path.open("rb") as file:
+            while (start := head.find(ROWS_START)) < 0 and (block := file.read(_BLOCK)):
+                head += block
+            file.seek(-len(ROWS_END), os.SEEK_END)
+            is_ours = start >= 0 and file.read() == ROWS_END
+    except OSError:
+        is_ours = False  # read_results says what is wrong
+    if is_ours:
+        return _results(head[:start] + b"\n}", path)
+    results = read_results(path)
+    results.pop("query_results", None)
+    return results
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """Return the document of a results file; DataError if it is not one, or has a later version."""
+    return _results(read_content(path), path)
+
+
+def _results(content: bytes, path: Path) -> dict[str, Any]:
+    results = parse_document(content, path.name)
+    if not isinstance(results, dict):
+        what = f"not a results file: an object was expected, not {kind_of(results)}."
+        raise DataError(path.name, what, fix="Is it the right file?")
+    check_version(results, path.name)
+    return results
+
+
+# Unfinished runs as people see them: how far each is, and the command that resumes it.
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A run without results: how many of its samples have an output; None where that is unknown.
+
+    `line` is the command that resumes it; `obstacle` says why that is not possible now.
+    """
+
+    evaluation_id: str
+    begun_at: str = ""
+    answered: int | None = None
+    samples: int | None = None
+    line: str = ""
+    obstacle: str = ""
+
+    @property
+    def progress(self) -> str:
+        """Return the progress as "3 of 8"."""
+        return " of ".join("?" if count is None else str(count) for count in (self.answered, self.samples))
+
+
+def unfinished_ids(runs: Path) -> list[str]:
+    """Return the ids of the runs in a folder that were started and have no results."""
+    started = (path.name.removesuffix(DATABASE) for path in runs.glob(f"*{DATABASE}") if path.name[0] != ".")
+    return sorted(name for name in started if not (runs / f"{name}{SUFFIX}").exists())
+
+
+def unfinished_runs(runs: Path) -> list[Unfinished]:
+    """Return every run of a folder that was started and has no results."""
+    return [unfinished_run(RunState(runs, name)) for name in unfinished_ids(runs)]
+
+
+def unfinished_run(state: RunState) -> Unfinished:
+    """Return how far a run is. A run that cannot be read has an obstacle, not an error."""
+    try:
+        header, answered = state.header or {}, state.answered or 0
+    except (AueporaError, OSError) as error:
+        return Unfinished(state.evaluation_id, obstacle=str(error))
+    samples, writer = header.get("samples"), writer_of(state.database)
+    return Unfinished(
+        state.evaluation_id,
+        str(header.get("begun_at") or ""),
+        answered,
+        samples if isinstance(samples, int) else None,
+        _resume_command(state, header.get("configuration")),
+        f"it is being written by {writer}" if writer else "",
+    )
+
+
+def not_found(runs: Path, name: str, stored: list[str]) -> NotFoundError:
+    """Return the error about a run without results: it is unfinished, or it does not exist."""
+    unfinished = unfinished_ids(runs)
+    if (wanted := name.removesuffix(SUFFIX)) in unfinished:
+        run = unfinished_run(RunState(runs, wanted))
+        fix = _sentence(run.obstacle) if run.obstacle else f"Resume it: {run.line}"
+        what = f"run {wanted!r} is not finished: {run.progress} samples have an output."
+        return NotFoundError(str(runs), what, fix=fix)
+    hint = f"Available: {', '.join(stored[:_MOST_SHOWN])}." if stored else "It has no finished runs."
+    hint = did_you_mean(name, stored, hint)
+    if unfinished:
+        hint += f" Unfinished: {', '.join(unfinished[:_MOST_SHOWN])}."
+    return NotFoundError("", f"No run {name!r} in {runs}.", fix=hint)
+
+
+def variant_of(configuration: object) -> tuple[str, str] | None:
+    """Return the experiment and the variant that a run belongs to; None if it is not of an experiment."""
+    about = configuration.get("experiment") if isinstance(configuration, Mapping) else None
+    if not isinstance(about, Mapping) or "variant_id" not in about:
+        return None
+    return str(about.get("experiment_id")), str(about["variant_id"])
+
+
+def _sentence(obstacle: str) -> str:
+    """Return an obstacle as a sentence of its own. The name of a file keeps its first letter."""
+    words = f"It{obstacle[2:]}" if obstacle.startswith("it ") else obstacle
+    return f"{words.rstrip('.')}."
+
+
+def _resume_command(state: RunState, configuration: object) -> str:
+    out = "" if state.runs == Path(DEFAULT_OUT) else f" --out {shlex.quote(str(state.runs))}"
+    if variant_of(configuration) is not None:
+        return f"auepora experiment FILE --resume{out}"
+    stored = configuration if isinstance(configuration, Mapping) else {}
+    if stored.get("dataset") and stored.get("system"):
+        return f"auepora run --resume {shlex.quote(state.evaluation_id)}{out}"
+    name = repr(state.evaluation_id)
+    return f"in Python, evaluator.run(dataset, evaluation_id={name}, storage=storage, resume=True)"

@@ -1,0 +1,250 @@
+"""Write the samples, outputs and scores of a run, and at the end its results document."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.dataset import Fingerprint, as_stored, canonical_json
+from ..core.matching import BY_ID, match_of
+from ..core.scores import Batch
+from ..core.scoring import Tally
+from ..core.types import EvaluationRun, MetricResult, SampleScore, SystemOutputs
+from ..errors import DataError, warn_user
+from ..io.files import naming, remove_leftovers, written
+from ..io.jsonl import encode, encoded_lines
+from ..io.results.document import query_results, results_head
+from ..read.records import prediction_record
+from ..read.text import kind_of
+from .columns import Facts, score_row
+from .database import ANSWERED, FAILED, Database
+from .lock import RunLock
+from .state import ROWS_END, ROWS_START, RunState
+
+ROWS_IN_THE_DOCUMENT = 10_000  # a run with more samples has its rows in its database only
+
+
+class RunWriter:
+    """Writes a run piece by piece. It is complete after `finish`, and unfinished until then."""
+
+    def __init__(
+        self,
+        state: RunState,
+        database: Database,
+        *,
+        match: str = BY_ID,
+        most_rows: int = ROWS_IN_THE_DOCUMENT,
+    ) -> None:
+        self._state, self._database, self._most_rows = state, database, most_rows
+        # One transaction: until `finish`, readers see the run as it was before.
+        database.begin()
+        with database.transaction() as db:
+            for table in ("sample", "text", "score"):  # of results that are replaced
+                db.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+        self._rows: list[bytes] | None = []  # of the document
+        self._facts = Facts(match)
+        self._dataset, self._outputs = Fingerprint(), Fingerprint()
+        self.tally = Tally()
+
+    @property
+    def dataset_sha256(self) -> str:
+        """Return the fingerprint of the samples that were written so far."""
+        return self._dataset.hexdigest()
+
+    def add(
+        self,
+        batch: Batch,
+        scores: Mapping[str, Sequence[SampleScore]],
+        *,
+        replies: Sequence[bytes] | None = None,
+        answers: Sequence[int] | None = None,
+    ) -> None:
+        """Write further samples with their outputs.
+
+        `answers` are the numbers of calls that are stored already; without them the outputs are stored too.
+        `replies` has the outputs as canonical JSON, as far as they are known; an empty one is not.
+        """
+        start = self.tally.total
+        self.tally.add(batch.outputs)
+        samples = encoded_lines(list(map(as_stored, batch.samples)), canonical=True)
+        outputs = _output_lines(batch, replies)
+        self._dataset.add_lines(samples)
+        self._outputs.add_lines(outputs)
+        numbers = range(start, self.tally.total)
+        with self._database.transaction() as db:
+            if answers is None:
+                # Row n + 1 of an empty table, so that the answer of a sample needs no look-up.
+                answers = range(start + 1, self.tally.total + 1)
+                outcomes = [ANSWERED if output.error is None else FAILED for output in batch.outputs]
+                db.executemany(
+                    "INSERT INTO call (n, kind, sample, outcome, reply) VALUES (?, 'answer', ?, ?, ?)",
+                    zip(answers, batch.sample_ids(), outcomes, _texts(outputs), strict=True),
+                )
+            db.executemany(
+                "INSERT INTO sample VALUES (?, ?, ?, ?)",
+                zip(numbers, batch.sample_ids(), answers, _texts(samples), strict=True),
+            )
+            db.executemany(
+                "INSERT INTO text VALUES (?, ?)", zip(numbers, self._facts.add(batch), strict=True)
+            )
+        if self._rows is not None and self.tally.total > self._most_rows:
+            self._rows = None
+        if self._rows is not None:
+            self._rows += map(encode, query_results(batch.samples, batch.outputs, scores))
+
+    def finish(self, run: EvaluationRun, *, force: bool = True) -> Path:
+        """Write the scores and the results document; return its path. The run is complete then."""
+        outputs_sha256 = self._outputs.hexdigest()
+        calls = self._database.select("SELECT coalesce(max(n), 0) FROM call")[0][0]
+        outcomes = sorted(self._database.outcomes().items())
+        finished = {"outputs_sha256": outputs_sha256, "calls": calls, "outcomes": outcomes}
+        add_scores(self._database, run.results)
+        self._database.set_meta(**self._facts.as_meta(), finished=finished, evaluation_id=run.evaluation_id)
+        head, path = results_head(run, self.tally, outputs_sha256), self._state.path
+        if self._rows is None:
+            head["run_file"] = {"name": self._state.database.name, "rows": self.tally.total}
+        text = indented(with_metadata(head, "standard", path)).removesuffix(b"\n}\n")
+        with written(path, force=force, private=True) as file:
+            file.write(text + ROWS_START)
+            file.write(b",\n".join(self._rows or ()))
+            file.write(ROWS_END)
+            # On the disk before the database has the results too: then only the name can be missing.
+            file.flush()
+            os.fsync(file.fileno())
+            self._publish()
+        return path
+
+    def _publish(self) -> None:
+        """Let readers of the database see the run."""
+        self._database.commit()
+
+
+def add_scores(database: Database, results: Sequence[MetricResult]) -> None:
+    """Store the scores of metrics, in place of those that they have."""
+    rows = [score_row(result) for result in results if result.scores]
+    with database.transaction() as db:
+        db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def _texts(lines: bytes) -> list[str]:
+    return lines.decode().split("\n")[:-1]
+
+
+def _output_lines(batch: Batch, known: Sequence[bytes] | None) -> bytes:
+    """Return the outputs as canonical JSON, one on each line."""
+    if known is not None and all(known):
+        return b"".join(known)
+    records = list(map(prediction_record, batch.sample_ids(), batch.outputs))
+    lines = encoded_lines(records, canonical=True)
+    if known is None:
+        return lines
+    encoded = lines.splitlines(keepends=True)
+    return b"".join(line or encoded[place] for place, line in enumerate(known))
+
+
+def rewrite(state: RunState, database: Database, run: EvaluationRun) -> None:
+    """Replace the results of a stored run; its samples and outputs are in memory, and stay as they are.
+
+    The run must be locked by this process.
+    """
+    query = "SELECT s.answer, c.reply FROM sample s JOIN call c ON c.n = s.answer ORDER BY s.n"
+    stored = database.select(query)
+    writer = RunWriter(state, database, match=match_of(run))
+    scores = {result.name: result.scores for result in run.results if result.scores}
+    writer.add(
+        Batch(run.samples, run.outputs),
+        scores,
+        answers=[number for number, _ in stored],
+        replies=[reply.encode() + b"\n" for _, reply in stored],
+    )
+    writer.finish(run)
+
+
+class RunDraft(RunWriter):
+    """Writes a run whose outputs are known. Its files have their names only after `save`.
+
+    The run is locked meanwhile. One that exists is replaced only by force, and a warning says what is lost.
+    """
+
+    def __init__(
+        self,
+        state: RunState,
+        *,
+        force: bool = False,
+        match: str = BY_ID,
+        most_rows: int = ROWS_IN_THE_DOCUMENT,
+    ) -> None:
+        self._force, self._lock = force, RunLock(state.database)
+        try:
+            state.check_free(force=force)
+            remove_leftovers(state.runs, (state.path.name, state.database.name))
+            name = f".{state.database.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
+            super().__init__(
+                state,
+                Database.draft(state.database.with_name(name)),
+                match=match,
+                most_rows=most_rows,
+            )
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __enter__(self) -> RunDraft:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+        self._database.path.unlink(missing_ok=True)
+        self._lock.release()
+
+    def save(self, run: EvaluationRun) -> Path:
+        """Complete the run and give it its name."""
+        return self.finish(run, force=self._force)
+
+    def _publish(self) -> None:
+        super()._publish()
+        self._database.close()
+        draft, state = self._database.path, self._state
+        warn_of_loss(state)
+        with naming(draft), draft.open("rb+") as file:
+            os.fsync(file.fileno())
+        state.remove_database()
+        draft.replace(state.database)
+
+
+def warn_of_loss(state: RunState) -> None:
+    """Warn of what is lost when a run is replaced, which takes --force."""
+    if lost := state.discarded():
+        warn_user(f"--force discards {lost} of {state.evaluation_id!r:.80}.", ReplacedRunWarning)
+
+
+class ReplacedRunWarning(UserWarning):
+    """A run is replaced by force."""
+
+
+def with_metadata(results: Mapping[str, Any], evaluation_type: str, path: Path) -> dict[str, Any]:
+    """Return the document with a note on how it was stored: when, where, as what. A caller's note stays."""
+    own = results.get("_metadata") or {}
+    if not isinstance(own, dict):
+        what = f"an object was expected, not {kind_of(own)}."
+        raise DataError("results: $._metadata", what, fix="Write an object, or leave it out.")
+    if evaluation_type == "standard":
+        evaluation_type = own.get("evaluation_type", evaluation_type)
+    saved_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    note = {"saved_at": saved_at, "file_path": str(path), "evaluation_type": evaluation_type}
+    return {**results, "_metadata": {**own, **note}}
+
+
+def indented(document: Mapping[str, Any]) -> bytes:
+    """Return a document as indented JSON."""
+    return msgspec.json.format(encode(document), indent=2) + b"\n"
+
+
+def call_reply(sample_id: str, output: SystemOutputs) -> str:
+    """Return an output as it is stored."""
+    return canonical_json(prediction_record(sample_id, output)).decode()

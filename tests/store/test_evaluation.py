@@ -1,0 +1,216 @@
+"""Runs that go on: what is asked again, what is not, and what comes from the cache."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.rag_interface import as_system
+from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.core.systems.named import load_system
+from auepora_eval.errors import DataError, InterruptedRunError, PlanError, StorageError
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.store.cache import CallCache
+from auepora_eval.store.identity import ChangedProgramWarning, identity_of
+from auepora_eval.store.storage import EvaluationResultsStorage
+from tests.builders import a_dataset, a_sample
+
+WORLD = a_dataset(*(a_sample(f"s{n}", f"q{n}", reference="yes") for n in range(6)))
+
+
+class System:
+    """Answers yes; the queries of `fails` raise what they are told to."""
+
+    name = "yes"
+
+    def __init__(self, **fails: type[Exception]) -> None:
+        self.fails, self.asked = fails, list[str]()
+
+    def run(self, sample: Any, *, top_k: int = 5) -> str:
+        self.asked.append(sample.query)
+        if sample.query in self.fails:
+            raise self.fails[sample.query]("no")
+        return "yes"
+
+
+def an_evaluator(system: Any, metrics: str = "exact_match", **options: Any) -> AueporaEvaluator:
+    return AueporaEvaluator(system, EvaluationPlan(parse_metrics(metrics)), **options)
+
+
+def stopped_run(storage: EvaluationResultsStorage, **fails: type[Exception]) -> None:
+    """A run of all samples that was stopped before its results were written."""
+    evaluator = an_evaluator(System(**fails))
+    evaluator.on_output = lambda sample, output: evaluator.stop() if sample.sample_id == "s5" else None
+    with pytest.raises(InterruptedRunError):
+        evaluator.run(WORLD, evaluation_id="x", storage=storage)
+
+
+@pytest.mark.parametrize(
+    ("retry_failed", "asked"),
+    [(False, ["q2"]), (True, ["q2", "q4"])],
+    ids=["passing failures", "all failures"],
+)
+def test_what_failed_is_tried_again(tmp_path: Path, retry_failed: bool, asked: list[str]) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    stopped_run(storage, q2=TimeoutError, q4=LookupError)
+    system = System()
+    done = storage.evaluate(
+        an_evaluator(system), WORLD, evaluation_id="x", resume=True, retry_failed=retry_failed
+    )
+    assert system.asked == asked
+    assert len(asked) == 2 - storage.load_tally("x").failed
+    assert done.evaluation_id == "x"
+    assert len(storage.load_run("x").outputs) == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        pytest.param({"metrics": "token_f1"}, "metrics was", id="metrics"),
+        pytest.param({"seed": 9}, "seed was 0, now it is 9", id="seed"),
+        pytest.param({"top_k": 9}, "top_k was 5, now it is 9", id="top_k"),
+    ],
+)
+def test_another_plan_is_refused(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    stopped_run(storage)
+    with pytest.raises(StorageError, match=told):
+        an_evaluator(System(), **change).run(WORLD, evaluation_id="x", storage=storage, resume=True)
+
+
+def test_other_data_are_refused(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    stopped_run(storage)
+    other = a_dataset(a_sample("s0", "q0", reference="no"))
+    with pytest.raises(StorageError, match="the dataset was"):
+        an_evaluator(System()).run(other, evaluation_id="x", storage=storage, resume=True)
+
+
+def test_a_finished_run_is_read_and_nobody_asked(tmp_path: Path) -> None:
+    storage, system = EvaluationResultsStorage(tmp_path), System()
+    an_evaluator(System()).run(WORLD, evaluation_id="x", storage=storage)
+    run = an_evaluator(system).run(WORLD, evaluation_id="x", storage=storage, resume=True)
+    assert run.result("exact_match").value == 1.0
+    assert system.asked == []
+
+
+def test_resume_without_an_id_is_a_mistake(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path / "runs")
+    with pytest.raises(DataError, match=r"it needs the id of a run\. Name it: evaluation_id="):
+        an_evaluator(System()).run(WORLD, storage=storage, resume=True)
+    with pytest.raises(DataError, match="needs the id of a run"):
+        storage.evaluate(an_evaluator(System()), WORLD, resume=True)
+    assert not (tmp_path / "runs").exists()
+
+
+TEXT = "def answer(query):\n    return 'yes'\n"
+SYSTEMS: dict[str, Callable[[Path], Any]] = {
+    "loaded by name": lambda path: load_system(f"{path}:answer"),
+    "a function": lambda path: imported(path).answer,
+    "part of a function": lambda path: partial(imported(path).answer),
+    "an object": lambda path: imported(path).System(),
+}
+
+
+def imported(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location("mine", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["mine"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("kind", list(SYSTEMS))
+def test_another_program_is_told_in_python_too(tmp_path: Path, kind: str) -> None:
+    made, storage = SYSTEMS[kind], EvaluationResultsStorage(tmp_path / "runs")
+    text = (
+        f"{TEXT}class System:\n    name = 'mine'\n    def run(self, sample, top_k=5):\n        return 'yes'\n"
+    )
+
+    def evaluator(name: str) -> AueporaEvaluator:
+        (tmp_path / "one.py").write_text(f"{text}# {name}\n", encoding="utf-8")
+        return an_evaluator(made(tmp_path / "one.py"))
+
+    begun = evaluator("one")
+    begun.on_output = lambda sample, output: begun.stop()
+    with pytest.raises(InterruptedRunError):
+        begun.run(WORLD, evaluation_id="x", storage=storage)
+    # The same: nothing is said.
+    run = evaluator("one").run(WORLD, evaluation_id="x", storage=storage, resume=True)
+    assert "programs_sha256" not in run.configuration
+    (tmp_path / "runs" / "x.results.json").unlink()
+    with pytest.warns(ChangedProgramWarning, match="The file of the system was changed"):
+        run = evaluator("two").run(WORLD, evaluation_id="x", storage=storage, resume=True)
+    assert len(set(run.configuration["programs_sha256"])) == 2
+
+
+def test_a_function_without_a_file_has_no_identity() -> None:
+    assert identity_of(as_system(len)).as_header() == {}
+    assert identity_of(as_system((len, len))).as_header() == {}
+
+
+def test_what_dead_processes_left_half_written_is_removed(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    dead, alive = 2**22 + 1, os.getpid()
+    gone = [f".x.results.json.{dead}-0123abcd.tmp", f".x.run.db.{dead}-0123abcd.tmp"]
+    kept = [
+        f".x.results.json.{alive}-0123abcd.tmp",
+        f".y.results.json.{dead}-0123abcd.tmp",
+        ".x.results.json.tmp",
+    ]
+    for name in (*gone, *kept):
+        (tmp_path / name).write_bytes(b"half")
+    an_evaluator(System()).run(WORLD, evaluation_id="x", storage=storage)
+    left = {path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")}
+    assert left == set(kept)
+
+
+def test_resume_without_a_storage_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="resume needs the storage"):
+        an_evaluator(System()).run(WORLD, resume=True)
+
+
+def test_nothing_is_begun_that_cannot_be_done(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path / "runs")
+    with pytest.raises(PlanError):
+        an_evaluator(System(), "recall@5").run(WORLD, storage=storage)
+    twice = a_dataset(a_sample("a", reference="x"), a_sample("a", reference="x"))
+    with pytest.raises(DataError, match="sample_id of another one"):
+        an_evaluator(System()).run(twice, storage=storage)
+    assert not (tmp_path / "runs").exists()
+
+
+def cached(folder: Path, system: System, identity: str = "1", **options: Any) -> int:
+    storage = EvaluationResultsStorage(folder)
+    with CallCache(folder / "cache.db", identity) as cache:
+        name = storage.free_id("x")
+        storage.evaluate(an_evaluator(system), WORLD, evaluation_id=name, cache=cache, **options)
+        return cache.used
+
+
+def test_answers_are_used_again_and_failures_are_not(tmp_path: Path) -> None:
+    assert cached(tmp_path, System(q3=LookupError)) == 0
+    again = System()
+    assert cached(tmp_path, again) == 5
+    assert again.asked == ["q3"]
+    other = System()
+    assert cached(tmp_path, other, identity="2") == 0
+    assert len(other.asked) == 6
+    assert cached(tmp_path, System()) == 6
+    outputs = EvaluationResultsStorage(tmp_path).load_run("x-2").outputs
+    assert [output.extra.get("cached", False) for output in outputs] == [True, True, True, False, True, True]
+
+
+def test_a_folder_is_not_a_cache(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"is a folder\. Name a file"):
+        CallCache(tmp_path)

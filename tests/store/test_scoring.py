@@ -1,0 +1,169 @@
+"""Scoring from files: in chunks as in one piece, in any order, within bounds of memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auepora_eval.core.dataset import dataset_fingerprint
+from auepora_eval.core.plan import EvaluationPlan
+from auepora_eval.core.scores import Batch, Scores
+from auepora_eval.core.scoring import score_in_chunks, score_outputs
+from auepora_eval.errors import DataError
+from auepora_eval.io.loader import open_dataset
+from auepora_eval.io.outputs import PredictionFile, load_predictions, missing_output
+from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.store.record import PredictionRecord, score_predictions
+from auepora_eval.store.storage import EvaluationResultsStorage
+from auepora_eval.store.verify import FITS, verify_run
+from tests.builders import a_failure, a_sample, small_world
+
+pytestmark = pytest.mark.full
+
+LINES: list[dict[str, Any]] = [
+    {"sample_id": str(n), "retrieved": [f"d{n}", "x"], "answer": f"answer {n}"} for n in range(30)
+]
+
+
+def predictions(folder: Path, *, packed: bool = False, shuffled: bool = False) -> PredictionFile:
+    lines = list(LINES)
+    if shuffled:
+        random.Random(0).shuffle(lines)
+    content = b"\xef\xbb\xbf" + "\r\n".join(json.dumps(line) + "\n" for line in lines).encode()
+    path = folder / "p.jsonl"
+    path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
+    return PredictionFile(path)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_predictions_are_found_in_any_order(tmp_path: Path, packed: bool, shuffled: bool) -> None:
+    file = predictions(tmp_path, packed=packed, shuffled=shuffled)
+    wanted = ["29", "0", "none", "7", "8"]
+    found = list(file.outputs(wanted))
+    assert [output.response.text for output in found] == ["answer 29", "answer 0", "", "answer 7", "answer 8"]
+    assert [output.error is not None for output in found] == [False, False, True, False, False]
+    assert file.longest == 2
+    assert "7" in file
+    assert "none" not in file
+    with pytest.raises(DataError, match="1 predictions are for samples that the data lack, first '29'"):
+        file.check_known_samples({str(n) for n in range(29)})
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b'{"sample_id": "0", "answer": "again"}', "p.jsonl:2: $.sample_id: '0' was used already"),
+        (b'{"sample_id": 5, "answer": "x"}', "p.jsonl:2: $.sample_id: "),
+        (b'{"sample_id": "1", "answer": "x"', "p.jsonl:2: the JSON ends in the middle"),
+        (b"\xff\xfe", "p.jsonl:2: byte 1 is not UTF-8"),
+    ],
+)
+def test_a_bad_line_is_named_at_once(tmp_path: Path, line: bytes, says: str) -> None:
+    (tmp_path / "p.jsonl").write_bytes(b'{"sample_id": "0", "answer": "x"}\n' + line)
+    with pytest.raises(DataError) as caught:
+        PredictionFile(tmp_path / "p.jsonl")
+    assert says in str(caught.value)
+
+
+PLAIN = "recall@3,ndcg@3,exact_match,token_f1,rougeL_answer,bleu,mean_latency,latency@0.5"
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_chunks_give_what_one_piece_gives(size: int) -> None:
+    samples, outputs = small_world()
+    outputs[4] = a_failure()
+    plan = EvaluationPlan(parse_metrics(PLAIN))
+    seen: list[str] = []
+
+    def keep(batch: Batch, scores: Any) -> None:
+        seen.extend(batch.sample_ids())
+        assert all(len(column) == len(batch) for column in scores.values())
+
+    chunked = score_in_chunks(plan, zip(samples, outputs, strict=True), keep, size=size)
+    assert seen == [sample.sample_id for sample in samples]
+    for ours, whole in zip(chunked, score_outputs(plan, samples, outputs), strict=True):
+        assert ours.value == pytest.approx(whole.value, rel=1e-12)
+        assert ours.details["bounds_if_failed"] == whole.details["bounds_if_failed"]
+        assert ours.details["confidence_interval"] == whole.details["confidence_interval"]
+        assert list(ours.scores) == list(whole.scores)
+
+
+def test_metrics_of_pairs_are_scored_in_one_piece() -> None:
+    samples, outputs = small_world()
+    plan = EvaluationPlan(parse_metrics("flip_rate,recall@3"))
+    batches: list[int] = []
+    chunked = score_in_chunks(
+        plan, zip(samples, outputs, strict=True), lambda batch, scores: batches.append(len(batch)), size=2
+    )
+    assert batches == [10]
+    assert chunked[0].value == pytest.approx(score_outputs(plan, samples, outputs)[0].value, nan_ok=True)
+
+
+def test_joined_scores_keep_clusters_apart() -> None:
+    metric = parse_metrics("recall@1")[0]
+    pieces = []
+    for start, cluster in ((0, None), (5, "c")):
+        samples = [a_sample(str(n), relevant="a", cluster=cluster) for n in range(start, start + 5)]
+        pieces.append(metric.score_batch(Batch(samples, small_world()[1][:5])))  # type: ignore[attr-defined]
+    joined = Scores.joined(pieces)
+    assert joined.clusters is not None
+    assert len(set(joined.clusters)) == 6
+    assert len(joined) == 10
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak from Linux's /proc")
+def test_memory_does_not_grow_with_the_texts(tmp_path: Path) -> None:
+    """3,000 samples with 60 MB of text are scored in far less memory than the texts take."""
+    text = "word " * 4000
+    with (tmp_path / "d.jsonl").open("w") as data, (tmp_path / "p.jsonl").open("w") as outputs:
+        for n in range(3_000):
+            gold = [{"doc_id": "a", "text": text}]
+            data.write(json.dumps({"sample_id": str(n), "query": "q", "relevant_docs": gold}) + "\n")
+            outputs.write(f'{{"sample_id": "{n}", "retrieved": ["a"], "answer": "x"}}\n')
+    words = "score --dataset d.jsonl --outputs p.jsonl --metrics recall@1 --out runs".split()
+    code = (
+        "import sys; from auepora_eval.cli.main import main; main(sys.argv[1:]); "
+        "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    peak = int(done.stderr.split()[-1]) / 1024
+    assert peak < 110, f"{peak:.0f} MB"
+
+
+def test_outputs_are_stored_as_they_came(tmp_path: Path) -> None:
+    """Whatever form a prediction has, the stored run gives the same output, and its files are consistent."""
+    lines = [
+        '{"sample_id": "0", "answer": "a\\u003ab", "retrieved": ["d0", {"doc_id": "x", "score": 2}]}',
+        '{"timings": {"end_to_end": 0.25}, "extra": {"z": 1, "a": [1]}, "sample_id": "2", "answer": ""}',
+        "",
+        '{"sample_id": "1", "response": {"text": "t", "metadata": {"citations": []}}, "error": null}',
+        '{"sample_id": "3", "error": {"type": "Timeout", "message": "late", "seconds": 3}}',
+    ]
+    (tmp_path / "p.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    records = [
+        {"sample_id": str(n), "query": f"q{n}", "relevant_docs": [f"d{n}"], "metadata": {"cluster": n % 2}}
+        for n in range(5)
+    ]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    storage = EvaluationResultsStorage(tmp_path / "runs")
+    dataset = open_dataset(tmp_path / "d.jsonl")
+    record = PredictionRecord(
+        storage.state("r"), dataset, PredictionFile(tmp_path / "p.jsonl"), system_name="s"
+    )
+    score_predictions(record, EvaluationPlan(parse_metrics(["recall@5"])))
+    run = storage.load_run("r")
+    expected = load_predictions(tmp_path / "p.jsonl")
+    assert run.outputs == [expected.get(str(n)) or missing_output() for n in range(5)]
+    assert run.samples == list(dataset)
+    assert run.dataset_fingerprint == dataset_fingerprint(dataset)
+    assert [check for check in verify_run(storage, "r").checks if check.status != FITS] == []

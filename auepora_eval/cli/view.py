@@ -32,15 +32,12 @@ def run(args: Namespace) -> int:
     from ..pages.app import view_application
 
     workspace = _workspace(args)
-    try:
-        serve_pages(
-            args,
-            lambda access: view_application(workspace, access),
-            home=_home(list(workspace.only)),
-            about=f"Runs of {args.out}",
-        )
-    finally:
-        workspace.close()
+    serve_pages(
+        args,
+        lambda access: view_application(workspace, access),
+        home=_home(list(workspace.only)),
+        about=f"Runs of {args.out}",
+    )
     return 0
 
 

@@ -33,8 +33,8 @@ from .components.tables import (
     data_table,
     forest,
     notes,
+    sample_table,
     scale_of,
-    scroll_box,
     short,
     slices_table,
 )
@@ -267,13 +267,7 @@ def _rows(
                 tag("td", value_text(float(after[number] - before[number]), unit, signed=True), class_="num"),
             )
         )
-    headings = ("Sample", "Question", *names_of(pair), "Change")
-    head = (
-        tag("th", text, scope="col", class_="num" if place > 1 else None)
-        for place, text in enumerate(headings)
-    )
-    table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="list")
-    return scroll_box("Samples", table)
+    return sample_table("Samples", ("Sample", "Question"), (*names_of(pair), "Change"), rows)
 
 
 def _turns(ask: Ask, start: int, total: int) -> Node:

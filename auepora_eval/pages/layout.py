@@ -82,13 +82,10 @@ def error_page(status: int, text: str) -> Page:
     return Page(title, tag("p", text, class_="lead"), status=status)
 
 
-def waiting_page(what: str, percent: int | None = None) -> Page:
+def waiting_page(what: str) -> Page:
     """Return the page while something is made in the background."""
-    done: Node = None
-    if percent is not None:
-        done = join(f" {percent}% ", tag("progress", value=percent, max=100, aria_label=what))
     main = join(
-        tag("p", f"{what} …", done, class_="lead", role="status"),
+        tag("p", f"{what} …", class_="lead", role="status"),
         tag("p", "This page loads itself again until it is ready. The other pages can be used meanwhile."),
     )
     return Page("One moment", main, refresh=1)

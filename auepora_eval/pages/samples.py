@@ -15,7 +15,7 @@ from ..store.pages import Filter, RunSamples
 from ..store.pages import Page as Places
 from .components.markup import Markup, Node, join, tag
 from .components.sample import Answered, Claim, sample_body, score_text
-from .components.tables import notes, scroll_box, short
+from .components.tables import notes, sample_table, short
 from .layout import address, link, metric_box, select_box, with_id
 from .requests import Ask, Page, Reply, Route
 
@@ -187,11 +187,6 @@ def _rows(run_id: str, index: RunSamples, selection: Selection, shown: Places) -
     if not shown.places:
         return tag("p", "No sample matches.", class_="lead")
     names = [selection.sort] if selection.sort else list(index.metrics)[:_METRICS]
-    head = (
-        *(tag("th", text, scope="col") for text in ("Sample", "Question")),
-        tag("th", "Answer", scope="col", class_="spare"),
-        *(tag("th", name, scope="col", class_="num") for name in names),
-    )
     missed, errors = index.gold_missed, index.error_codes
     page = address("run", run_id, "sample", query=selection.query())
     rows = []
@@ -210,8 +205,7 @@ def _rows(run_id: str, index: RunSamples, selection: Selection, shown: Places) -
                 (_score_cell(index, name, row.place) for name in names),
             )
         )
-    table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="list")
-    return scroll_box("Samples", table)
+    return sample_table("Samples", ("Sample", "Question", "Answer"), names, rows)
 
 
 def _answer(index: RunSamples, place: int, answer: str) -> str:
@@ -302,16 +296,11 @@ def variants_section(index: RunSamples, place: int, page: str, columns: Sequence
                 (column.cell(row.sample_id) for column in columns),
             )
         )
-    head = (
-        *(tag("th", text, scope="col") for text in ("Sample", "Variant", "Question")),
-        tag("th", "Answer", scope="col", class_="spare"),
-        *(tag("th", column.heading, scope="col", class_="num") for column in columns),
-    )
-    table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="list")
+    title, headings = "Variants of the same question", ("Sample", "Variant", "Question", "Answer")
     more = f"The first {_VARIANTS} of {len(variants):,} are shown."
     return join(
-        tag("h2", "Variants of the same question", id="variants"),
-        scroll_box("Variants of the same question", table),
+        tag("h2", title, id="variants"),
+        sample_table(title, headings, [column.heading for column in columns], rows),
         notes([more] if len(variants) > _VARIANTS else []),
     )
 

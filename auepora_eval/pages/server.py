@@ -105,7 +105,7 @@ def _response(ask: Ask, route: Route, frame: Frame) -> Response:
     try:
         reply = route.handler(ask)
     except NotReadyError as waiting:
-        reply = waiting_page(waiting.what, waiting.percent)
+        reply = waiting_page(str(waiting))
     except AueporaError as error:
         status = 404 if isinstance(error, NotFoundError | UnknownNameError) else 400
         reply = error_page(status, str(error))

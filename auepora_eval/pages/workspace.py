@@ -1,25 +1,23 @@
 """The runs that the pages show: found by id, opened once, compared once.
 
 A page never gets a path: it asks for a run by its id. Reading a run again costs nothing while its files stay
-as they are. A comparison of large runs is made in a process of its own: the server keeps answering, and the
-memory is given back.
+as they are. A comparison of large runs is made in a thread of its own, and the server keeps answering.
 """
 
 from __future__ import annotations
 
 import shlex
-import subprocess
-import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..core.settings import DEFAULT_OUT
 from ..core.types import EvaluationRun
-from ..errors import AueporaError, DataError, NotFoundError, StorageError
+from ..errors import AueporaError, DataError, NotFoundError
 from ..io.results.document import results_to_run
 from ..store.pages import RunSamples, stamp
 from ..store.state import SUFFIX, RunState, Unfinished, read_results_head, unfinished_ids, unfinished_run
@@ -32,14 +30,7 @@ T = TypeVar("T")
 
 
 class NotReadyError(Exception):
-    """Something is being made in the background: the page says so and loads itself again.
-
-    `percent` is how much of it is done, None if the program does not say.
-    """
-
-    def __init__(self, what: str, percent: int | None = None) -> None:
-        super().__init__(what)
-        self.what, self.percent = what, percent
+    """Something is being made in the background: the page says so and loads itself again."""
 
 
 @dataclass(frozen=True)
@@ -98,67 +89,33 @@ class Cache:
             return made
 
 
-class _Program:
-    """A program in the background, and the last line that it printed: how far it is, or why it failed."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self.process = subprocess.Popen(  # noqa: S603 - our own module, and a path as one argument
-            [sys.executable, "-m", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        self.said = ""
-        # Read while it runs: a program that fills the pipe (64 KB) would wait for ever.
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        for line in self.process.stdout or ():
-            self.said = line.decode("utf-8", "replace").strip() or self.said
-
-    @property
-    def percent(self) -> int | None:
-        """Return how much is done, if the program says so."""
-        said = self.said
-        return min(int(said), 100) if said.isascii() and said.isdecimal() and len(said) < 4 else None
-
-    def close(self) -> None:
-        """End the program, if it has not ended, and wait for what it printed."""
-        self.process.kill()
-        self.process.wait()
-        self._reader.join()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-
-
 class Background:
-    """Programs that make something for a page, one for each name."""
+    """What is being made for a page, each in a thread that ends with the server."""
 
     def __init__(self) -> None:
-        self._running: dict[str, _Program] = {}
+        self._running: dict[Hashable, Future[Any]] = {}
         self._lock = threading.Lock()
 
-    def start(self, name: str, words: Sequence[str], what: str) -> None:
-        """Raise NotReadyError until the program has ended; StorageError if it failed."""
+    def result(self, key: Hashable, make: Callable[[], T], what: str) -> T:
+        """Return what was made, or raise what went wrong; NotReadyError until it has ended."""
         with self._lock:
-            program = self._running.get(name)
-            if program is None:
-                program = self._running[name] = _Program(words)
-            if program.process.poll() is None:
-                raise NotReadyError(what, program.percent)
-            # Also after a failure, so that loading the page again starts the program again.
-            del self._running[name]
-            program.close()
-        if program.process.returncode:
-            raise StorageError(f"{what} failed: {program.said or program.process.returncode}")
+            future = self._running.get(key)
+            if future is None:
+                future = self._running[key] = Future()
+                threading.Thread(target=_fill, args=(future, make), daemon=True).start()
+            if not future.done():
+                raise NotReadyError(what)
+            # Also after a failure, so that loading the page again starts again.
+            del self._running[key]
+        made: T = future.result()
+        return made
 
-    def stop(self) -> None:
-        """End all programs."""
-        with self._lock:
-            for program in self._running.values():
-                program.close()
-            self._running.clear()
+
+def _fill(future: Future[Any], make: Callable[[], Any]) -> None:
+    try:
+        future.set_result(make())
+    except Exception as error:  # noqa: BLE001 - raised again where the page asks for it
+        future.set_exception(error)
 
 
 def out_flag(folder: Path) -> str:
@@ -246,10 +203,6 @@ class Workspace:
         """Return the samples of a run."""
         path = self.path(run_id)
         return self._samples.get((path, *stamp(path)), lambda: RunSamples(path))
-
-    def close(self) -> None:
-        """End what runs in the background."""
-        self.background.stop()
 
 
 def _read(run_id: str, path: Path) -> Stored:

@@ -126,7 +126,7 @@ def more(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         for command in commands:
             assert main([*command.split(), "--out", str(folder)]) == 0
     # Without loading itself again: axe would lose the page while it looks at it.
-    waiting = Route("/waiting", lambda ask: replace(waiting_page("Indexing samples", 42), refresh=None))
+    waiting = Route("/waiting", lambda ask: replace(waiting_page("Comparing samples"), refresh=None))
     with serving(folder, routes=[*ROUTES, waiting]) as client:
         yield client.enter()
 

@@ -111,7 +111,6 @@ def serving(
         finally:
             server.should_exit = True
             thread.join(20)
-            workspace.close()
     assert not thread.is_alive()
 
 

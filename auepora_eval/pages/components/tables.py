@@ -42,6 +42,16 @@ def scroll_box(label: str, content: Node) -> Markup:
     return tag("div", content, class_="scroll", role="region", aria_label=label, tabindex=0)
 
 
+def sample_table(label: str, headings: Sequence[str], scores: Sequence[str], rows: Iterable[Node]) -> Markup:
+    """Return a list of samples; a phone has no space for their answers."""
+    head = (
+        *(tag("th", text, scope="col", class_="spare" if text == "Answer" else None) for text in headings),
+        *(tag("th", text, scope="col", class_="num") for text in scores),
+    )
+    table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="list")
+    return scroll_box(label, table)
+
+
 def data_table(table: Table, label: str = "", *, links: Mapping[str, str] | None = None) -> Markup:
     """Return a table of texts; a cell that is a verdict becomes a badge, one of `links` leads there."""
     head = (

@@ -157,7 +157,7 @@ class RunSettings:
     max_failures: int | None = _setting("abort once more than this number of calls have failed", "N", AMOUNT)
     resume: str | None = _setting("resume run ID with its original settings", "ID")
     retry_failed: bool = _setting("with --resume: retry every failed sample", default=False)
-    cache: str | None = _setting("file of replies to reuse and to add to (default: $AUEPORA_CACHE)", "FILE")
+    cache: str | None = _setting("file of replies to reuse (default: $AUEPORA_CACHE)", "FILE")
 
     retries: int | None = _setting(
         "retries after a 429, a 5xx or a timeout (default: 0; endpoints: 4)", "N", AMOUNT

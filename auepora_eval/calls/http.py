@@ -7,7 +7,6 @@ retried by the caller's CallPolicy (`calls/policy`).
 
 from __future__ import annotations
 
-import codecs
 import ipaddress
 import threading
 import time
@@ -103,10 +102,9 @@ class Endpoint:
             reply = self._opened().post(
                 body, self._request_headers(), timeout=self.timeout, max_bytes=self.max_bytes
             )
-            content = in_utf8(reply.content, reply.headers.get("Content-Type"))
             if not 200 <= reply.status < 300:
-                raise self._refusal(reply, content)
-            return Answer(read(content), time.monotonic() - started)
+                raise self._refusal(reply)
+            return Answer(read(reply.content), time.monotonic() - started)
         except BadReplyError as error:
             what = f"the reply is not what it should be: {self._quoted(error)}."
             raise self._error(CallError(what, kind="bad_output")) from None
@@ -139,7 +137,7 @@ class Endpoint:
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
-            "Accept-Encoding": "identity",
+            "Accept-Encoding": "gzip",
             "User-Agent": "auepora-eval",
         }
         if self.api_key:
@@ -169,9 +167,9 @@ class Endpoint:
         """Return text of a server for an error. It is redacted before it is cut: half a key is not found."""
         return tidy(self.redacted(str(text)), limit)
 
-    def _refusal(self, reply: HttpReply, content: bytes) -> CallError:
+    def _refusal(self, reply: HttpReply) -> CallError:
         """Return the error of a reply whose status is not 2xx."""
-        status = reply.status
+        status, content = reply.status, reply.content
         if 300 <= status < 400:
             place = self._quoted(reply.headers.get("Location") or "nowhere")
             what = f"{status}: it redirects to {place}, and redirects are not followed. Give the final URL."
@@ -211,35 +209,12 @@ def message_in(content: bytes) -> str:
     return document if isinstance(document, str) else content.decode("utf-8", "replace")
 
 
-# Besides UTF-8, encodings of Python's own: of names and of source code, and some of them slow.
-_AS_IT_IS = frozenset("utf-8 ascii idna punycode unicode-escape raw-unicode-escape undefined".split())
-
-
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host.rstrip(".").lower() == "localhost"
-
-
-def in_utf8(content: bytes, content_type: str | None) -> bytes:
-    """Return a reply's text in UTF-8, read in the charset of its Content-Type; as it is if that is unknown.
-
-    >>> in_utf8(b"caf\\xe9", "text/plain; charset=iso-8859-1").decode()
-    'café'
-    """
-    if "charset" not in (content_type or "").lower():
-        return content
-    from email.message import Message  # takes 10 ms, and few replies need it
-
-    head = Message()
-    head["Content-Type"] = content_type or ""
-    try:
-        name = codecs.lookup(head.get_content_charset("utf-8")).name
-        return content if name in _AS_IT_IS else content.decode(name).encode("utf-8")
-    except (LookupError, ValueError):  # also of codecs that do not encode text, such as rot13
-        return content
 
 
 def _checked(url: str) -> SplitResult:

@@ -1,8 +1,7 @@
 """One POST over HTTP within a deadline: the only module that opens a network connection.
 
-urllib3 does the work: pooled connections, TLS, proxies. Three rules of ours are added to it: one deadline
-covers the whole attempt (looking up the host name aside, which the operating system times), a reply has a
-largest size, and no connection leads to an address of a cloud's metadata.
+urllib3 does the work: pooled connections, TLS, proxies, gzip. Three rules are added: one deadline covers the
+whole reply, a reply has a largest size, and no connection leads to an address of a cloud's metadata.
 
 `calls/http.py` imports this module when the first call is made, not before: importing urllib3 opens a socket
 to find out whether the machine has IPv6, and commands that use no endpoint open none.
@@ -23,13 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    HTTPError,
-    ProxyError,
-    ProxySchemeUnknown,
-    ReadTimeoutError,
-)
+from urllib3.exceptions import HTTPError, ProxyError, ProxySchemeUnknown, ReadTimeoutError
 
 from ..errors import CallError, DataError
 
@@ -56,15 +49,11 @@ class Transport:
         self._url, self._connect_timeout = url, connect_timeout
         parts = urlsplit(url)
         self._host = parts.hostname or ""
-        self._through = ""
+        self._through = f" through the proxy {urlsplit(proxy).hostname}" if proxy else ""
         options: dict[str, Any] = {"num_pools": 1, "maxsize": _MAX_IDLE, "retries": False}
         if parts.scheme == "https":
             options["ssl_context"] = ssl.create_default_context()
-        if proxy is None:
-            self._pools = urllib3.PoolManager(**options)
-        else:
-            self._through = f" through the proxy {urlsplit(proxy).hostname}"
-            self._pools = _proxy_manager(proxy, options)
+        self._pools = _proxy_manager(proxy, options) if proxy else urllib3.PoolManager(**options)
         self._pools.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}
 
     def close(self) -> None:
@@ -86,45 +75,35 @@ class Transport:
                 retries=False,
                 preload_content=False,
             )
+            try:
+                content = _content(response, max_bytes)
+            finally:
+                response.close()  # a connection whose reply was read to its end is back in the pool by now
         except (HTTPError, OSError) as error:
             raise self._failure(error, timeout) from None
         except (HTTPException, ValueError) as error:
             raise CallError(f"the reply cannot be read: {error}.", kind="bad_output") from None
-        try:
-            content = _content(response, max_bytes)
-        except (HTTPError, HTTPException, OSError, ValueError) as error:
-            if isinstance(error, ReadTimeoutError):
-                raise self._failure(error, timeout) from None
-            raise CallError(f"the reply broke off: {_origin(error)}.", kind="connection") from None
-        finally:
-            response.close()  # a connection whose reply was read to its end is back in the pool by now
         return HttpReply(response.status, response.reason or "", response.headers, content)
 
     def _failure(self, error: Exception, timeout: float) -> CallError:
         """Return a failed attempt as a CallError: what happened, and whether another attempt may help."""
         origin = _origin(error)
-        if isinstance(error, ConnectTimeoutError) and isinstance(origin, TimeoutError):
-            return CallError(f"no connection{self._through} in time.", kind="timeout")
         if isinstance(error, ReadTimeoutError) or isinstance(origin, TimeoutError):
-            return CallError(f"no whole reply within {timeout:g} s.", kind="timeout")
+            return CallError(f"no whole reply{self._through} within {timeout:g} s.", kind="timeout")
         if isinstance(origin, ssl.SSLCertVerificationError):
             what = f"its certificate is not trusted: {origin.verify_message}. Check the address."
             return CallError(what, kind="tls", lasting=True)
         # An encrypted connection that was cut off may work next time; one that was never made will not.
-        if isinstance(origin, ssl.SSLError) and not isinstance(
-            origin, ssl.SSLEOFError | ssl.SSLZeroReturnError
-        ):
-            what = (
-                f"no encrypted connection: {origin.reason or origin}. Does it speak https, and on this port?"
-            )
+        is_cut_off = isinstance(origin, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+        if isinstance(origin, ssl.SSLError) and not is_cut_off:
+            what = f"no encrypted connection: {origin.reason or origin}. Does it speak https on this port?"
             return CallError(what, kind="tls", lasting=True)
         if isinstance(error, ProxyError):
             what = f"no connection{self._through}: {origin}. Check HTTP_PROXY, HTTPS_PROXY and NO_PROXY."
             return CallError(what, kind="connection")
         if isinstance(origin, socket.gaierror):
-            lasting = origin.errno == socket.EAI_NONAME
             what = f"there is no host {self._host}: {origin.strerror}."
-            return CallError(what, kind="connection", lasting=lasting)
+            return CallError(what, kind="connection", lasting=origin.errno == socket.EAI_NONAME)
         if isinstance(origin, ConnectionRefusedError):
             return CallError("nothing listens there. Is the server running?", kind="connection")
         return CallError(f"the connection broke: {str(origin) or type(origin).__name__}.", kind="connection")
@@ -197,13 +176,6 @@ class _TimedResponse(HTTPResponse):
     def __init__(self, sock: socket.socket, deadline: float, **options: Any) -> None:
         super().__init__(sock, **options)
         self.fp = io.BufferedReader(_TimedReader(sock, self.fp.detach(), deadline))
-
-    def begin(self) -> None:
-        super().begin()
-        # 102 and 103 announce a reply that is still to come; http.client skips 100 only.
-        while 101 < self.status < 200:
-            self.headers = None  # type: ignore[assignment]  # else `begin` does nothing
-            super().begin()
 
 
 class _Timed:

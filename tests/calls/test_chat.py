@@ -77,7 +77,7 @@ def test_a_chunked_reply() -> None:
         ),
         pytest.param("garbage", "bad_output", None, 3, "not a chat completion", id="garbage"),
         pytest.param("wrong shape", "bad_output", None, 3, "it has no choices", id="JSON of another shape"),
-        pytest.param("half closed", "connection", None, 3, "the reply broke off", id="half closed"),
+        pytest.param("half closed", "connection", None, 3, "the connection broke", id="half closed"),
         pytest.param("reset", "connection", None, 3, "the connection broke", id="reset"),
         pytest.param("slow", "timeout", None, 3, "no whole reply within 0.2 s", id="a byte now and then"),
         pytest.param("slow head", "timeout", None, 3, "no whole reply within 0.2 s", id="slow headers"),
@@ -161,7 +161,7 @@ def test_connections_are_kept_and_replaced() -> None:
     with chat_server(["ok", "half closed", "ok"]) as server, ChatModel(server.url, "m") as model:
         # A reply that breaks off on a kept connection is a failure; one closed while idle is not.
         model.complete(HELLO)
-        with pytest.raises(CallError, match="the reply broke off"):
+        with pytest.raises(CallError, match="the connection broke"):
             model.complete(HELLO)
         model.complete(HELLO)
     with chat_server(["ok then close"]) as server, ChatModel(server.url, "m") as model:

@@ -67,40 +67,6 @@ def answered(replies: Sequence[bytes], *, chat: bool = False, **options: Any) ->
     return output
 
 
-@pytest.mark.parametrize(
-    ("charset", "written"),
-    [
-        ("iso-8859-1", "latin-1"),
-        ('"ISO-8859-1"', "latin-1"),
-        ("windows-1252", "cp1252"),
-        ("utf-16", "utf-16"),
-        ("UTF-8", "utf-8"),
-        ("utf8; x=y", "utf-8"),
-    ],
-)
-def test_a_reply_is_read_in_the_charset_that_it_names(charset: str, written: str) -> None:
-    content = json.dumps({"answer": "café"}, ensure_ascii=False).encode(written)
-    output = answered([a_reply(content, f"application/json; charset={charset}")])
-    assert (output.error, output.response.text) == (None, "café")
-
-
-@pytest.mark.parametrize(
-    "kind", ["application/json", "application/json; charset=klingon", "x; charset=rot13"]
-)
-def test_what_is_no_text_is_a_failure_and_no_other_answer(kind: str) -> None:
-    output = answered([a_reply('{"answer": "café"}'.encode("latin-1"), kind)])
-    assert output.error is not None
-    assert "it is not JSON" in output.error.message
-    assert "utf-8" in output.error.message.lower()
-
-
-def test_hints_before_the_reply_are_passed_over_and_the_connection_is_kept() -> None:
-    hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
-    told = [a_reply(json.dumps({"answer": text}).encode()) for text in ("one", "two")]
-    output = answered([hints * 2 + told[0], b"HTTP/1.1 100 Continue\r\n\r\n" + hints + told[1]])
-    assert (output.error, output.response.text) == (None, "two")
-
-
 def a_completion(content: Any) -> bytes:
     return a_reply(json.dumps({"choices": [{"message": {"content": content}}]}).encode())
 
@@ -170,7 +136,7 @@ def test_size_limit_counts_the_bytes_that_arrive(head: bytes) -> None:
         system.close()  # type: ignore[attr-defined]  # endpoints have it
         thread.join(20)
     assert output.error is not None
-    assert "the reply is longer than 4 MB" in output.error.message or "broke off" in output.error.message
+    assert "the reply is longer than 4 MB" in output.error.message or "broke" in output.error.message
     assert sent[0] < 20_000_000  # the rest is what the buffers of the system hold
 
 

@@ -115,12 +115,11 @@ def commands(folder: Path, size: int) -> dict[str, tuple[str, ...]]:
     write_data(folder / "data.jsonl", size)
     auepora = ("-m", "auepora_eval")
     common = ("--dataset", str(folder / "data.jsonl"), "--metrics", METRICS, "--out", str(folder))
-    journal, outputs = str(folder / "a.run" / "journal.jsonl"), str(folder / "b.run" / "outputs.jsonl")
+    outputs = str(folder / "a.run.db")
     return {
         "run": (*auepora, "run", "--system", f"{folder / 'system.py'}:system", "--id", "a", *common),
-        "scan": ("-c", SCAN, str(folder / "a.run")),
-        "score": (*auepora, "score", "--outputs", journal, "--id", "b", *common),
-        "score file": (*auepora, "score", "--outputs", outputs, "--id", "c", *common),
+        "scan": ("-c", SCAN, str(folder / "a.run.db")),
+        "score": (*auepora, "score", "--outputs", outputs, "--id", "b", *common),
     }
 
 

@@ -244,7 +244,7 @@ def ask_all(
     def finish(request: Request, result: Result[Any]) -> _Stored[Reply]:
         made = reply(request, result)
         if log is not None:
-            log.store(request, made)
+            _store(log, request, made, limits)
         return _Stored(made)
 
     known: deque[tuple[Request, Reply]] = deque()
@@ -268,6 +268,14 @@ def ask_all(
             raise
     if limits.halted:
         raise InterruptedRunError(f"stopped as asked, after {done} samples.")
+
+
+def _store(log: CallLog[Request, Reply], request: Request, made: Reply, limits: Limits) -> None:
+    try:
+        log.store(request, made)
+    except StorageError as error:
+        limits.stopped = str(error)  # make no further call: its reply would be lost too
+        raise
 
 
 def _to_ask(

@@ -232,7 +232,11 @@ class StoredRun:
         database = database_of(path)
         if database.exists() and is_ours(head):
             self.database = Database.read(database)
-            self._check_belongs(head)
+            try:
+                self._check_belongs(head)
+            except BaseException:
+                self.database.close()
+                raise
         elif "run_file" in head:
             raise StorageError(f"{database} is missing: it has the scores of the run.")
         self._head = head

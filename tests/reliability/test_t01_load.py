@@ -10,18 +10,6 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="peak memory is asked of wait4")
 # Both beyond the point where garbage is collected for the first time.
 SIZES = (12_000, 30_000)
-# Rows go to Parquet beyond 10,000 samples, in groups of 20,000. With smaller limits, few samples show whether
-# anything else grows.
-SMALL_LIMITS = """
-import sys
-from auepora_eval.cli.main import main
-from auepora_eval.io.results import rows_parquet
-from auepora_eval.store.state import RunState
-
-rows_parquet.ROWS_IN_A_GROUP = 1_000
-RunState.writer.__wrapped__.__kwdefaults__["rows_in_the_json"] = 500
-sys.exit(main(sys.argv[1:]))
-"""
 
 
 def test_t01_memory_per_sample(tmp_path: Path) -> None:
@@ -33,7 +21,7 @@ def test_t01_memory_per_sample(tmp_path: Path) -> None:
         folder.mkdir()
         words = commands(folder, size)
         for command, measured in measurements.items():
-            measured.append(measured_python("-c", SMALL_LIMITS, *words[command][2:]))
+            measured.append(measured_python("-m", "auepora_eval", *words[command][2:]))
         assert (folder / "a.run.db").is_file()
     for command, (small, large) in measurements.items():
         growth = (large.peak - small.peak) * 1000 / (SIZES[1] - SIZES[0])
@@ -47,5 +35,5 @@ def test_t01_memory_per_sample(tmp_path: Path) -> None:
         # now and then, which is 10 MB at once.
         most = small.peak + 0.4 * (SIZES[1] - SIZES[0]) / 1000 + 10
         if large.peak >= most:  # the peak of a process varies by a few MB: growth would be there again
-            large = measured_python("-c", SMALL_LIMITS, *words[command][2:], "--force")
+            large = measured_python("-m", "auepora_eval", *words[command][2:], "--force")
         assert large.peak < most

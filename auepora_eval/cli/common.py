@@ -126,7 +126,7 @@ def say_run(run: EvaluationRun, tally: Tally | None = None) -> None:
     _say_what_went_wrong(run, tally)
 
 
-_MAIN_RESULTS = 8  # lines of a summary; the table of all results is behind --full
+_MAIN_RESULTS = 8  # lines of a summary; `auepora show` has the table of all results
 
 
 def say_run_summary(run: EvaluationRun, tally: Tally) -> None:
@@ -136,7 +136,7 @@ def say_run_summary(run: EvaluationRun, tally: Tally) -> None:
     counts = f"{answered:,} of {tally.total:,} samples answered ({share:.1%})"
     echo.say(f"{run.system_name} on {run.dataset_name}: {counts}, top_k {run.top_k}")
     if not tally.total or answered:  # else nothing was measured: why is all there is to say
-        say_main_results(run.results, "--full")
+        say_main_results(run.results, "auepora show has all")
     _say_what_went_wrong(run, tally)
 
 

@@ -58,7 +58,6 @@ from .common import (
     notes_printed_once,
     progress,
     say_failures,
-    say_run,
     say_run_summary,
     say_stored,
 )
@@ -106,9 +105,7 @@ _FLAGS = (
 def add_arguments(parser: ArgumentParser) -> None:
     add_settings(parser, *_FLAGS)
     parser.add_argument("--resume", metavar="ID", nargs="?", const="", help=SETTINGS["resume"].help)
-    add_settings(
-        parser, "retry_failed", "keep_going", "spans", "spans_content", "id", "out", "force", "full", "json"
-    )
+    add_settings(parser, "retry_failed", "keep_going", "spans", "spans_content", "id", "out", "force", "json")
 
 
 def run(args: Namespace) -> int:
@@ -285,8 +282,6 @@ class RunCommand:
         settings, record = self.settings, self.record
         if settings.json:
             echo.say_json(self.storage.load_results(record.evaluation_id))
-        elif settings.full:
-            say_run(finished, record.tally)
         else:
             say_run_summary(finished, record.tally)
         if not settings.json:

@@ -230,7 +230,6 @@ class RunSettings:
     id: str | None = _setting("id of the run (default: system, dataset and time)", "ID")
     force: bool = _setting("replace a run with the same id", default=False)
     out: str = _setting(f"folder of runs (default: {DEFAULT_OUT})", "DIR", default=DEFAULT_OUT)
-    full: bool = _setting("print all results, not only a summary", default=False)
     json: bool = _setting("print one JSON document instead of text", default=False)
 
     def __post_init__(self) -> None:
@@ -348,7 +347,7 @@ SETTINGS: dict[str, Setting] = _described()
 
 # Of one command only, or found out while it runs.
 _NOT_IN_PLANS = {
-    *("config", "estimate", "resume", "retry_failed", "spans", "spans_content", "force", "full", "json"),
+    *("config", "estimate", "resume", "retry_failed", "spans", "spans_content", "force", "json"),
     *("metric_files", "judge_metrics"),
 }
 PLAN_KEYS: dict[str, Setting] = {name: one for name, one in SETTINGS.items() if name not in _NOT_IN_PLANS}

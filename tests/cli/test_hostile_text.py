@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 SAMPLE = f"s{HOSTILE}1"
 COMMANDS = [
-    ("run", "--dataset", "d.jsonl", "--system", "hostile_system.py:system", "--id", "c", "--force", "--full"),
+    ("run", "--dataset", "d.jsonl", "--system", "hostile_system.py:system", "--id", "c", "--force"),
     ("run", "--dataset", "d.jsonl", "--system", "hostile_system.py:system", "--id", "c", "--force", "--json"),
     ("run", "--dataset", HOSTILE, "--system", HOSTILE),
     ("score", "--dataset", "d.jsonl", "--outputs", "a.run.db"),

@@ -114,7 +114,9 @@ def test_an_audit_is_printed_with_the_values_of_a_run_that_is_judged_at_once(
 ) -> None:
     assert main(["judge-audit", "--labels", "demo", "--judge", "support:lexical"]) == 0
     capsys.readouterr()
-    assert run("two", "recall@5,judged_faithfulness", "--judge", "support:lexical", "--full") == 0
+    assert run("two", "recall@5,judged_faithfulness", "--judge", "support:lexical") == 0
+    capsys.readouterr()
+    assert main(["show", "two"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "judged_faithfulness: AUROC " in out
     assert "uncalibrated judge" not in out

@@ -103,7 +103,9 @@ def test_recall_of_a_server(
 
 
 def test_the_table_says_why(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("s.py:text", "--full") == 0
+    assert run("s.py:text", "--id", "t") == 0
+    capsys.readouterr()
+    assert main(["show", "t", "--out", "out"]) == 0
     said = capsys.readouterr().out
     (line,) = [line for line in said.splitlines() if line.startswith("recall@5")]
     assert "0.0000" not in line

@@ -121,7 +121,8 @@ def run_and_resume() -> str:
         "run --resume stopped --budget-calls 20",
         f"run {flags}:shaky --id failures",
         f"run {flags}:shaky --id failures --metrics recall@5",
-        f"run {flags}:steady --id full --metrics recall@5,token_f1 --full",
+        f"run {flags}:steady --id full --metrics recall@5,token_f1",
+        "show full",
         f"run {flags}:steady --id pilot --metrics recall@5 --estimate",
     )
 

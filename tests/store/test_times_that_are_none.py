@@ -121,7 +121,6 @@ def test_an_endpoint_that_tells_them_can_be_measured(
             "x",
             "--spans",
             "s.jsonl",
-            "--full",
             *common,
         ]
         assert main(words) == 3  # the times of the stages are wanted, and not there
@@ -131,8 +130,10 @@ def test_an_endpoint_that_tells_them_can_be_measured(
     assert int(span["startTimeUnixNano"]) < int(span["endTimeUnixNano"])  # by our own clock
     shown = capsys.readouterr()
     assert "1.0000" in shown.out
+    assert main(["show", "x", "--out", "runs"]) == 0
+    table = capsys.readouterr().out
     assert shown.err.count("as end_to_end, which cannot be a time") == 1
-    scored = {line.split()[0]: line for line in shown.out.splitlines() if "/3 " in line}
+    scored = {line.split()[0]: line for line in table.splitlines() if "/3 " in line}
     assert "3/3" in scored["mean_latency[end_to_end]"]
     assert "0/3" in scored["mean_latency[retrieval]"]
     # A journal of before holds them as they came.

@@ -270,8 +270,8 @@ class _UsualParts:
 
 
 NEEDS_ITS_CLASS = (
-    "its metric is not registered, and its value is not the mean of stored scores. Import the module of the "
-    "metric and compare in Python, or install it as a plug-in"
+    "its metric is not registered, and its value is not the mean of stored scores. Write it as a "
+    "SampleMetric (a score per sample), import its module and compare in Python, or install it as a plug-in"
 )
 
 

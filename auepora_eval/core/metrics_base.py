@@ -569,7 +569,24 @@ def parse_metrics(names: str | Iterable[str]) -> list[Metric]:
     """Return several metrics, from a list or from one string with commas between the names."""
     if isinstance(names, str):
         names = split_outside_brackets(names)
-    return [parse_metric(name) for name in names if name.strip()]
+    return [class_in_file(name) or parse_metric(name) for name in names if name.strip()]
+
+
+def class_in_file(name: str) -> Metric | None:
+    """Return the metric of a plain `Metric` class, my_metrics.py:Mine; None for any other name."""
+    file, _, class_name = name.strip().rpartition(":")
+    if metric_file(name) is None or not class_name.isidentifier():
+        return None
+    found = getattr(import_metrics(Path(file)), class_name, None)
+    if not isinstance(found, type) or not issubclass(found, Metric) or class_name in METRICS:
+        return None
+    try:
+        made: Metric = found()
+    except TypeError as error:
+        raise UnknownNameError(f"the metric {name!r} cannot be made without arguments: {error}") from error
+    if not isinstance(getattr(made, "name", None), str):
+        raise UnknownNameError(f"the metric {name!r} has no name: set `name` in the class.")
+    return made
 
 
 def metric_file(name: str) -> Path | None:

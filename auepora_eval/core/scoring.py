@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import NamedTuple
 
+from ..errors import AueporaError, EvaluationError
 from .metrics_base import Metric, SampleMetric
 from .plan import EvaluationPlan
 from .scores import Batch, Scores, as_columns
@@ -120,6 +121,23 @@ _NEEDS = (
 )
 
 
+def _computed(metric: Metric, batch: Batch) -> MetricResult:
+    """Return the result of a user's own metric; EvaluationError names the metric that fails."""
+    try:
+        result: object = metric.compute(list(batch.samples), list(batch.outputs))
+    except AueporaError:
+        raise
+    except Exception as error:
+        what = f"the metric {metric.name!r} failed: {type(error).__name__}: {error!s:.200}"
+        raise EvaluationError(
+            f"{what}. The outputs are kept: score them again when compute is fixed."
+        ) from error
+    if not isinstance(result, MetricResult):
+        what = f"the metric {metric.name!r} returned {type(result).__name__}, not a MetricResult"
+        raise EvaluationError(f"{what}. Return MetricResult(name, target, value, details).")
+    return result
+
+
 def _with_failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> MetricResult:
     """Return the result of a foreign metric with the number of failures, which the table shows."""
     failed = sum(output.error is not None for output in outputs)
@@ -169,7 +187,7 @@ class Scoring:
             if isinstance(metric, SampleMetric):
                 scores[metric.name] = metric.score_batch(batch)
                 continue
-            result = metric.compute(list(batch.samples), list(batch.outputs))
+            result = _computed(metric, batch)
             self._foreign[metric.name] = _with_failures(result, batch.outputs)
             if result.scores:
                 scores[metric.name] = as_columns(result.scores)

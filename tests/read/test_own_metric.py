@@ -1,0 +1,70 @@
+"""The `Metric` class of seed 002 in a user's file: named on the command line, stored and shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main as auepora
+
+METRICS = """
+from auepora_eval import Metric, MetricResult, TargetCategory
+
+class Mine(Metric):
+    name = "mine"
+    target = TargetCategory.GENERATION_RELEVANCE
+    def required_fields(self):
+        return []
+    def compute(self, samples, outputs):
+        return MetricResult(self.name, self.target, 5.0, {})
+
+class Raises(Mine):
+    name = "raises"
+    def compute(self, samples, outputs):
+        raise KeyError("x")
+
+class Floats(Mine):
+    name = "floats"
+    def compute(self, samples, outputs):
+        return 0.5
+
+class Nameless(Mine):
+    name = None
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.jsonl").write_text('{"sample_id": "1", "query": "q"}\n')
+    (tmp_path / "p.jsonl").write_text('{"sample_id": "1", "answer": "a"}\n')
+    return tmp_path
+
+
+def score(folder: Path, metric: str) -> int:
+    # A module of a user is imported once: each test has a file of its own.
+    file = folder / f"metrics_of_{folder.name}.py"
+    file.write_text(METRICS)
+    files = ["--dataset", "q.jsonl", "--outputs", "p.jsonl"]
+    return auepora(["score", *files, "--metrics", f"{file.name}:{metric}", "--id", "r"])
+
+
+def test_a_metric_class_is_scored_stored_and_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score(folder, "Mine") == 0
+    capsys.readouterr()
+    assert auepora(["show", "r"]) == 0
+    assert "mine" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("metric", "cause"), [("Raises", "KeyError"), ("Floats", "MetricResult"), ("Nameless", "has no name")]
+)
+def test_a_metric_class_that_fails_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], metric: str, cause: str
+) -> None:
+    assert score(folder, metric) != 0
+    said = capsys.readouterr().err
+    assert cause in said
+    assert "Traceback" not in said
+    assert metric.lower() in said.lower()

@@ -10,6 +10,7 @@ import re
 import runpy
 import shlex
 import shutil
+import sqlite3
 import sys
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -143,6 +144,9 @@ def _run_line(line: str, demo: Demo, *, is_shown: bool) -> None:
         is_slow = words[1] in ("compare", "gate") and not is_shown
         few = ["--resamples", "500"] if is_slow else []
         assert main([*words[1:], *few]) == 0, line
+    elif words[0] == "sqlite3":
+        with contextlib.closing(sqlite3.connect(words[1])) as database:
+            database.execute(words[2]).fetchall()
     else:
         assert words[0] == "make"
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line

@@ -207,6 +207,7 @@ def measured_pages(folder: Path, samples: int, pages: int) -> Iterator[tuple[str
     access = Access(8000)
     workspace = Workspace(folder)
     requests = Requests(view_application(workspace, access), access)
+    wait_for_pair(workspace, access)
     for kind, asked in addresses(samples, pages).items():
         for address in asked[: len(METRICS)]:  # once for each metric: its column is read and sorted
             requests.get(address)

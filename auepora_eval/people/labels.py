@@ -103,7 +103,8 @@ class LabelTable:
 
     def _read(self) -> list[Answer]:
         try:
-            db = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)
+            # Not read-only: a label that a kill has cut off has to be undone first.
+            db = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=rw", uri=True)
             try:
                 rows = db.execute("SELECT number, item, question, answer FROM label ORDER BY number")
                 return [

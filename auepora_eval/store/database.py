@@ -81,7 +81,15 @@ class Database:
         # A reader of a run in progress needs to lock it, which takes a folder that can be written.
         how = "mode=ro" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
         with _naming(path, "read"):
-            connection = _connected(path, how)
+            try:
+                connection = _connected(path, how)
+                connection.execute("SELECT 1 FROM meta").fetchone()
+            except sqlite3.OperationalError as error:
+                if "readonly" not in str(error):
+                    raise
+                # Its writer was killed in the middle of a change, which has to be undone first.
+                with closing(_connected(path, "mode=rw")) as repaired:
+                    repaired.execute("SELECT 1 FROM meta").fetchone()
         return cls(path, connection, is_read_only=True)._checked()
 
     def _checked(self) -> Database:

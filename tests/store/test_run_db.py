@@ -149,6 +149,20 @@ def test_a_stored_row_survives_a_kill(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["x.run.db"]
 
 
+def test_a_writer_that_is_killed_in_the_middle_of_a_change_can_be_read(path: Path) -> None:
+    """Without a write-ahead log, as while a run is opened or closed: half a change is on the disk."""
+    script = (
+        "import os, sqlite3, sys\n"
+        "database = sqlite3.connect(sys.argv[1])\n"
+        "database.execute('PRAGMA cache_size=1')\n"
+        "database.execute('UPDATE call SET reply = reply || zeroblob(9000)')\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert path.with_name(f"{path.name}-journal").exists()
+    assert EvaluationResultsStorage(path.parent).load_run("one").outputs == stored_run().outputs
+
+
 def test_the_last_call_of_a_sample_counts(tmp_path: Path) -> None:
     with Database.write(tmp_path / "x.run.db") as database:
         for outcome in (2, 1, 0):

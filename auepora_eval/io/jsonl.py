@@ -111,26 +111,8 @@ def read_samples(
 
 
 def _raw_samples(path: Path, max_line_bytes: int) -> Iterator[tuple[str, RawSample | dict[str, Any]]]:
-    for chunk in _chunks(placed_lines(path, max_line_bytes)):
-        structs, _ = decoded([line for _, line in chunk], RawSample)
-        for (where, line), struct in zip(chunk, structs, strict=True):
-            yield where, struct or parse_line(line, where)
-
-
-def _chunks(placed: Iterator[tuple[str, bytes]]) -> Iterator[list[tuple[str, bytes]]]:
-    """Yield lists of lines with their places; an error is raised behind those before it."""
-    chunk, size = [], 0
-    try:
-        for where, line in placed:
-            chunk.append((where, line))
-            size += len(line)
-            if size > _READ_AHEAD:
-                yield chunk
-                chunk, size = [], 0
-    except DataError:
-        yield chunk
-        raise
-    yield chunk
+    for where, line in placed_lines(path, max_line_bytes):
+        yield where, decoded(line, RawSample) or parse_line(line, where)
 
 
 class JsonlDataset(EvaluationDataset):

@@ -6,12 +6,11 @@ Our own predictions.jsonl has one sample per line. TREC runs, tables and files o
 from __future__ import annotations
 
 import gzip
-from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
@@ -35,7 +34,7 @@ from ..read.fields import (
     read_foreign,
 )
 from ..read.outputs import to_output
-from ..read.records import RawPrediction, check_has_fields, decoded, read_prediction
+from ..read.records import RawPrediction, canonical_line, check_has_fields, decoded, read_prediction
 from ..read.text import parse_line
 from ..read.tools import TOOLS
 from .beir import save_beir
@@ -45,7 +44,6 @@ from .jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened, read_lines, read_rec
 from .tables import Columns, load_tool, outputs_in
 from .trec import ranked_output, read_run, save_qrels, save_run
 
-_READ_AHEAD = 1 << 17  # bytes
 _LARGEST_FILE = 1 << 44  # bytes
 MISSING_PREDICTION = "MissingPrediction"  # the kind of failure of a sample that a file has no line for
 
@@ -101,22 +99,19 @@ class PredictionFile:
             yield from (self._loaded.get(sample_id) or missing_output() for sample_id in sample_ids)
             return
         with opened(self.path) as file:
-            ahead = _ReadAhead(file)
             for sample_id in sample_ids:
                 number, start = divmod(self._places.get(sample_id, 0), _LARGEST_FILE)
-                line, struct, canonical = ahead.line_at(start) if number else (b"", None, b"")
+                file.seek(start)  # within the buffer as a rule: samples are wanted in the order of the file
+                line = file.readline().removeprefix(BYTE_ORDER_MARK) if number else b""
+                struct = decoded(line, RawPrediction)
                 if self.lines is not None:
-                    self.lines.append(canonical)
+                    self.lines.append(canonical_line(struct))
                 yield self._output(struct or line, sample_id, number) if number else missing_output()
 
     def _output(self, record: RawPrediction | bytes, sample_id: str, number: int) -> SystemOutputs:
         where = f"{self._name}:{number}"
-        if isinstance(record, bytes):
-            stored_id, output = read_prediction(
-                parse_line(record.removeprefix(BYTE_ORDER_MARK), where), where
-            )
-        else:
-            stored_id, output = read_prediction(record, where)
+        whole = parse_line(record, where) if isinstance(record, bytes) else record
+        stored_id, output = read_prediction(whole, where)
         if stored_id != sample_id:
             raise DataError(where, "the file changed while it was read.", fix="Score it again.")
         return output
@@ -161,32 +156,6 @@ def check_known_samples(sample_ids: Iterable[str], known: Container[str], where:
     strangers = [sample_id for sample_id in sample_ids if sample_id not in known]
     if strangers:
         raise _strangers(where, strangers)
-
-
-_Line = tuple[bytes, RawPrediction | None, bytes]  # as it is, as a struct, as canonical JSON
-
-
-class _ReadAhead:
-    """The lines of a file by their first byte: several are read at once while they are wanted in order."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._lines: deque[_Line] = deque()  # from _start on
-        self._start = self._size = 0
-
-    def line_at(self, start: int) -> _Line:
-        """Return the line that starts at this byte. That no line is too long is known by now."""
-        while self._lines and self._start < start:  # not wanted, or blank
-            self._start += len(self._lines.popleft()[0])
-        if not self._lines or self._start != start:
-            self._size = min(4 * self._size, _READ_AHEAD) if self._start == start else 0
-            self._file.seek(start)
-            lines = self._file.readlines(self._size + 1)
-            self._lines = deque(zip(lines, *decoded(lines, RawPrediction), strict=True))
-            self._start, self._size = start, sum(map(len, lines))
-        line = self._lines.popleft()
-        self._start += len(line[0])
-        return line
 
 
 class _Ranked(msgspec.Struct):

@@ -113,33 +113,25 @@ _ANSWERED = (str, RawResponse)
 _DECODERS: dict[type[msgspec.Struct], msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind) for kind in (RawSample, RawPrediction)
 }
-_canonical_lines = msgspec.json.Encoder(order="deterministic").encode_lines
 
 
-def decoded(lines: Sequence[bytes], kind: type[_Kind]) -> tuple[Sequence[_Kind | None], Sequence[bytes]]:
-    """Return lines as structs, and these as lines of canonical JSON.
-
-    A struct is None, and its line empty, if the line cannot be read so: `parse_json` says what is wrong.
-    """
-    structs = _structs(lines, kind)
-    if structs is not None:
-        return structs, _canonical_lines(structs).splitlines(keepends=True)
-    if len(lines) == 1:
-        return [None], [b""]
-    one_by_one = [decoded([line], kind) for line in lines]
-    return [structs[0] for structs, _ in one_by_one], [written[0] for _, written in one_by_one]
+_canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
-def _structs(lines: Sequence[bytes], kind: type[_Kind]) -> list[_Kind] | None:
-    """Return lines as structs; None if one is not such a record, or nested too deeply."""
+def decoded(line: bytes, kind: type[_Kind]) -> _Kind | None:
+    """Return a line as a struct; None if it is not such a record: `parse_line` says what is wrong."""
     try:
-        structs: list[_Kind] = list(map(_DECODERS[kind].decode, lines))
+        struct: _Kind = _DECODERS[kind].decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    for line, struct in zip(lines, structs, strict=True):
-        if line.count(b"{") + line.count(b"[") > MAX_DEPTH and may_be_deep(line, _siblings(struct)):
-            return None
-    return structs
+    if line.count(b"{") + line.count(b"[") > MAX_DEPTH and may_be_deep(line, _siblings(struct)):
+        return None
+    return struct
+
+
+def canonical_line(struct: msgspec.Struct | None) -> bytes:
+    """Return a struct as a line of canonical JSON; nothing for None."""
+    return b"" if struct is None else _canonical(struct) + b"\n"
 
 
 def _siblings(struct: msgspec.Struct) -> int:

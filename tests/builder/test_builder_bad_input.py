@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
@@ -37,31 +36,11 @@ def test_strict_stops_at_the_first_bad_line(folder: Path) -> None:
     refused(folder, DataError, r"offline_dataset.jsonl:2: not JSON", strict=True)
 
 
-def test_all_bad_is_an_error(folder: Path) -> None:
-    source = write_tasks(folder / "bad.jsonl", ["x", a_raw_task(None)])
-    refused(folder, DataError, r"not one of its 2 records can be used. The first: bad.jsonl:1", source=source)
-
-
-def test_nothing_is_an_error(folder: Path) -> None:
-    refused(folder, DataError, "no records", source=write_tasks(folder / "empty.jsonl", ["", " "]))
-
-
 def test_nothing_for_any_split_is_an_error(folder: Path) -> None:
     source = write_tasks(folder / "other.jsonl", [a_raw_task("1", "citations"), a_raw_task("2", "other")])
     words = r"not one of its 2 records is for qa, summaries; there are 'citations', 'other'"
     refused(folder, DataError, words, source=source, manifest=folder / "new" / "deep" / "manifest.json")
     assert not (folder / "new").exists()
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in this system's folders")
-def test_a_pipe_as_source(folder: Path) -> None:
-    os.mkfifo(folder / "pipe")
-    refused(folder, DataError, "is a pipe", source=folder / "pipe")
-
-
-def test_no_source(folder: Path) -> None:
-    refused(folder, DataError, "there is no such file", source=folder / "nowhere.jsonl")
-    refused(folder, DataError, "is a folder", source=folder)
 
 
 def test_a_broken_gzip(folder: Path) -> None:
@@ -89,10 +68,6 @@ def test_an_output_that_is_the_source(folder: Path) -> None:
     refused(folder, StorageError, "is the source itself", force=True, outputs={"qa": folder / "linked.jsonl"})
 
 
-def test_one_file_for_two_outputs(folder: Path) -> None:
-    refused(folder, StorageError, "written twice", manifest=folder / "qa_pairs.jsonl")
-
-
 def test_an_output_that_is_a_symbolic_link(folder: Path) -> None:
     (folder / "precious.txt").write_text("keep me")
     (folder / "qa_pairs.jsonl").symlink_to(folder / "precious.txt")
@@ -100,36 +75,6 @@ def test_an_output_that_is_a_symbolic_link(folder: Path) -> None:
     (folder / "qa_pairs.jsonl").unlink()
     (folder / "qa_pairs.jsonl").symlink_to(folder / "nowhere")
     refused(folder, StorageError, "is a symbolic link", force=True)
-
-
-def test_an_output_that_is_a_folder(folder: Path) -> None:
-    (folder / "qa_pairs.jsonl").mkdir()
-    refused(folder, StorageError, "is a folder", force=True)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in this system's folders")
-@pytest.mark.parametrize("name", ["qa_pairs.jsonl", "manifest.json", "rejects.jsonl"])
-def test_an_output_that_is_a_pipe(folder: Path, name: str) -> None:
-    os.mkfifo(folder / name)
-    refused(folder, StorageError, "is a pipe or a device", force=True, rejects=folder / "rejects.jsonl")
-    assert (folder / name).is_fifo()
-
-
-def test_a_folder_that_is_a_file(folder: Path) -> None:
-    (folder / "file").write_text("")
-    refused(folder, StorageError, "cannot be written", outputs={"qa": folder / "file" / "qa.jsonl"})
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder(folder: Path) -> None:
-    place = folder / "closed"
-    place.mkdir(mode=0o500)
-    refused(folder, StorageError, "cannot be written: Permission denied", outputs={"qa": place / "qa.jsonl"})
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="a folder that even root cannot write to is needed")
-def test_a_folder_in_which_nobody_can_write(folder: Path) -> None:
-    refused(folder, StorageError, "/proc/.* cannot be written", outputs={"qa": Path("/proc/qa.jsonl")})
 
 
 def test_a_source_that_changes_meanwhile(folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -107,15 +106,6 @@ def test_bad_predictions(work: Path, refused: Refuse, content: bytes, message: s
     assert message in refused("score", "--dataset", "good.jsonl", "--outputs", "bad.jsonl")
 
 
-def test_duplicate_ids(work: Path, refused: Refuse) -> None:
-    (work / "twice.jsonl").write_text(GOOD + GOOD, encoding="utf-8")
-    (work / "twice_p.jsonl").write_text(PREDICTION + PREDICTION, encoding="utf-8")
-    line = refused("score", "--dataset", "twice.jsonl", "--outputs", "predictions.jsonl")
-    assert "twice.jsonl:2: $.sample_id: '1' was used already, at twice.jsonl:1" in line
-    line = refused("score", "--dataset", "good.jsonl", "--outputs", "twice_p.jsonl")
-    assert "twice_p.jsonl:2: $.sample_id" in line
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -132,25 +122,6 @@ def test_unreadable_datasets(work: Path, refused: Refuse, name: str, message: st
     (work / "empty.jsonl").write_text("\n", encoding="utf-8")
     (work / "cut.parquet").write_bytes(b"PAR1 and no more")
     assert message in refused("run", "--dataset", name, "--system", "bad_input_system.py:answer")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(b"\xef\xbb\xbf" + GOOD.encode(), id="byte order mark"),
-        pytest.param(GOOD.replace("\n", "\r\n").encode(), id="CRLF"),
-        pytest.param(b"\n\n" + GOOD.encode() + b"\n", id="blank lines"),
-        pytest.param(gzip.compress(GOOD.encode()), id="gzip"),
-    ],
-)
-@pytest.mark.usefixtures("work")
-def test_harmless_oddities_are_accepted(content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("fine.jsonl").write_bytes(content)
-    words = ["score", "--dataset", "fine.jsonl", "--outputs", "predictions.jsonl", "--out", "out", "--json"]
-    assert main(words) == 0
-    shown = capsys.readouterr()
-    assert json.loads(shown.out)["summary"]["total_queries"] == 1
-    assert shown.err.startswith("stored: ")
 
 
 @pytest.mark.parametrize(
@@ -176,12 +147,6 @@ def test_sparse_data_are_scored(
     assert "Traceback" not in capsys.readouterr().err
     assert main(["show", "sparse", "--out", "out"]) == 0
     assert "1 sample," in capsys.readouterr().out
-
-
-def test_misspelt_field_is_noted(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (work / "d.jsonl").write_text(GOOD.replace("relevant_docs", "relevant_doc"), encoding="utf-8")
-    assert main(["score", "--dataset", "d.jsonl", "--outputs", "predictions.jsonl", "--out", "out"]) == 0
-    assert "note: d.jsonl:1: the field 'relevant_doc' is not read. Did you mean" in capsys.readouterr().err
 
 
 def test_metric_without_gold_is_an_error(work: Path, refused: Refuse) -> None:
@@ -296,35 +261,6 @@ def test_unwritable_outputs(refused: Refuse, out: str) -> None:
     assert "cannot be" in refused("score", *data, "--outputs", "predictions.jsonl", code=4)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_read_only_folder(work: Path, refused: Refuse) -> None:
-    (work / "out").mkdir(mode=0o500)
-    data = ("--dataset", "good.jsonl", "--outputs", "predictions.jsonl")
-    assert "Permission denied" in refused("score", *data, code=4)
-
-
-def test_a_stored_run_is_not_replaced(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [
-        "score",
-        "--dataset",
-        "good.jsonl",
-        "--outputs",
-        "predictions.jsonl",
-        "--out",
-        "out",
-        "--id",
-        "one",
-    ]
-    assert main(words) == 0
-    before = (work / "out" / "one.results.json").read_bytes()
-    capsys.readouterr()
-    assert main(words) == 4
-    shown = capsys.readouterr()
-    assert (shown.out, shown.err.count("\n")) == ("", 1)
-    assert "exists already" in shown.err
-    assert (work / "out" / "one.results.json").read_bytes() == before
-
-
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"evaluation_id":5,"summary":[]}'])
 @pytest.mark.usefixtures("work")
 def test_a_damaged_results_file(content: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -410,12 +346,6 @@ def test_flags_out_of_range(refused: Refuse, capsys: pytest.CaptureFixture[str],
     assert shown.err.splitlines()[-1].startswith("auepora run: error: ")
 
 
-@pytest.mark.usefixtures("work")
-def test_limit_above_the_dataset_size() -> None:
-    words = ["run", "--dataset", "good.jsonl", "--system", "bad_input_system.py:answer", "--out", "out"]
-    assert main([*words, "--limit", str(10**30)]) == 0
-
-
 @pytest.mark.parametrize(
     "words", [[""], ["help", ""], ["compare", "", "x"], ["compare", "x", "", "y"], ["gate", ""]], ids=" ".join
 )
@@ -425,12 +355,6 @@ def test_empty_names(words: list[str], capsys: pytest.CaptureFixture[str]) -> No
     printed = capsys.readouterr()
     assert printed.err.startswith("auepora")
     assert printed.err.count("\n") == 1
-
-
-def test_an_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["scroe"]) == 2
-    shown = capsys.readouterr()
-    assert (shown.out, shown.err) == ("", "auepora: Unknown command 'scroe'. Did you mean score?\n")
 
 
 def test_the_real_command_on_a_bad_line(work: Path) -> None:
@@ -447,20 +371,6 @@ def test_the_real_command_on_a_bad_line(work: Path) -> None:
         "auepora: bad.jsonl:2: the JSON ends in the middle. Was it cut off? Complete or remove it.\n"
     )
     assert not (work / "out").exists()
-
-
-def test_the_real_command_on_a_broken_gzip(work: Path) -> None:
-    (work / "bad.jsonl").write_bytes(gzip.compress(GOOD.encode())[:-4])
-    words = ["run", "--dataset", "bad.jsonl", "--system", "bad_input_system.py:answer", "--out", "out"]
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-m", "auepora_eval", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("auepora: bad.jsonl:2: the file cannot be read on")
-    assert done.stderr.count("\n") == 1
 
 
 LIST_IN_AN_OBJECT = '{"version": 2, "data": [{"id": "1", "question": "q"}, {"id": "2", "question": "r"}]}'
@@ -487,9 +397,3 @@ def test_an_object_of_unknown_form_is_described(
         "'data', 'version'", "'version', 'data'"
     )
     assert fix in said
-
-
-def test_validate_describes_an_object_of_unknown_form(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (work / "other.json").write_text(json.dumps(json.loads(LIST_IN_AN_OBJECT), indent=2), encoding="utf-8")
-    assert main(["dataset", "check", "other.json"]) == 1
-    assert "'data' is a list of 2 records: write this list alone to a file." in capsys.readouterr().out

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.errors import DataError
 from auepora_eval.io.documents import write_document
 from auepora_eval.io.label_set import (
@@ -18,13 +17,10 @@ from auepora_eval.io.label_set import (
     label_set_errors,
     load_label_set,
     read_predicted_labels,
-    read_scores,
 )
-from auepora_eval.io.loader import detected_format, load_dataset, save_dataset
-from auepora_eval.io.schema import schema
+from auepora_eval.io.loader import detected_format, load_dataset
 from auepora_eval.io.validate import file_errors
-from auepora_eval.text.label_terms import LABELS, scenario_id
-from tests.builders import a_sample
+from auepora_eval.text.label_terms import LABELS
 from tests.io.documents import CONVERSATION, LABEL_SAMPLE
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "fhri"
@@ -100,18 +96,6 @@ def test_an_error_names_the_record(record: Any, error: str) -> None:
     assert errors[0].startswith(error), errors
 
 
-def test_an_id_that_is_used_twice() -> None:
-    errors = label_set_errors({"samples": [_with(), [_with()]]})
-    assert errors == ["samples[1] (l1): the id was used already, by samples[0]. Change it."]
-
-
-def test_null_scenarios_and_pairs_are_no_labels() -> None:
-    record = _with(spec={"scenario_override": None, "contradiction_pair_id": None, "expected_scenario": None})
-    (sample,) = dataset_from_label_set([record], "x")
-    assert {"fhri_scenario", "contradiction_pair_id"}.isdisjoint(sample.labels)
-    assert "cluster" not in sample.metadata
-
-
 @pytest.mark.parametrize("name", ["set.labels.json", "set.labels.yaml", "set.labels.json.gz", "plain.json"])
 def test_label_sets_are_detected_and_read(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -119,21 +103,6 @@ def test_label_sets_are_detected_and_read(tmp_path: Path, name: str) -> None:
     assert detected_format(path) == "labels"
     assert list(load_dataset(path)) == list(dataset_from_label_set(DOCUMENT, "small"))
     assert file_errors(path) == []
-
-
-def test_datasets_are_not_written_as_label_sets(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="datasets are not written as labels"):
-        save_dataset(InMemoryDataset("x", [a_sample()]), tmp_path / "x.labels.json")
-
-
-def test_a_list_and_lines_are_label_sets_too(tmp_path: Path) -> None:
-    expected = list(dataset_from_label_set(DOCUMENT, "x"))
-    (tmp_path / "list.json").write_text(json.dumps([LABEL_SAMPLE, CONVERSATION], indent=1))
-    (tmp_path / "lines.jsonl").write_text(f"{json.dumps(LABEL_SAMPLE)}\n{json.dumps(CONVERSATION)}\n")
-    for name in ("list.json", "lines.jsonl"):
-        assert detected_format(tmp_path / name) == "labels"
-        assert list(load_label_set(tmp_path / name)) == expected
-        assert file_errors(tmp_path / name) == []
 
 
 def test_a_wrong_file_is_refused_with_the_first_error_and_all_are_listed(tmp_path: Path) -> None:
@@ -146,20 +115,6 @@ def test_a_wrong_file_is_refused_with_the_first_error_and_all_are_listed(tmp_pat
     assert len(file_errors(path)) == 2
 
 
-def test_the_schema_knows_our_words() -> None:
-    parts = schema("label_set")["$defs"]
-    spec = parts["specification"]["properties"]
-    assert tuple(parts["sample"]["properties"]["ground_truth_label"]["enum"]) == LABELS
-    assert spec["risk_tier"]["enum"] == ["high", "medium", "low"]
-    assert spec["compliance_tag"]["enum"] == ["allowed", "restricted", "disallowed", "needs_clarification"]
-
-
-def test_scenario_names_and_ids() -> None:
-    assert scenario_id(" multi-ticker  comparison ") == "multi_ticker"
-    assert scenario_id("crypto") == "crypto"
-    assert scenario_id("Ticker Lookup") is None
-
-
 @real_data
 def test_the_public_label_set_is_flattened() -> None:
     dataset = load_dataset(REAL / "data__evaluation_dataset.json")
@@ -167,13 +122,6 @@ def test_the_public_label_set_is_flattened() -> None:
     counts = [sum(s.labels["ground_truth_label"] == label for s in samples) for label in LABELS]
     assert (len(samples), counts) == (100, [57, 26, 17])
     assert sum("contradiction_pair_id" in sample.labels for sample in samples) == 34
-
-
-@real_data
-def test_the_public_template_holds_a_conversation() -> None:
-    last = list(load_dataset(REAL / "data__evaluation_template.json"))[-1]
-    assert last.query == "And what about the energy sector?"
-    assert len(last.metadata["stored_output"]["turns"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -225,13 +173,8 @@ def test_wrong_predictions_are_refused_with_their_place(tmp_path: Path, line: st
     assert str(caught.value).startswith(error)
 
 
-def test_scores(tmp_path: Path) -> None:
-    path = tmp_path / "s.jsonl"
-    path.write_text('{"id": "a", "score": 1}\n{"id": "b", "score": null}\n{"id": "c", "fhri": 0.25}\n')
-    assert read_scores(path) == {"a": (1.0, False), "b": (None, False), "c": (0.25, False)}
-    path.write_text('{"id": "a", "score": null, "predicted_label": "contradiction"}\n')
-    assert read_scores(path) == {"a": (None, True)}
-    for bad in ('{"id": "a"}', '{"id": "a", "score": "high"}', '{"id": "a", "score": true}'):
-        path.write_text(bad)
-        with pytest.raises(DataError, match=r"s\.jsonl:1"):
-            read_scores(path)
+def test_null_scenarios_and_pairs_are_no_labels() -> None:
+    record = _with(spec={"scenario_override": None, "contradiction_pair_id": None, "expected_scenario": None})
+    (sample,) = dataset_from_label_set([record], "x")
+    assert {"fhri_scenario", "contradiction_pair_id"}.isdisjoint(sample.labels)
+    assert "cluster" not in sample.metadata

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.errors import DataError, MissingDependencyError, StorageError
+from auepora_eval.errors import DataError
 from auepora_eval.io.benchmark import load_benchmark, save_benchmark
 from auepora_eval.io.documents import write_document
-from auepora_eval.io.validate import file_errors
 
 NAMES = ["b.benchmark.json", "b.benchmark.parquet", "b.benchmark.h5"]
 RECORD = {
@@ -171,25 +168,6 @@ def test_wrong_data_are_not_written(tmp_path: Path, name: str, data: Any) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
-    save_benchmark({"records": []}, tmp_path / name)
-    with pytest.raises(StorageError, match="exists already"):
-        save_benchmark({"records": [RECORD]}, tmp_path / name)
-    save_benchmark({"records": [RECORD]}, tmp_path / name, force=True)
-    assert load_benchmark(tmp_path / name) == {"records": [RECORD]}
-
-
-def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, package in (("b.h5", "h5py"), ("b.parquet", "pyarrow")):
-        save_benchmark({"records": []}, tmp_path / name)
-        monkeypatch.setitem(sys.modules, package, None)
-        extra = {"h5py": "hdf5", "pyarrow": "parquet"}[package]
-        for action in (load_benchmark, lambda path: save_benchmark({"records": []}, path, force=True)):
-            with pytest.raises(MissingDependencyError, match=rf"pip install .*\[{extra}\]"):
-                action(tmp_path / name)
-
-
 def external_link(file: Any) -> None:
     del file["document"]
     file["document"] = h5py.ExternalLink("secret.h5", "/secret")
@@ -294,54 +272,3 @@ def test_hostile_hdf5(
         tamper(file)
     with pytest.raises(DataError, match=message):
         load_benchmark(path)
-
-
-@pytest.mark.parametrize("start", [b"", b"PAR1", b"\x89HDF\r\n\x1a\n"])
-@settings(max_examples=60, deadline=None)
-@given(content=st.binary(max_size=200))
-def test_any_bytes_are_data_or_a_data_error(start: bytes, content: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "b.benchmark.json"
-        path.write_bytes(start + content)
-        with suppress(DataError):
-            assert isinstance(load_benchmark(path), dict)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None)
-@given(
-    changes=st.lists(
-        st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=8
-    )
-)
-def test_a_damaged_file_is_data_or_a_data_error(name: str, changes: list[tuple[float, int]]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        save_benchmark({"records": [RECORD] * 3, "baselines": BASELINES}, path)
-        content = bytearray(path.read_bytes())
-        for place, byte in changes:
-            content[int(place * len(content))] = byte
-        path.write_bytes(content)
-        with suppress(DataError):
-            assert load_benchmark(path)
-
-
-@pytest.mark.parametrize("way", [NAMES[1], NAMES[2], "b.benchmark.yaml"])
-@pytest.mark.parametrize(
-    "document",
-    [
-        pytest.param([RECORD, RECORD], id="a list"),
-        pytest.param({"records": [RECORD]}, id="a set"),
-        pytest.param(BASELINES, id="a file of baselines"),
-        pytest.param({"baselines": BASELINES, "records": []}, id="both"),
-        pytest.param({"baselines": BASELINES, "metadata": {}}, id="baselines and more"),
-        pytest.param(SUITE, id="a suite"),
-    ],
-)
-def test_a_converted_file_is_valid_and_has_the_same_data(tmp_path: Path, way: str, document: Any) -> None:
-    first = tmp_path / "a.benchmark.json"
-    write_document(document, first)
-    assert file_errors(first) == []
-    save_benchmark(load_benchmark(first), tmp_path / way)
-    assert file_errors(tmp_path / way) == []
-    assert exactly(load_benchmark(tmp_path / way)) == exactly(load_benchmark(first))

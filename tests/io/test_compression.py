@@ -25,24 +25,6 @@ def test_a_round_trip_changes_nothing(document: dict[str, Any], level: int) -> N
     assert DataCompressor.decompress_evaluation_data(gzip.compress(json.dumps(document).encode())) == document
 
 
-def test_equal_documents_give_equal_bytes_without_a_time_in_them() -> None:
-    packed = DataCompressor.compress_evaluation_data(DATASET)
-    assert packed == DataCompressor.compress_evaluation_data(DATASET)
-    assert packed[4:8] == b"\0\0\0\0"
-
-
-def test_a_higher_level_is_smaller() -> None:
-    data = {"texts": [f"text {number * number}" for number in range(2000)]}
-    sizes = [len(DataCompressor.compress_evaluation_data(data, level)) for level in (0, 1, 9)]
-    assert sizes[0] > sizes[1] > sizes[2]
-
-
-@pytest.mark.parametrize("level", [-1, 10, 1.5, "6", True, None])
-def test_a_level_that_there_is_not(level: Any) -> None:
-    with pytest.raises(ValueError, match=r"compression_level: .* is not a level. Use 0 to 9."):
-        DataCompressor.compress_evaluation_data({}, level)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -82,25 +64,3 @@ def test_a_bomb_is_an_error_within_little_memory() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 60_000_000
-
-
-def test_the_ratio_is_that_of_spaced_json_to_packed() -> None:
-    spaced = len(json.dumps(DATASET))
-    packed = len(DataCompressor.compress_evaluation_data(DATASET))
-    assert DataCompressor.estimate_compression_ratio(DATASET) == spaced / packed > 1
-
-
-@pytest.mark.parametrize("data", [[], "text", None])
-def test_only_objects_are_packed(data: Any) -> None:
-    with pytest.raises(DataError, match="an object was expected"):
-        DataCompressor.compress_evaluation_data(data)
-
-
-def test_what_cannot_be_written_is_an_error() -> None:
-    deep: list[Any] = []
-    for _ in range(100_000):
-        deep = [deep]
-    with pytest.raises(DataError, match="too deeply"):
-        DataCompressor.compress_evaluation_data({"a": deep})
-    with pytest.raises(DataError, match="surrogate"):
-        DataCompressor.compress_evaluation_data({"a": "\ud800"})

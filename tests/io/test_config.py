@@ -115,17 +115,6 @@ def test_a_bomb_of_aliases_is_refused_at_once(tmp_path: Path, first: str, line: 
     assert time.process_time() - start < 1
 
 
-@pytest.mark.parametrize("content", [b"metrics: &a [*a]\n", b"&a\ndataset: *a\n"], ids=["list", "mapping"])
-def test_a_plan_that_holds_itself_is_refused(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(DataError, match="aliases"):
-        loaded(tmp_path, content)
-
-
-def test_a_folder_is_not_a_plan(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is a folder"):
-        load_config(tmp_path)
-
-
 BLOCK = "evaluation:\n  confidence_level: 0.95\nretrieval_metrics:\n  k_values: [1, 3]\n"
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from auepora_eval.errors import DataError
-from auepora_eval.io.builds import load_split
 from auepora_eval.io.detect import kind_of_file
-from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.validate import file_errors
-from tests.raw_tasks import a_flat_task, a_raw_task, write_tasks
+from tests.raw_tasks import a_raw_task, write_tasks
 
 SAMPLE = {"sample_id": "1", "query": "How many boats?"}
 PREDICTION = {"sample_id": "1", "answer": "three"}
@@ -37,31 +33,6 @@ PREDICTION = {"sample_id": "1", "answer": "three"}
 def test_the_first_record_alone_does_not_decide(tmp_path: Path, lines: list[Any], kind: str) -> None:
     path = write_tasks(tmp_path / "file.jsonl", lines)
     assert kind_of_file(path) == kind
-
-
-def test_a_document_over_several_lines_is_not_taken_for_lines(tmp_path: Path) -> None:
-    query = {"query_id": "1", "query_text": "q", "relevant_documents": []}
-    head = '{"dataset_id": "d", "name": "d", "version": "1", "queries": [\n'
-    path = tmp_path / "data.json"
-    path.write_text(f"{head}{json.dumps(query)}\n]}}\n", encoding="utf-8")
-    assert kind_of_file(path) == "eval_json"
-
-
-def test_raw_tasks_are_read_whichever_form_comes_first(tmp_path: Path) -> None:
-    like_a_split = {**a_flat_task("f"), "reference_answer": "Three.", "retrieved": [], "citations": []}
-    path = write_tasks(tmp_path / "raw.jsonl", [like_a_split, a_raw_task("r"), a_flat_task("g")])
-    assert [sample.sample_id for sample in load_split(path)] == ["f", "r", "g"]
-
-
-@pytest.mark.parametrize("blank", [b"\n", b"   \n", b" " * 9999 + b"\n"])
-def test_blank_lines_without_end_are_one_error(tmp_path: Path, blank: bytes) -> None:
-    path = tmp_path / "bomb.jsonl"
-    path.write_bytes(gzip.compress(blank * (30_000_000 // len(blank)), 1))
-    with pytest.raises(DataError, match="more than 1 MB of blank lines"):
-        load_dataset(path, "jsonl")
-    (error,) = file_errors(path, "predictions")
-    assert "blank lines" in error
-    assert "\n" not in error
 
 
 @pytest.mark.parametrize(

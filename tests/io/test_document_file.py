@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -62,10 +61,6 @@ def test_round_trip(name: str, document: Any) -> None:
 def test_another_yaml_reader_reads_the_same(document: Any) -> None:
     # PyYAML's own safe loader knows dates and other words of YAML 1.1: what we write says none by chance.
     assert yaml.safe_load(yaml_text(document)) == document
-
-
-def test_lines_of_a_text_stay_lines_in_yaml() -> None:
-    assert yaml_text({"text": "one\ntwo\n"}) == "text: |\n  one\n  two\n"
 
 
 @pytest.mark.parametrize(
@@ -137,13 +132,3 @@ def test_harmful_json(tmp_path: Path, content: bytes, message: str) -> None:
     path.write_bytes(content)
     with pytest.raises(DataError, match=message):
         read_document(path, max_bytes=1_000_000)
-
-
-@settings(max_examples=150, deadline=None)
-@given(document=st.dictionaries(TEXTS, DOCUMENTS, max_size=3))
-def test_no_key_is_taken_for_a_repeated_one(document: Any) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        for indent in (None, 1):
-            path = Path(folder) / f"{indent}.json"
-            path.write_text(json.dumps(document, indent=indent), encoding="utf-8")
-            assert read_document(path) == document

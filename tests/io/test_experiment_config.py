@@ -11,7 +11,6 @@ import pytest
 
 from auepora_eval.errors import DataError
 from auepora_eval.io.config.experiment import configuration_errors, load_experiment
-from auepora_eval.io.config.plan import OtherBlockWarning, load_config
 
 SMALL = """
 dataset: d.jsonl
@@ -65,23 +64,6 @@ def test_everything_else_that_it_may_say(tmp_path: Path) -> None:
     assert found.unread == ("traffic_allocation", "max_duration_days")
 
 
-def test_an_argument_may_be_called_as_a_setting_that_no_call_has(tmp_path: Path) -> None:
-    found = load_experiment(written(tmp_path, SMALL.replace("chunk_size: 256", "alpha: 0.3")))
-    assert found.variants[0].arguments == {"alpha": 0.3}
-
-
-def test_one_of_several(tmp_path: Path) -> None:
-    one = SMALL.split("ab_testing:\n")[1]
-    listed = "\n".join(f"    {line}" for line in one.splitlines()).replace(
-        "      experiment_id", "    - experiment_id"
-    )
-    path = written(tmp_path, f"ab_testing:\n  experiments:\n{listed}\n{listed.replace('chunks', 'other')}")
-    assert load_experiment(path, "other").experiment_id == "other"
-    for name in (None, "third"):
-        with pytest.raises(DataError, match="Give --experiment ID: chunks, other"):
-            load_experiment(path, name)
-
-
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
@@ -122,27 +104,6 @@ def test_errors(tmp_path: Path, document: dict[str, Any], expected: str) -> None
     path.write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(DataError, match=re.escape(expected)):
         load_experiment(path)
-
-
-def test_settings_of_a_live_service_are_a_configuration() -> None:
-    """No variant says what to evaluate: there is nothing to run here, but the form is checked."""
-    live = [{"variant_id": name, "features_enabled": ["rerank"]} for name in "ab"]
-    assert configuration_errors({**block(variants=live), "metrics": ["mrr"]}) == []
-    assert configuration_errors({"ab_testing": {"enabled": True}}) == []
-    (error,) = configuration_errors(block(variants=live, alpha=1))
-    assert "alpha: it must be between 0 and 1" in error
-
-
-def test_a_plan_is_read_though_its_experiment_could_not_be_run(tmp_path: Path) -> None:
-    path = written(tmp_path, f"metrics: [mrr]\n{SMALL}")
-    with pytest.warns(OtherBlockWarning, match="ab_testing: not part of the plan"):
-        assert load_config(path)["metrics"] == ["mrr"]
-
-
-@pytest.mark.parametrize("text", ["dataset: d.jsonl\n", "[]\n", "ab_testing\n", "\n", "ab_testing: 3\n"])
-def test_a_file_without_an_experiment(tmp_path: Path, text: str) -> None:
-    with pytest.raises(DataError):
-        load_experiment(written(tmp_path, text))
 
 
 @pytest.mark.parametrize("value", [3, [], "x", [None], {"variants": 3}, {"experiments": [3]}])

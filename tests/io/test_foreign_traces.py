@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.cli.main import main
 from auepora_eval.quality.imported_traces import import_traces
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "interop"
@@ -54,13 +53,6 @@ def test_openinference_keeps_metadata_conversation_and_tools(tmp_path: Path) -> 
     assert (hit.doc.metadata["source"], hit.doc.metadata["start_index"]) == ("ferry.md", 4)
     _, output = imported(path, doc_id="metadata.source")
     assert output.retrieved[0].doc.doc_id == "ferry.md"
-
-
-def test_objects_in_a_row(tmp_path: Path) -> None:
-    path = tmp_path / "console.json"
-    path.write_text("\n".join(json.dumps(one, indent=4) for one in SPANS))
-    sample, output = imported(path)
-    assert (sample.query, output.response.text, len(output.retrieved)) == ("How many?", "22", 1)
 
 
 def mlflow_span(name: str, kind: str, parent: str | None, inputs: Any, outputs: Any) -> dict[str, Any]:
@@ -116,11 +108,3 @@ def test_sample_files(tmp_path: Path, name: str, count: int, doc_id: str) -> Non
     pairs = import_traces(SHARED / name, doc_id=path).pairs
     assert len(pairs) == count
     assert pairs[0][1].retrieved[0].doc.doc_id == doc_id
-
-
-def test_on_the_command_line(tmp_path: Path) -> None:
-    path = tmp_path / "spans.jsonl"
-    path.write_text("\n".join(map(json.dumps, SPANS)))
-    files = ["--samples", str(tmp_path / "s.jsonl"), "--outputs", str(tmp_path / "o.jsonl")]
-    assert main(["import-traces", str(path), *files, "--doc-id", "metadata.source"]) == 0
-    assert json.loads((tmp_path / "o.jsonl").read_text())["retrieved"][0]["doc_id"] == "ferry.md"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document
-from auepora_eval.errors import DataError, StorageError
+from auepora_eval.errors import DataError
 from auepora_eval.io.documents import read_document, write_document
 from auepora_eval.io.ground_truth import (
     load_ground_truth,
@@ -118,15 +118,6 @@ def test_wrong_annotations_are_named(tmp_path: Path, change: dict[str, Any], mes
     assert not (tmp_path / "b.gt.json").exists()
 
 
-def test_nothing_is_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "a.gt.json"
-    save_ground_truth([QUALITY], path)
-    with pytest.raises(StorageError, match="exists already"):
-        save_ground_truth([CITATION], path)
-    save_ground_truth([CITATION], path, force=True)
-    assert load_ground_truth(path) == [CITATION]
-
-
 @settings(max_examples=60, deadline=None)
 @given(annotations=ANNOTATIONS)
 def test_annotations_on_a_dataset_and_back(annotations: list[Any]) -> None:
@@ -145,13 +136,6 @@ def test_annotations_on_a_dataset_and_back(annotations: list[Any]) -> None:
     assert list(dataset) == before, "the dataset that came in is changed"
     for sample in annotated:
         assert all(each["query_id"] == sample.sample_id for each in sample.metadata.get("annotations", []))
-
-
-def test_annotations_of_several_people_add_up() -> None:
-    dataset = a_dataset(a_sample("query_001"))
-    annotated = with_annotations(with_annotations(dataset, [CITATION]), [QUALITY])
-    assert annotations_of(annotated) == [CITATION, QUALITY]
-    assert annotations_of(dataset) == []
 
 
 def test_what_cannot_be_annotated() -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gzip
 import os
-import warnings
 from pathlib import Path
 
 import pytest
 
 from auepora_eval.core.types import Document, EvaluationSample, Response
 from auepora_eval.errors import DataError
-from auepora_eval.io.jsonl import encode, load_jsonl_dataset, opened, read_records
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.read.records import UnknownFieldWarning
 
@@ -171,14 +169,6 @@ def test_odd_texts_are_kept(tmp_path: Path, query: str, expected: str) -> None:
     assert sample.query == expected
 
 
-def test_a_very_long_id_is_kept_and_its_repetition_is_told_briefly(tmp_path: Path) -> None:
-    line = b'{"sample_id":"' + b"x" * 100_000 + b'","query":"q"}\n'
-    assert loaded(tmp_path, line)[0].sample_id == "x" * 100_000
-    with pytest.raises(DataError, match="give each sample its own") as caught:
-        loaded(tmp_path, line * 2)
-    assert len(str(caught.value)) < 300
-
-
 @pytest.mark.parametrize(
     ("field", "message"),
     [
@@ -203,17 +193,6 @@ def test_unknown_fields_warn(tmp_path: Path, field: str, message: str) -> None:
     assert len(str(caught[0].message)) < 250
 
 
-def test_known_fields_do_not_warn(tmp_path: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert loaded(tmp_path, with_field('"relevant_docs":[{"doc_id":"a","metadata":{"any":1}}]'))
-
-
-@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf", gzip.compress(b"", mtime=0)], ids=repr)
-def test_a_file_without_records_is_an_empty_dataset(tmp_path: Path, content: bytes) -> None:
-    assert loaded(tmp_path, content) == []
-
-
 @pytest.mark.parametrize(
     ("name", "what"),
     [
@@ -234,52 +213,3 @@ def test_what_cannot_be_opened(tmp_path: Path, name: str, what: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DataError, match=what):
         load_dataset(tmp_path / name)
-
-
-def test_a_link_to_a_file_is_the_file(tmp_path: Path) -> None:
-    (tmp_path / "target").write_bytes(GOOD)
-    (tmp_path / "link.jsonl").symlink_to(tmp_path / "target")
-    dataset = load_dataset(tmp_path / "link.jsonl")
-    assert (dataset.name, len(dataset)) == ("link", 1)
-
-
-def test_dev_null_is_empty() -> None:
-    assert len(load_dataset("/dev/null")) == 0
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_read_permission(tmp_path: Path) -> None:
-    path = tmp_path / "secret.jsonl"
-    path.write_bytes(GOOD)
-    path.chmod(0)
-    with pytest.raises(DataError, match="Permission denied"):
-        load_dataset(path)
-
-
-@pytest.mark.parametrize("name", ["data.jsonl", "data.jsonl.gz", "data"])
-def test_a_dataset_is_named_after_its_file(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(GOOD)
-    assert load_jsonl_dataset(tmp_path / name).name == "data"
-    assert load_jsonl_dataset(tmp_path / name, name="other").name == "other"
-
-
-def test_the_limit_of_a_line_can_be_set(tmp_path: Path) -> None:
-    path = tmp_path / "data.jsonl"
-    path.write_bytes(GOOD)
-    assert list(read_records(path, max_line_bytes=len(GOOD)))
-    with pytest.raises(DataError, match="longer"):
-        list(read_records(path, max_line_bytes=len(GOOD) - 2))
-
-
-def test_opened_closes_the_file_below_gzip(tmp_path: Path) -> None:
-    path = tmp_path / "data"
-    path.write_bytes(gzip.compress(GOOD))
-    with opened(path) as file:
-        below = file.fileobj  # type: ignore[attr-defined]
-        assert file.read() == GOOD
-    assert below is None or below.closed
-
-
-def test_encode_refuses_half_a_surrogate_pair() -> None:
-    with pytest.raises(DataError, match="surrogate"):
-        encode({"text": "\ud800"})

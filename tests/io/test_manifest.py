@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.builds import build_time, check_version, read_manifest, relative_path
+from auepora_eval.io.builds import build_time, read_manifest
 
 SEED = {
     "version": "v1",
@@ -88,11 +88,6 @@ def test_what_is_no_manifest_is_named(tmp_path: Path, document: object, words: s
         read_manifest(stored(tmp_path, document))
 
 
-@pytest.mark.parametrize("version", ["v1", "v10", "v1.2", "v1.2.3"])
-def test_versions(version: str) -> None:
-    check_version(version)
-
-
 def test_the_time_is_utc_or_what_the_environment_says() -> None:
     there = datetime(2026, 1, 1, 1, 0, tzinfo=timezone(timedelta(hours=2)))
     assert build_time({}, there) == "2025-12-31T23:00:00Z"
@@ -101,9 +96,3 @@ def test_the_time_is_utc_or_what_the_environment_says() -> None:
         build_time({"SOURCE_DATE_EPOCH": "yesterday"}, datetime.now(UTC))
     with pytest.raises(DataError, match="SOURCE_DATE_EPOCH"):
         build_time({"SOURCE_DATE_EPOCH": "9" * 30}, datetime.now(UTC))
-
-
-def test_paths_are_from_the_manifest(tmp_path: Path) -> None:
-    manifest = tmp_path / "a" / "manifest.json"
-    assert relative_path(tmp_path / "a" / "b" / "c.jsonl", manifest) == "b/c.jsonl"
-    assert relative_path(tmp_path / "raw.jsonl", manifest) == "../raw.jsonl"

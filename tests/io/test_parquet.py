@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
-from auepora_eval.errors import AueporaError, DataError, StorageError
+from auepora_eval.errors import AueporaError, DataError
 from auepora_eval.io.loader import detected_format, load_dataset
 from auepora_eval.io.parquet import load_parquet_dataset, save_parquet_dataset
-from auepora_eval.read.records import UnknownFieldWarning
 
 SAMPLE = EvaluationSample(
     "1", "q", [Document("a", "t", {"relevance": 2})], None, Response("r", {"n": 1}), {"l": 1}, {"m": [1]}
@@ -82,17 +81,6 @@ def test_wrong_columns(tmp_path: Path, columns: dict[str, Any], message: str) ->
         load_parquet_dataset(a_file(tmp_path, **columns))
 
 
-def test_a_deep_json_text_is_refused(tmp_path: Path) -> None:
-    path = a_file(tmp_path, sample_id=["1"], query=["q"], metadata=['{"a":' * 5000 + "1" + "}" * 5000])
-    with pytest.raises(DataError, match=r"\$\.metadata"):
-        load_parquet_dataset(path)
-
-
-def test_an_unknown_column_warns(tmp_path: Path) -> None:
-    with pytest.warns(UnknownFieldWarning, match="Did you mean relevant_docs"):
-        load_parquet_dataset(a_file(tmp_path, sample_id=["1"], query=["q"], relevant_doc=["a"]))
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -111,14 +99,6 @@ def test_damage(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(DataError, match=r"^data\.parquet: ") as caught:
         load_dataset(path, "parquet")
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_was_cut(tmp_path: Path) -> None:
-    path = tmp_path / "data.parquet"
-    save_parquet_dataset(InMemoryDataset("d", [SAMPLE]), path)
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(DataError, match="not a Parquet file"):
-        load_dataset(path)
 
 
 @settings(max_examples=150, deadline=None)
@@ -176,44 +156,3 @@ def test_another_text_than_the_corpus_has_stays(tmp_path: Path) -> None:
     loaded = load_parquet_dataset(tmp_path / "d.parquet")
     assert list(loaded) == list(dataset)
     assert list(loaded.documents) == corpus
-
-
-def test_a_file_with_the_corpus_in_every_row_is_read(tmp_path: Path) -> None:
-    whole = {"doc_id": "a", "text": "t", "metadata": "{}"}
-    rows = [{"document": whole}, {"sample_id": "1", "query": "q", "relevant_docs": [whole]}]
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema=_schema()), tmp_path / "d.parquet")
-    loaded = load_parquet_dataset(tmp_path / "d.parquet")
-    assert [sample.relevant_docs for sample in loaded] == [[Document("a", "t", {})]]
-    assert list(loaded.documents) == [Document("a", "t", {})]
-
-
-def _schema() -> Any:
-    document = pyarrow.struct([(n, pyarrow.string()) for n in ("doc_id", "text", "metadata")])
-    columns = [("sample_id", pyarrow.string()), ("query", pyarrow.string())]
-    return pyarrow.schema([*columns, ("relevant_docs", pyarrow.list_(document)), ("document", document)])
-
-
-def test_what_is_written_is_never_taken_for_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auepora_eval.io.parquet._MAX_EXPANSION", 100)
-    shared = [Document("a", a_long_text(0, 10_000), {})]
-    dataset = InMemoryDataset("d", [EvaluationSample(f"q{n}", "?", shared) for n in range(3000)])
-    save_parquet_dataset(dataset, tmp_path / "d.parquet")
-    assert list(load_parquet_dataset(tmp_path / "d.parquet")) == list(dataset)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("documents", "is_a_bomb"), [(6000, True), (4000, False)])
-def test_how_often_the_same_is_believed(tmp_path: Path, documents: int, is_a_bomb: bool) -> None:
-    text = a_long_text(0, 30_000)
-    path = a_file(tmp_path, sample_id=["1"] * documents, query=[text] * documents)
-    refused = "unpack to more than" if is_a_bomb else "occurs twice"
-    with pytest.raises(DataError, match=refused):
-        load_parquet_dataset(path)
-
-
-def test_an_existing_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "data.parquet"
-    path.write_bytes(b"old")
-    with pytest.raises(StorageError, match="exists already"):
-        save_parquet_dataset(InMemoryDataset("d", [SAMPLE]), path)
-    assert path.read_bytes() == b"old"

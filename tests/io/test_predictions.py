@@ -17,7 +17,6 @@ from auepora_eval.core.types import (
 )
 from auepora_eval.errors import DataError
 from auepora_eval.io.outputs import PredictionFile, load_predictions, matched_outputs
-from auepora_eval.read.records import UnknownFieldWarning
 
 
 def loaded(tmp_path: Path, *fields: str) -> dict[str, SystemOutputs]:
@@ -121,11 +120,6 @@ def test_forms(tmp_path: Path, field: str, expected: SystemOutputs) -> None:
 def test_refusals(tmp_path: Path, fields: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
         loaded(tmp_path, *fields)
-
-
-def test_unknown_fields_warn(tmp_path: Path) -> None:
-    with pytest.warns(UnknownFieldWarning, match=r"'anwser'.* Did you mean answer\?"):
-        loaded(tmp_path, '"anwser":"x","retrieved":[]')
 
 
 def test_a_sample_without_a_prediction_counts_as_failed() -> None:

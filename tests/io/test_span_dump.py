@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -95,17 +94,6 @@ def test_every_form_gives_the_same_span(tmp_path: Path, content: str, name: str)
         assert span.error is None
 
 
-def test_a_parquet_file_is_read_too(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed (extra parquet)")
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (extra parquet)")
-    row = {name: value for name, value in FLAT.items() if value is not None}
-    times = {name: datetime.fromisoformat(NESTED[name]) for name in ("start_time", "end_time")}  # type: ignore[arg-type]
-    parquet.write_table(pyarrow.Table.from_pylist([{**row, **times}]), tmp_path / "s.parquet")
-    (span,) = spans_of(tmp_path / "s.parquet")
-    assert (span.span_id, span.seconds) == ("2", 0.25)
-    assert span.attributes["retrieval.documents.0.document.id"] == "d1"
-
-
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
@@ -122,22 +110,6 @@ def test_errors_of_spans(tmp_path: Path, fields: dict[str, Any], error: str | No
         json.dumps({"trace_id": "a", "span_id": "b", **fields}), encoding="utf-8"
     )
     assert spans_of(tmp_path / "s.jsonl")[0].error == error
-
-
-@pytest.mark.parametrize("time", ["soon", "", -5, 0, 12, 10**30, 1e400, True, None, [1], {"a": 1}])
-def test_a_time_that_is_none_is_not_known(tmp_path: Path, time: Any) -> None:
-    record = {"trace_id": "a", "span_id": "b", "start_time": time, "end_time": 1793527200}
-    (tmp_path / "s.jsonl").write_text(json.dumps(record).replace("Infinity", "null"), encoding="utf-8")
-    (span,) = spans_of(tmp_path / "s.jsonl")
-    assert (span.start_ns, span.end_ns, span.seconds) == (None, 1793527200_000000000, None)
-
-
-def test_what_is_no_span_is_counted(tmp_path: Path) -> None:
-    lines = [FLAT, {"trace_id": "a"}, {"something": "else"}, {"trace_id": 7, "span_id": "b"}]
-    (tmp_path / "s.jsonl").write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
-    dump = SpanDump(tmp_path / "s.jsonl")
-    assert len(list(dump)) == 1
-    assert dump.left_out == {"no trace id or span id": 3}
 
 
 def test_a_bad_line_is_left_out_and_counted(tmp_path: Path) -> None:
@@ -294,18 +266,3 @@ def test_a_value_may_be_an_object_rather_than_its_text(tmp_path: Path, value: An
     traces = list(TraceReader().add(SpanDump(path)))
     assert [trace.sample.query for trace in traces] == ["Who?"] * 3
     assert [trace.output.response.text for trace in traces] == ["yes"] * 3
-
-
-def test_gen_ai_messages_may_be_a_list_rather_than_its_text(tmp_path: Path) -> None:
-    attributes = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.input.messages": [{"role": "user", "parts": [{"type": "text", "content": "Who?"}]}],
-        "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": "Ada."}]}],
-        "gen_ai.retrieval.documents": [{"id": "d1", "content": "Ada did."}],
-    }
-    span = {"name": "chat", "context": {"trace_id": "1", "span_id": "2"}, "attributes": attributes}
-    path = tmp_path / "spans.jsonl"
-    path.write_text(json.dumps(span) + "\n", encoding="utf-8")
-    (trace,) = TraceReader().add(SpanDump(path))
-    assert (trace.sample.query, trace.output.response.text) == ("Who?", "Ada.")
-    assert [hit.doc.doc_id for hit in trace.output.retrieved] == ["d1"]

@@ -10,10 +10,7 @@ import pytest
 
 from auepora_eval.builder.build import BuildPlan, build_dataset
 from auepora_eval.cli.main import main
-from auepora_eval.errors import DataError
 from auepora_eval.io.builds import load_split
-from auepora_eval.io.jsonl import load_jsonl_dataset
-from auepora_eval.io.outputs import load_predictions
 from auepora_eval.io.validate import file_errors
 from tests.raw_tasks import a_flat_task, a_raw_task, write_tasks
 
@@ -58,32 +55,3 @@ def test_fields_at_the_top_that_differ_from_those_under_rag_are_reported(
     assert main([*words, *outputs]) == 0
     assert "1 records have other fields at the top level than under 'rag'" in capsys.readouterr().err
     assert json.loads((tmp_path / "m.json").read_text())["notes"] == {"rag_differs": 1}
-
-
-def test_a_cut_off_line_has_the_same_error_everywhere(tmp_path: Path) -> None:
-    lines = {
-        "samples.jsonl": {"sample_id": "1", "query": "How many boats?"},
-        "predictions.jsonl": {"sample_id": "1", "answer": "three"},
-        "raw.jsonl": a_raw_task("1"),
-        "qa_pairs.jsonl": a_flat_task("1"),
-    }
-    readers: dict[str, Any] = {
-        "samples.jsonl": load_jsonl_dataset,
-        "predictions.jsonl": load_predictions,
-        "raw.jsonl": load_split,
-        "qa_pairs.jsonl": load_split,
-    }
-    errors = set()
-    for name, record in lines.items():
-        line = json.dumps(record)
-        path = write_tasks(tmp_path / name, [record, line[: len(line) // 2]])
-        with pytest.raises(DataError) as caught:
-            readers[name](path)
-        errors |= {str(caught.value).removeprefix(name), file_errors(path)[0].removeprefix(name)}
-    notes: list[str] = []
-    write_tasks(tmp_path / "b" / "offline_dataset.jsonl", [a_raw_task("1"), '{"task_id": "2", "ta'])
-    build_dataset(
-        BuildPlan.in_folder(tmp_path / "b"), on_skipped=lambda where, reason, what: notes.append(what)
-    )
-    errors |= {f":2: {note}" for note in notes}
-    assert errors == {":2: the JSON ends in the middle. Was it cut off? Complete or remove it."}

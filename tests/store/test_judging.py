@@ -12,7 +12,7 @@ from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.metrics_base import skip
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
-from auepora_eval.errors import CallError, RunStoppedError, StorageError
+from auepora_eval.errors import CallError, RunStoppedError
 from auepora_eval.judges.judge import FunctionJudge, Judge
 from auepora_eval.judges.judging import RunJudging
 from auepora_eval.judges.metric import JudgedMetric
@@ -20,7 +20,6 @@ from auepora_eval.judges.question import Question, kind_named
 from auepora_eval.judges.verdicts import verdict_book
 from auepora_eval.store.cache import CallCache
 from auepora_eval.store.database import Database
-from auepora_eval.store.lock import RunLock
 from auepora_eval.store.storage import EvaluationResultsStorage
 from auepora_eval.store.verify import verify_run
 from tests.builders import a_sample, an_output, scored_run
@@ -176,17 +175,6 @@ def test_runs_share_verdicts_in_a_cache(storage: EvaluationResultsStorage, tmp_p
     assert len(verdict_book(storage.state("first").database)) == 9
 
 
-def test_repeats_are_questions_of_their_own(storage: EvaluationResultsStorage) -> None:
-    judge = CountingJudge()
-    judged(storage, judge, repeats=3)
-    assert sorted(question.repeat for question in judge.asked) == [0] * 9 + [1] * 9 + [2] * 9
-
-
-def test_two_writers_cannot_mix(storage: EvaluationResultsStorage) -> None:
-    with RunLock(storage.state("first").database), pytest.raises(StorageError, match="is being written"):
-        judged(storage, CountingJudge())
-
-
 def test_two_judges_at_once_keep_both_metrics(storage: EvaluationResultsStorage) -> None:
     """The second has read the run before the first one wrote its results."""
     second = RunJudging(storage, "first", [Supported()], CountingJudge())
@@ -196,12 +184,3 @@ def test_two_judges_at_once_keep_both_metrics(storage: EvaluationResultsStorage)
     names = [result.name for result in storage.load_run("first").results]
     assert sorted(names) == ["also_supported", "non_answer_rate", "supported"]
     assert verify_run(storage, "first").ok
-
-
-def test_a_file_of_something_else_is_not_taken_for_verdicts(
-    storage: EvaluationResultsStorage, tmp_path: Path
-) -> None:
-    other = tmp_path / "other.jsonl"
-    other.write_text('{"sample_id": "1"}\n')
-    with pytest.raises(StorageError, match=r"other\.jsonl cannot be read"):
-        judged(storage, CountingJudge(), replay=other)

@@ -7,13 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.errors import UnknownNameError
 from auepora_eval.store.pages import Filter, RunSamples
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
@@ -127,29 +123,6 @@ def test_pages_join_to_the_whole_list(path: Path) -> None:
         assert following == (whole[number + 1] if number + 1 < len(whole) else None)
 
 
-def test_unknown_names_are_errors(path: Path) -> None:
-    index = RunSamples(path)
-    with pytest.raises(UnknownNameError, match="no sample"):
-        index.place_of("5'; DROP TABLE sample; --")
-    with pytest.raises(UnknownNameError, match="no scores"):
-        index.column("header")
-    with pytest.raises(UnknownNameError, match="no sample has"):
-        index.members("kind", "other")
-
-
-@settings(max_examples=60, deadline=None)
-@given(words=st.text(max_size=30))
-def test_no_words_are_an_error(words: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.getbasetemp() / "words"
-    storage = EvaluationResultsStorage(folder)
-    if not storage.state("r").has_results:
-        evaluator = AueporaEvaluator(lambda query: {"answer": "ﬁne 東京 ͏x"}, EvaluationPlan("mean_latency"))
-        storage.save_run(evaluator.run(a_dataset(a_sample("1")), evaluation_id="r"))
-    index = RunSamples(storage.find("r"))
-    assert index.matching(Filter(words=words)).sum() <= 1
-    index.close()
-
-
 def test_variants_of_a_question_are_found_from_each_other(tmp_path: Path) -> None:
     samples = [
         a_sample("base"),
@@ -172,12 +145,3 @@ def test_variants_of_a_question_are_found_from_each_other(tmp_path: Path) -> Non
         "one": ["two"],
         "two": ["one"],
     }
-
-
-def test_documents_that_are_only_ids(tmp_path: Path) -> None:
-    (tmp_path / "d.qrels").write_text("q1 0 a 1\nq2 0 b 1\n")
-    (tmp_path / "r.run").write_text("q1 Q0 a 1 2.0 s\nq1 Q0 c 2 1.0 s\nq2 Q0 a 1 2.0 s\n")
-    words = f"score --dataset {tmp_path}/d.qrels --outputs {tmp_path}/r.run --metrics recall@1 --id x"
-    assert main([*words.split(), "--out", str(tmp_path)]) == 0
-    index = RunSamples(tmp_path / "x.results.json")
-    assert ids(index, Filter(gold_missed=True)) == ["q2"]

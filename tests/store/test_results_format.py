@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import MetricResult, TargetCategory
-from auepora_eval.errors import DataError, NotFoundError, StorageError
+from auepora_eval.errors import DataError
 from auepora_eval.io.results.document import section_of
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.storage import EvaluationResultsStorage
@@ -133,14 +132,6 @@ def test_a_newer_file_is_refused_and_listed_as_such(tmp_path: Path, version: Any
     assert says in storage.list_results()[0]["error"]
 
 
-def test_what_is_not_there_is_a_file_not_found(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    with pytest.raises(FileNotFoundError):
-        storage.load_results("none")
-    with pytest.raises(NotFoundError, match=r"No run 'none' in .*\. It has no finished runs\."):
-        storage.load_results("none")
-
-
 def test_the_seeds_example_is_stored_as_it_is(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path / "new" / "folder")
     results = {
@@ -157,13 +148,6 @@ def test_the_seeds_example_is_stored_as_it_is(tmp_path: Path) -> None:
     assert note["file_path"] == path
     assert note["evaluation_type"] == "standard"
     assert storage.list_results()[0]["dataset_id"] == "sample_eval_v1.0.0"
-
-
-def test_two_without_an_id_in_one_second_are_two(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    paths = {storage.save_results({"x": n}) for n in range(4)}
-    assert len(paths) == 4
-    assert {storage.load_results(path)["x"] for path in paths} == {0, 1, 2, 3}
 
 
 WRITER = """
@@ -229,30 +213,6 @@ def test_a_list_has_the_heads_of_our_files_and_of_others(tmp_path: Path) -> None
     assert [head["evaluation_id"] for head in storage.list_results("nightly")] == ["nested", "theirs"]
 
 
-def test_list_and_show_say_the_same_of_a_file_that_was_cut_off(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    rows = [{"query_id": str(n)} for n in range(50)]
-    path = Path(storage.save_results({"evaluation_id": "cut", "query_results": rows}))
-    content = path.read_bytes()
-    for length in (len(content) - 3, len(content) - 100, 60, len(content) - content[::-1].index(b"}", 10)):
-        path.write_bytes(content[:length])
-        [head] = storage.list_results()
-        with pytest.raises(DataError, match="the JSON ends in the middle") as caught:
-            storage.load_results("cut")
-        assert head["error"] == str(caught.value)
-
-
-def test_a_thousand_runs_are_listed_at_once(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    rows = [{"query_id": str(n), "individual_metrics": {"recall@5": 1.0}} for n in range(200)]
-    path = Path(storage.save_results({"evaluation_id": "r", "query_results": rows}))
-    for number in range(1000):
-        (tmp_path / f"r{number}.results.json").write_bytes(path.read_bytes())
-    clock = time.process_time()
-    assert len(storage.list_results()) == 1001
-    assert time.process_time() - clock < 1.5  # benchmarks/storage.py has the bar, on a quiet machine
-
-
 def test_results_side_by_side(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path)
     stats = {"mean": 1250, "p50": 1100}
@@ -280,21 +240,3 @@ def test_results_side_by_side(tmp_path: Path) -> None:
     }
     with pytest.raises(FileNotFoundError):
         storage.compare_results(["a", "c"])
-
-
-def test_a_run_with_an_id_twice_is_not_stored(tmp_path: Path) -> None:
-    from auepora_eval.core.types import EvaluationRun
-
-    run = EvaluationRun(
-        "twice", "s", "d", "f", [], [a_sample("1"), a_sample("1")], [an_output(), an_output()]
-    )
-    with pytest.raises(DataError, match="the sample_id '1' occurs twice"):
-        EvaluationResultsStorage(tmp_path).save_run(run)
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
-def test_errors_of_storage_stay_what_they_were(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    storage.save_results({"evaluation_id": "one"})
-    with pytest.raises(StorageError, match="exists already"):
-        storage.save_results({"evaluation_id": "one"})

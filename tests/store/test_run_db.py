@@ -103,12 +103,6 @@ def test_a_newer_version_is_refused_by_name(path: Path) -> None:
             open_it(path)
 
 
-def test_a_folder_that_cannot_be_written_can_be_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.access", lambda *_: False)
-    assert EvaluationResultsStorage(path.parent).load_run("one").samples == stored_run().samples
-    assert sorted(each.name for each in path.parent.iterdir()) == ["one.results.json", "one.run.db"]
-
-
 def row(number: int) -> CallRow:
     return CallRow(number.to_bytes(16, "big"), ANSWER, f"s{number}", ANSWERED, "{}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -88,13 +87,6 @@ def test_personal_data_are_masked_and_listed(text: str, kept: str | None, kind: 
     counts = sampled.masked_by_kind()
     assert counts["e-mail address"] == 1 + 2 * (kind == "e-mail address")
     assert counts["key"] == 2 * (kind == "key")
-
-
-def test_masking_takes_linear_time() -> None:
-    start = time.process_time()
-    for text in ("a@" * 50_000, "0 " * 50_000, "a1" * 50_000, "+1 (" * 30_000, "a." * 50_000):
-        sample_traces([pair(1, "Why?", text)], {}, 1)
-    assert time.process_time() - start < 10
 
 
 def trace(number: int, query: str, **more: Any) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,9 @@ import pytest
 from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, Response, SystemOutputs
-from auepora_eval.errors import StorageError
-from auepora_eval.io.spans import Span, otlp_spans
+from auepora_eval.io.spans import Span
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.store.spans import Moments, content_is_wanted, run_spans, write_spans
+from auepora_eval.store.spans import Moments, content_is_wanted, run_spans
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
 
@@ -143,28 +141,6 @@ def test_a_run_that_is_exported_again_has_the_same_ids_and_no_invented_times(
     assert later["s1"][0].seconds == pytest.approx(1.0, abs=1e-6)
 
 
-def test_a_file_has_one_document_per_line(
-    stored: tuple[EvaluationResultsStorage, Moments], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OTEL_SERVICE_NAME", "nightly")
-    path = tmp_path / "spans.jsonl"
-    assert write_spans(stored[0], "r", path) == 7
-    (line,) = path.read_text(encoding="utf-8").splitlines()
-    document = json.loads(line)
-    attributes = document["resourceSpans"][0]["resource"]["attributes"]
-    assert attributes == [{"key": "service.name", "value": {"stringValue": "nightly"}}]
-    spans = [span for _, span in otlp_spans(document)]
-    assert [span["attributes"].get("auepora.sample.id") for span in spans if "parentSpanId" not in span] == [
-        "s1",
-        "s2",
-        "s3",
-        None,
-    ]
-    assert spans[3]["status"] == {"code": 2, "message": "no line"}
-    with pytest.raises(StorageError, match="exists already"):
-        write_spans(stored[0], "r", path)
-
-
 def test_values_of_the_run_have_their_intervals(stored: tuple[EvaluationResultsStorage, Moments]) -> None:
     result = stored[0].load_run("r")["exact_match"]
     spans = [span for group in by_sample(stored).values() for span in group]
@@ -177,12 +153,3 @@ def test_values_of_the_run_have_their_intervals(stored: tuple[EvaluationResultsS
     # One sample was scored: there is no interval, and the event says why.
     assert "auepora.interval.low" not in only
     assert only["auepora.interval.method"]
-
-
-def test_documents_are_otlp(stored: tuple[EvaluationResultsStorage, Moments], tmp_path: Path) -> None:
-    traces = pytest.importorskip("opentelemetry.proto.trace.v1.trace_pb2")
-    json_format = pytest.importorskip("google.protobuf.json_format")
-    path = tmp_path / "out.jsonl"
-    write_spans(stored[0], "r", path)
-    document = json.loads(path.read_text(encoding="utf-8"))
-    assert json_format.ParseDict(document, traces.TracesData()).ByteSize() > 100  # unknown fields raise

@@ -11,13 +11,10 @@ import numpy as np
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator, NoTimeWarning
-from auepora_eval.core.systems.call import EXECUTORS
+from auepora_eval.core.runner import NoTimeWarning
 from auepora_eval.core.types import TIMES_LEFT_OUT, EvaluationSample, SystemOutputs
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.read.records import read_prediction
-from tests.builders import a_dataset, a_sample, an_output, one_output
+from tests.builders import a_sample, an_output, one_output
 from tests.servers import chat_server
 
 HUGE = 1e308
@@ -55,29 +52,6 @@ def test_the_answer_is_kept_and_the_time_is_not(told: Any) -> None:
     assert set(output.extra[TIMES_LEFT_OUT]) == {"end_to_end", "ttft"}
 
 
-def test_another_time_that_is_none_has_nothing_in_its_place() -> None:
-    output = one_output(Tells({"retrieval": HUGE}), top_k=5, sample=a_sample())
-    assert (list(output.timings), list(output.extra[TIMES_LEFT_OUT])) == (["end_to_end"], ["retrieval"])
-
-
-@pytest.mark.parametrize("executor", ["serial", "threads", "async", "processes"])
-def test_it_is_said_once_whoever_makes_the_calls(executor: str) -> None:
-    evaluator = AueporaEvaluator(
-        Tells({"end_to_end": HUGE}), EvaluationPlan([]), executor=EXECUTORS.get(executor)(concurrency=2)
-    )
-    with pytest.warns(NoTimeWarning) as said:
-        run = evaluator.run(a_dataset(*(a_sample(f"s{n}") for n in range(6))))
-    assert len(said) == 1
-    assert all("end_to_end" in output.timings for output in run.outputs)
-
-
-def test_times_that_are_some_stay_as_they_are() -> None:
-    told = {"end_to_end": 0.0, "retrieval": 1e9, "generation": 3, "ttft": np.float32(0.5)}
-    output = one_output(Tells(told), top_k=5, sample=a_sample())
-    assert output.timings == {"end_to_end": 0.0, "retrieval": 1e9, "generation": 3.0, "ttft": 0.5}
-    assert TIMES_LEFT_OUT not in output.extra
-
-
 @pytest.mark.parametrize("name", METRICS.split(",")[1:])
 def test_a_metric_of_that_time_says_why_it_has_no_value(name: str) -> None:
     told = an_output("a", "yes", timings=dict(EVERY), extra={"output_tokens": 3})
@@ -92,16 +66,6 @@ def test_a_metric_of_that_time_says_why_it_has_no_value(name: str) -> None:
         assert math.isnan(result.value)
         assert result.scores[0].failed
         assert "is not a duration" in result.scores[0].reason
-
-
-def test_an_old_record_can_be_read() -> None:
-    record = {"sample_id": "1", "answer": "yes", "timings": dict(EVERY)}
-    output = read_prediction(record, "journal")[1]
-    assert (output.timings, set(output.extra[TIMES_LEFT_OUT])) == ({}, set(EVERY))
-    failed = {"sample_id": "1", "error": {"type": "Timeout", "message": "", "seconds": HUGE}}
-    error = read_prediction(failed, "journal")[1].error
-    assert error is not None
-    assert error.seconds is None
 
 
 def test_an_endpoint_that_tells_them_can_be_measured(

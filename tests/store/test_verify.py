@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -18,13 +17,12 @@ from hypothesis import strategies as st
 from auepora_eval.cli.main import main
 from auepora_eval.core.metrics_base import Metric
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, MetricResult, SystemOutputs, TargetCategory
-from auepora_eval.errors import AueporaError, DataError
+from auepora_eval.errors import AueporaError
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.storage import EvaluationResultsStorage
 from auepora_eval.store.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
-from tests.builders import a_dataset, a_document, a_failure, a_sample, an_output, scored_run, small_world
+from tests.builders import a_document, a_failure, an_output, scored_run, small_world
 
 METRICS = "recall@3,ndcg@3,token_f1,bleu,latency@0.5,failure_rate,rejection_rate,noise_retention"
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")
@@ -153,27 +151,6 @@ def test_an_edit_of_the_results_file(tmp_path: Path, change: Any, expected: set[
     assert len(wrong(storage)) <= len(expected) + 4  # another seed moves some intervals too
 
 
-def test_how_the_calls_were_made_is_told_twice(tmp_path: Path) -> None:
-    storage, run = (
-        stored(tmp_path),
-        scored_run(
-            EvaluationPlan([]), *small_world(), system_name="s", dataset_name="d", evaluation_id="two"
-        ),
-    )
-    run.configuration = {"executor": "threads", "concurrency": 4, "timeout": 30.0, "other": 1}
-    storage.save_run(run)
-    assert verify_run(storage, "two").ok
-    edit(tmp_path / "two.results.json", set_in("metadata", "evaluation_parameters", "timeout_seconds", to=1))
-    found = verify_run(storage, "two").having(DOES_NOT_FIT)
-    assert [check.what for check in found] == ["evaluation_parameters"]
-
-
-def test_a_row_that_is_gone(tmp_path: Path) -> None:
-    storage = stored(tmp_path)
-    edit(tmp_path / "run.results.json", lambda document: document["query_results"].pop(3))
-    assert wrong(storage) == {"rows against samples and outputs"}
-
-
 def changed(folder: Path, statement: str) -> None:
     with sqlite3.connect(folder / "run.run.db") as database:
         assert database.execute(statement).rowcount == 1
@@ -211,26 +188,6 @@ def test_a_document_alone_cannot_be_checked(tmp_path: Path) -> None:
     assert found.ok
     assert not found.whole
     assert [check.what for check in found.having(UNCHECKED)] == ["samples and outputs", "mine"]
-
-
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
-def test_scores_that_are_not_numbers(tmp_path: Path, score: float) -> None:
-    """As index libraries pad their lists."""
-    storage = EvaluationResultsStorage(tmp_path)
-    evaluator = AueporaEvaluator(lambda query: ([("a", score), ("b", 0.5)], "x"), EvaluationPlan("mrr"))
-    evaluator.run(a_dataset(a_sample("1", relevant="b")), evaluation_id="run", storage=storage)
-    assert verify_run(storage, "run").ok
-
-
-def test_what_is_no_run_of_ours_is_said(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    document = {"evaluation_id": "run", "retrieval_metrics": {"hit@1": {"value": 1}}}
-    storage.save_results(document)
-    with pytest.raises(DataError, match="names no schema_version"):
-        verify_run(storage, "run")
-    storage.save_results({**document, "evaluation_id": "two", "schema_version": "1.1"})
-    with pytest.raises(DataError, match="not a results file of ours"):
-        verify_run(storage, "two")
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

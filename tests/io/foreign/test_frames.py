@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -95,26 +94,6 @@ def test_splits_of_hugging_face_are_named() -> None:
         ae.load_dataset(splits)
 
 
-def test_splits_are_recognised_by_shape() -> None:
-    with pytest.raises(ArgumentError, match=r"Pass one of them: dataset\['train'\] or dataset\['test'\]"):
-        ae.load_dataset({"train": ROWS, "test": ROWS})
-
-
-def test_polars_frame_whose_first_scores_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    # polars takes the types from the first 100 rows, unless it is asked to look at all.
-    polars = pytest.importorskip("polars", reason="polars is not installed")
-    samples = [{"sample_id": str(n), "query": "q"} for n in range(101)]
-    samples.append({"sample_id": "last", "query": "q", "reference_answer": "x"})
-    answers = {str(sample["sample_id"]): "x" for sample in samples}
-    with pytest.warns(UserWarning, match="1 of 102 samples"):
-        run = ae.score(samples, answers, metrics="exact_match")
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    frame = run.to_frame()
-    assert isinstance(frame, polars.DataFrame)
-    assert frame["exact_match"].to_list() == [None] * 101 + [1]
-    assert isinstance(ae.compare(run, run).to_frame(), polars.DataFrame)
-
-
 # Excel.
 
 
@@ -151,12 +130,6 @@ def test_excel_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert ae.load_run("data/evaluation/results/a")["exact_match"].value == 1
 
 
-def test_excel_column_that_occurs_twice(tmp_path: Path) -> None:
-    path = a_book(tmp_path / "q.xlsx", ["id", "question", "question"], [1, "a", "b"])
-    with pytest.raises(DataError, match="row 1: the column 'question' occurs twice"):
-        ae.load_dataset(path)
-
-
 def test_damaged_excel_file(tmp_path: Path) -> None:
     path = a_book(tmp_path / "q.xlsx", ["id", "question"], [1, "How many?"])
     with zipfile.ZipFile(path) as archive:
@@ -171,14 +144,6 @@ def test_damaged_excel_file(tmp_path: Path) -> None:
     damaged.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(DataError, match=r"damaged\.xlsx: cannot be read as Excel"):
         ae.load_dataset(damaged)
-
-
-@pytest.mark.parametrize("name", ["old.xls", "password.xlsx"])
-def test_excel_file_of_another_kind(tmp_path: Path, name: str) -> None:
-    pytest.importorskip("openpyxl", reason="openpyxl is not installed")
-    (tmp_path / name).write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(504))
-    with pytest.raises(DataError, match=r"cannot be read as Excel.*Save it again as \.xlsx"):
-        ae.load_dataset(tmp_path / name)
 
 
 def test_excel_file_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ import pytest
 import auepora_eval as ae
 from auepora_eval.cli.main import main
 from auepora_eval.core.dataset import EvaluationDataset
-from auepora_eval.errors import AueporaError, DataError, MissingDependencyError
+from auepora_eval.errors import DataError, MissingDependencyError
 from auepora_eval.io.detect import kind_of_file
-from auepora_eval.io.ground_truth import annotators_in, load_ground_truth
+from auepora_eval.io.ground_truth import load_ground_truth
 from auepora_eval.io.outputs import predictions_of, save_with_answers
 from auepora_eval.read.fields import ReadingNote
 
@@ -92,13 +91,6 @@ def test_other_sample_files_say_why_not(name: str, message: str, monkeypatch: py
     monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
     with pytest.raises((DataError, MissingDependencyError), match=message):
         ae.load_dataset(SHARED / name)
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the sample files of other tools are not here")
-def test_inspect_log_packed_by_zstd() -> None:
-    pytest.importorskip("zstandard")
-    dataset = ae.load_dataset(SHARED / "inspect" / "rewritten_by_current_inspect.eval")
-    assert len(dataset.outputs) == 10
 
 
 def test_zstd_entry_of_an_inspect_log(tmp_path: Path) -> None:
@@ -337,50 +329,6 @@ def test_tables_with_any_names(tmp_path: Path, name: str, content: str) -> None:
     assert (sample.sample_id, sample.query, sample.reference_answer.text) == ("1", "How many?", "22")
 
 
-def test_parquet_with_other_names(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    table = pyarrow.Table.from_pylist([{"question": "q?", "answers": {"text": ["a", "b"]}, "context": "a b"}])
-    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "hf.parquet")
-    sample, _ = one(ae.load_dataset(tmp_path / "hf.parquet"))
-    assert (sample.reference_answer.text, [doc.text for doc in sample.relevant_docs]) == ("a", ["a b"])
-
-
-def test_excel(tmp_path: Path) -> None:
-    openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.Workbook()
-    for row in (["id", "question", "answer"], [1, "How many?", 22]):
-        book.active.append(row)
-    book.save(tmp_path / "q.xlsx")
-    sample, _ = one(ae.load_dataset(tmp_path / "q.xlsx"))
-    assert (sample.sample_id, sample.reference_answer.text) == ("1", "22")
-
-
-def test_excel_without_the_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with zipfile.ZipFile(tmp_path / "q.xlsx", "w") as archive:
-        archive.writestr("xl/workbook.xml", "")
-    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install .*\[excel\]"):
-        ae.load_dataset(tmp_path / "q.xlsx")
-
-
-def test_predictions_as_a_table(tmp_path: Path) -> None:
-    dataset = written(tmp_path / "q.csv", "sample_id,query,reference_answer\n1,How many?,22\n")
-    answers = written(tmp_path / "a.csv", "sample_id,answer,contexts\n1,22,It carries 22 cars.\n")
-    out = ["--out", str(tmp_path / "runs"), "--id", "a", "--metrics", "exact_match"]
-    assert main(["score", "--dataset", str(dataset), "--outputs", str(answers), *out]) == 0
-    assert ae.load_run(tmp_path / "runs" / "a")["exact_match"].value == 1
-
-
-def test_columns_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(tmp_path / "q.csv", "number,topic,gold,output\n1,How many?,22,22\n")
-    columns = ["--columns", "query=topic,reference_answer=gold,sample_id=number"]
-    out = ["--out", str(tmp_path / "runs"), "--id", "a", "--metrics", "exact_match"]
-    assert main(["score", "--dataset", str(path), *columns, *out]) == 0
-    assert ae.load_run(tmp_path / "runs" / "a")["exact_match"].value == 1
-    assert main(["score", "--dataset", str(path), "--columns", "query", *out]) == 2
-    assert "is not FIELD=NAME" in capsys.readouterr().err
-
-
 def test_convert_writes_the_answers_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"question": "How many?", "answer": "23", "ground_truth": "22", "contexts": ["a text of it"]}]
     source = written(tmp_path / "ragas.json", rows)
@@ -444,36 +392,6 @@ def test_empty_and_failed_answers_that_are_written(tmp_path: Path, form: str, an
     assert [None if output is None else output.response.text for output in found] == answers
 
 
-def test_answers_of_another_dataset_are_not_written(tmp_path: Path) -> None:
-    source = written(tmp_path / "q.jsonl", {"sample_id": "1", "query": "q"})
-    predictions = written(tmp_path / "a.jsonl", {"sample_id": "other", "answer": "a"})
-    with pytest.raises(DataError, match="samples that the data lack, first 'other'"):
-        save_with_answers("ragas", ae.load_dataset(source), tmp_path / "r.jsonl", predictions)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        '{"testCases": [1, null, {"input": {"a": 1}}]}',
-        '{"results": 7, "query_id": 1, "gt_answer": []}',
-        '{"status": "x", "eval": {}, "plan": {}, "samples": [{"id": 1, "input": [], "output": []}]}',
-        '[{"id": 1, "annotations": [{"result": 4}], "data": {"question": "q", "similar_docs": [3]}}]',
-        '{"queries": [], "corpus": 3, "relevant_docs": null}',
-        '[{"inputs": 3, "expectations": []}]',
-        '{"data": [{"paragraphs": [{"qas": [{"question": 3}]}]}]}',
-        '[{"question": ["a"], "contexts": {"x": 1}}]',
-        '[{"question": "q", "retrieved": [3.5], "reference": "x"}]',
-        "[3]",
-        '{"scenario": 1, "turns": "{"}',
-        "PK\x03\x04 not an archive",
-    ],
-)
-def test_damaged_files_are_one_clear_error_or_are_read(tmp_path: Path, content: str) -> None:
-    path = written(tmp_path / "damaged.json", content)
-    with suppress(AueporaError):
-        assert all(sample.query for sample in ae.load_dataset(path))
-
-
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the sample files of other tools are not here")
 @pytest.mark.parametrize(
     ("tool", "name", "samples"),
@@ -499,14 +417,6 @@ def test_every_file_of_a_tool_is_read_by_its_name(tool: str, name: str, samples:
     out = tmp_path / "out.jsonl"
     assert main(["dataset", "convert", "--from", tool, str(SHARED / name), str(out)]) == 0
     assert len(ae.load_dataset(out)) == samples
-
-
-def test_asserts_without_a_place_are_counted_by_type(tmp_path: Path) -> None:
-    path = written(
-        tmp_path / "t.csv", "question,__expected,__expected2\na,grade:be kind,fn:x > 1\nb,fn:y,equals:z\n"
-    )
-    with pytest.warns(ReadingNote, match=r"3 asserts have no place here \(2 javascript, 1 llm-rubric\)"):
-        assert ae.load_dataset(path, "promptfoo").outputs == {}
 
 
 def test_label_studio_has_a_file_per_annotator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -542,10 +452,3 @@ def test_label_studio_has_a_file_per_annotator(tmp_path: Path, capsys: pytest.Ca
     assert (documents["query_id"], answer["quality_scores"]) == ("7", {"clarity": 0.8})
     people = [str(tmp_path / f"people-{number}.gt.json") for number in (3, 4)]
     assert main(["annotate", "--agree", *people]) == 0
-
-
-def test_label_studio_ranking_that_is_not_a_list() -> None:
-    result = {"from_name": "rank", "type": "ranker", "value": {"ranker": {"relevant": True}}}
-    task = {"id": 1, "data": {"question": "q"}, "annotations": [{"completed_by": 3, "result": [result]}]}
-    ((annotation,),) = annotators_in([task], "export.json").annotations.values()
-    assert annotation["citations"] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -33,14 +32,6 @@ def contents(folder: Path) -> list[str | None]:
 
 def extras(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - set(NAMES)
-
-
-def test_all_are_written_and_nothing_else_is_left(tmp_path: Path) -> None:
-    write(tmp_path, "one", force=False)
-    assert contents(tmp_path) == ["one"] * 3
-    write(tmp_path, "two")
-    assert contents(tmp_path) == ["two"] * 3
-    assert extras(tmp_path) == set()
 
 
 def test_nothing_is_written_after_an_error(tmp_path: Path) -> None:
@@ -78,7 +69,7 @@ STOP = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[4])
-from tests.io.test_together import write
+from tests.io.test_several_files_at_once import write
 from auepora_eval.io import files
 where, after = sys.argv[2], int(sys.argv[3])
 calls = iter(range(100))
@@ -116,12 +107,3 @@ def test_a_killed_writer_leaves_the_old_manifest_and_the_next_one_cleans_up(
     write(tmp_path, "newer")
     assert contents(tmp_path) == ["newer"] * 3
     assert extras(tmp_path) == set()
-
-
-def test_leftovers_of_dead_writers_are_removed_and_those_of_living_ones_kept(tmp_path: Path) -> None:
-    dead = tmp_path / ".qa.jsonl.999999999-0123abcd.tmp"
-    living = tmp_path / f".qa.jsonl.{os.getpid()}-0123abcd.tmp"
-    for path in (dead, living):
-        path.write_text("")
-    write(tmp_path, "x")
-    assert extras(tmp_path) == {living.name}

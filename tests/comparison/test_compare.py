@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from auepora_eval.comparison.compare import compare_runs
-from auepora_eval.comparison.tables import comparison_table, comparison_to_dict
+from auepora_eval.comparison.tables import comparison_table
 from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.plan import EvaluationPlan
@@ -114,35 +114,6 @@ def test_other_data_is_refused_and_a_metric_computed_otherwise_is_left_out() -> 
     allowed = compare_runs(a, b, allow_mismatch=True)
     assert allowed["bleu"].name == "bleu"
     assert "bleu: it was not computed alike" in allowed.mismatches[0]
-
-
-def test_a_comparison_is_json() -> None:
-    import json
-
-    document = json.loads(
-        json.dumps(comparison_to_dict(compare_runs(run_with(range(3)), run_with(range(9)))))
-    )
-    assert document["metrics"][0]["target"] == "RETRIEVAL_RELEVANCE"
-    assert document["in_plain_words"]
-
-
-def test_nothing_in_common_is_said() -> None:
-    a, b = run_with(range(3)), run_with(range(3))
-    b.results = []
-    assert comparison_in_plain_words(compare_runs(a, b)) == ["No metric can be compared."]
-
-
-def test_what_is_not_compared_is_said() -> None:
-    a, b = run_with(range(3)), run_with(range(3))
-    b.results = [result for result in b.results if result.name != "bleu"]
-    foreign = MetricResult("mine", a.results[0].target, 0.5)
-    a.results.append(foreign)
-    b.results.append(foreign)
-    not_compared = compare_runs(a, b).not_compared
-    assert not_compared["bleu"] == f"only {a.evaluation_id} has it"
-    assert (
-        "its metric is not registered, and its value is not the mean of stored scores" in not_compared["mine"]
-    )
 
 
 @settings(max_examples=60, deadline=None)

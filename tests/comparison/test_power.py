@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -11,20 +10,14 @@ import numpy as np
 import pytest
 
 from auepora_eval.comparison.compare import compare_runs
-from auepora_eval.comparison.pairing import Pairing
 from auepora_eval.comparison.power import (
-    PowerReport,
-    _metric_power,
     power_from_numbers,
     power_from_runs,
     power_in_words,
-    power_table,
-    power_to_dict,
 )
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.scores import Note, Scores
 from auepora_eval.core.types import EvaluationRun
-from auepora_eval.core.verdict import Stopping
 from auepora_eval.errors import PlanError
 from auepora_eval.metrics.parse import parse_metric
 
@@ -183,17 +176,6 @@ def test_repeats_tell_what_more_answers_would_save() -> None:
         power_from_runs(runs[0], other[0], per_question=3)
 
 
-def test_a_metric_that_is_not_a_mean_has_its_jackknife() -> None:
-    rng = np.random.default_rng(6)
-    seconds = rng.gamma(4, 0.1, 150)
-    runs = [a_run(name, None, **{"latency@0.95": seconds + add}) for name, add in (("a", 0.0), ("b", 0.01))]
-    metric = _metric_power(Pairing({}, runs[0].results[0], runs[1].results[0]), None, 0.0, repeats=1)
-    assert metric.unit == "s"
-    seen = PowerReport(0.05, 0.05, 0.8, [metric]).detectable(metric, 150, same=False)
-    assert seen is not None
-    assert 0.01 < seen < 0.5
-
-
 def test_more_samples_do_not_tell_more_about_times() -> None:
     seconds = np.random.default_rng(7).gamma(4, 0.1, 50)
     timed = a_run("a", None, **{"ndcg_5": seconds / 10, "latency@0.95": seconds})
@@ -216,40 +198,3 @@ def _samples(size: int) -> Any:
     from tests.builders import a_sample
 
     return [a_sample(f"s{n}") for n in range(size)]
-
-
-def test_what_cannot_be_said() -> None:
-    same = scores_of(7)[0]
-    run = a_run("a", ndcg_5=same)
-    twins = power_from_runs(run, replace(run, evaluation_id="b"))
-    assert twins.metrics[0].detectable_same is None
-    assert power_in_words(twins)[0].startswith("No sample differs in ndcg@5")
-    with pytest.raises(PlanError, match="two scores that differ"):
-        power_from_runs(a_run("a", ndcg_5=np.full(20, 0.5)))
-    with pytest.raises(PlanError, match="no scores of 'mrr' to go by; it has ndcg@5"):
-        power_from_runs(run, metrics=["mrr"])
-    with pytest.raises(PlanError, match="different data"):
-        power_from_runs(run, replace(run, dataset_fingerprint="other"))
-
-
-def test_a_run_that_stopped_early_is_named() -> None:
-    end = Stopping(True, 200, 500, "whole", 1, 0.05, 0, [])
-    report = power_from_runs(replace(a_run("a", ndcg_5=scores_of(8)[0]), stopping=end))
-    assert "a stopped early" in " ".join(power_in_words(report))
-
-
-def test_words_tables_and_json() -> None:
-    before, after = scores_of(9, shift=0.0)
-    runs = (a_run("a", ndcg_5=before), a_run("b", ndcg_5=after[::-1]))
-    words = " ".join(power_in_words(power_from_runs(*runs, n=1_000)))
-    assert "1,000 samples detect a change of 0.0" in words
-    assert "with 80% power" in words
-    report = power_from_runs(*runs, effect=0.5)
-    assert "which is enough" in power_in_words(report)[0]
-    assert "with 90% power" in power_in_words(power_from_runs(*runs, power=0.9))[0]
-    assert power_table(report).rows[0][0] == "ndcg@5"
-    document = json.loads(json.dumps(power_to_dict(report)))
-    assert document["metrics"][0]["needed_same"] > 1
-    assert document["in_words"]
-    tiny = power_from_numbers(effect=1e-9, sd=1.0)
-    assert power_in_words(tiny)[0].startswith("A change of 1e-09")

@@ -14,7 +14,6 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.scoring import score_outputs
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
 from auepora_eval.core.watches import SuspectValueWarning
-from auepora_eval.errors import ArgumentError
 from auepora_eval.io.jsonl import save_records
 
 
@@ -82,16 +81,6 @@ def test_variants_and_judgements_match_too() -> None:
     output = retrieved(Document("billing.md#0", ""))
     for metric in ("map[ragas]", "judged@1", "ndcg@5", "bpref", "r_precision"):
         assert value(metric, "source", gold("billing.md"), output) == 1.0, metric
-
-
-def test_other_metrics_do_not_match_anything() -> None:
-    (metric,) = EvaluationPlan("exact_match", match="source").metrics
-    assert "match" not in metric.signature()  # type: ignore[attr-defined]
-
-
-def test_unknown_way_to_match_is_an_error() -> None:
-    with pytest.raises(ArgumentError, match="one of id, source, text, not 'name'"):
-        EvaluationPlan("recall@5", match="name")
 
 
 @pytest.mark.parametrize(

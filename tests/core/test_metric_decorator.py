@@ -17,7 +17,7 @@ from auepora_eval.core.metrics_base import METRICS, SampleMetric, metric, parse_
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.rag_interface import as_system
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_sample, an_output
@@ -59,17 +59,6 @@ def test_function_metric_by_name_in_a_plan() -> None:
     ]
 
 
-def test_a_function_may_skip_a_sample_and_require_fields() -> None:
-    @metric("long_question", target="generation_relevance", requires=["reference_answer"], bounds=(0, 5))
-    def long_question(sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
-        return SampleScore(None, "no reason")
-
-    made = long_question()
-    assert made.required_fields() == ["reference_answer"]
-    assert made.bounds == (0, 5)
-    assert made.compute([a_sample(reference="x")], [an_output()]).scores[0].reason == "no reason"
-
-
 def test_a_class_with_optional_parts_of_its_name() -> None:
     @metric("near@{k?}[{kind?},strict={strict?},share={share?:g}]", ranges={"share": "(0, 1]"})
     class Near(SampleMetric):
@@ -101,45 +90,6 @@ def test_metric_is_immutable() -> None:
         recall.k = 3  # type: ignore[attr-defined]
     assert pickle.loads(pickle.dumps(recall)) == recall  # noqa: S301
     assert recall.unmeasured("nothing was retrieved").not_measured == "nothing was retrieved"
-
-
-def test_post_init_may_set_fields_and_the_name() -> None:
-    @metric("shout[{word}]")
-    class Shout(SampleMetric):
-        """A metric that changes its fields before it is used."""
-
-        word: str = "hey"
-        target = TargetCategory.DIVERSITY
-
-        def __post_init__(self) -> None:
-            self.word = self.word.upper()
-            if self.word == "ME":
-                self.name = "my own"
-
-        def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
-            return 0.0
-
-    assert Shout().name == "shout[HEY]"
-    assert Shout("me").name == "my own"
-
-
-@pytest.mark.parametrize(
-    ("template", "message"),
-    [
-        ("two words", "not a template"),
-        ("x@{k", "not a template"),
-        ("x@{size}", "'size', which is not a field"),
-        ("x[{k}]", "must name 'k' as key={k}"),
-        ("x@{kind}", "must name 'kind' as key={kind}"),
-        ("x[a={}]", "is not a {field}"),
-    ],
-)
-def test_ambiguous_template_is_an_error(template: str, message: str) -> None:
-    def score(sample: EvaluationSample, output: SystemOutputs, *, k: int = 1, kind: str = "a") -> float:
-        return 0.0
-
-    with pytest.raises(ValueError, match=message.replace("{", r"\{")):
-        metric(template, target="latency")(score)
 
 
 def test_duplicate_name_is_an_error() -> None:
@@ -182,25 +132,6 @@ def test_a_file_without_metrics(
         (tmp_path / file).write_text(text, encoding="utf-8")
     with pytest.raises(UnknownNameError, match=message):
         parse_metric(f"{file}:x")
-
-
-def test_a_name_of_the_library_cannot_be_taken() -> None:
-    with pytest.raises(ValueError, match="there is a metric 'label_mcc' already"):
-        metric("label_mcc", target="tone")(lambda sample, output: 1.0)
-
-
-def test_a_usual_name_imports_its_own_module_only() -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "import sys; from auepora_eval.core.metrics_base import parse_metric; parse_metric('recall@5');"
-        "print(*[m for m in sys.modules if m.startswith('auepora_eval.metrics.')])"
-    )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert set(printed.split()) == {
-        f"auepora_eval.metrics.{module}" for module in ("retrieval", "retrieval.hits", "retrieval_basic")
-    }
 
 
 def test_custom_target_is_stored_as_text(tmp_path: Path) -> None:

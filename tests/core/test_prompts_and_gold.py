@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from auepora_eval.core.rag_interface import ContextsAsRetrieved, as_system, with_contexts
 from auepora_eval.core.types import Document, EvaluationSample, gold_documents
 from auepora_eval.errors import ArgumentError
-from auepora_eval.quality.samples import reference_support
 from auepora_eval.read.outputs import to_output
 from tests.builders import a_failure, an_output
 
@@ -75,25 +73,7 @@ def test_contexts_as_retrieved() -> None:
     ]
 
 
-def test_contexts_as_retrieved_of_an_async_system() -> None:
-    async def answer(query: str) -> str:
-        return query
-
-    system = ContextsAsRetrieved(as_system(answer))
-    assert system.is_async
-    output = asyncio.run(system.run(SAMPLE))
-    assert len(output.retrieved) == 2
-
-
 def test_documents_graded_0_are_not_gold() -> None:
     docs = [Document("a", ""), Document("b", "", {"relevance": 0}), Document("c", "", {"relevance": 2})]
     assert [doc.doc_id for doc in gold_documents(EvaluationSample("1", "q", docs))] == ["a", "c"]
     assert gold_documents(WITHOUT) == []
-
-
-def test_a_document_graded_0_supports_no_reference() -> None:
-    docs = [Document("a", "The pier is old."), Document("b", "Three red boats sail.", {"relevance": 0})]
-    sample = EvaluationSample("1", "What sails?", docs, reference_answer="Three red boats")
-    support = reference_support(sample, 1)
-    assert support is not None
-    assert support.share == 0

@@ -204,11 +204,6 @@ def test_signatures(function: object, parameters: str) -> None:
     assert str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)) == parameters
 
 
-def test_evaluator_accepts_the_arguments_of_the_specification() -> None:
-    evaluator = AueporaEvaluator(system=lambda query: "x", plan=EvaluationPlan(metrics=[]), top_k=3)
-    assert (evaluator.plan.metrics, evaluator.top_k) == ([], 3)
-
-
 def test_all_ten_targets() -> None:
     assert [target.name for target in TargetCategory] == [
         "RETRIEVAL_RELEVANCE",

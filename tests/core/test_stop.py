@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
 from auepora_eval.errors import InterruptedRunError
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
@@ -47,16 +45,3 @@ def test_stop_before_a_run_ends_only_that_run() -> None:
     with pytest.raises(InterruptedRunError, match="after 0 samples"):
         asked.evaluator.run(DATA)
     assert len(asked.evaluator.run(DATA).outputs) == 6
-
-
-def test_stop_during_scoring_ends_no_later_run() -> None:
-    class Stops(SampleMetric):
-        name, target = "stops", TargetCategory.GENERATION_CORRECTNESS
-
-        def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
-            asked.evaluator.stop()
-            return 1.0
-
-    asked = Asked("")
-    asked.evaluator.plan = EvaluationPlan([Stops()])
-    assert [len(asked.evaluator.run(DATA).outputs) for _ in range(2)] == [6, 6]

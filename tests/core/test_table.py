@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,13 +44,6 @@ def test_narrow_terminal_gets_one_cell_per_line() -> None:
     ]
 
 
-def test_headings_are_bold_on_request() -> None:
-    lines = TABLE.to_terminal(80, bold=True).splitlines()
-    assert lines[1] == "\x1b[1mMetric     Value Note\x1b[0m"
-    assert lines[3] == "\x1b[1mRETRIEVAL\x1b[0m"
-    assert "\x1b" not in lines[4]
-
-
 def test_markdown() -> None:
     assert TABLE.to_markdown().splitlines() == [
         "### Run a",
@@ -85,15 +77,6 @@ def test_latex() -> None:
     ]
 
 
-def test_json() -> None:
-    assert json.loads(TABLE.to_json()) == {
-        "title": "Run a",
-        "headings": ["Metric", "Value", "Note"],
-        "rows": [["RETRIEVAL"], ["recall@5", "0.5000", "five of ten"], ["mrr_x", "-", "a & b <c>"]],
-        "notes": ["2 samples failed."],
-    }
-
-
 def test_html() -> None:
     html = TABLE.to_html()
     assert html == TABLE._repr_html_()
@@ -102,11 +85,6 @@ def test_html() -> None:
     assert '<th scope="row">recall@5</th><td>0.5000</td><td>five of ten</td>' in html
     assert "<td>a &amp; b &lt;c&gt;</td>" in html
     assert html.endswith("<p>2 samples failed.</p>")
-
-
-def test_str_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "23")
-    assert str(TABLE) == TABLE.to_terminal(23)
 
 
 HOSTILE = st.text(

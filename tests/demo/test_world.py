@@ -13,17 +13,6 @@ import pytest
 
 DATA = Path(__file__).parents[2] / "auepora_eval" / "demo" / "data"
 
-QUERY_TYPES = {
-    "factual", "numeric", "temporal", "comparative", "procedural", "multi_hop", "yes_no", "list",
-}  # fmt: skip
-SCENARIO_RANGES = {
-    "base": (80, 95),
-    "unanswerable": (13, 17),
-    "paraphrase": (13, 17),
-    "typo": (10, 14),
-    "noise": (15, 15),
-    "counterfactual": (8, 12),
-}
 
 Row = dict[str, Any]
 
@@ -85,24 +74,6 @@ def test_ids_are_unique(name: str) -> None:
     assert [i for i, n in counts.items() if n > 1] == []
 
 
-def test_sizes() -> None:
-    assert 75 <= len(CORPUS) <= 90
-    assert 8 <= len(EDITED) <= 12
-    assert 140 <= len(SAMPLES) <= 165
-
-
-@pytest.mark.parametrize("name", SCENARIO_RANGES)
-def test_scenario_counts(name: str) -> None:
-    low, high = SCENARIO_RANGES[name]
-    assert low <= len(scenario(name)) <= high
-
-
-def test_no_other_scenarios_or_types() -> None:
-    assert {s["labels"]["scenario"] for s in SAMPLES.values()} == set(SCENARIO_RANGES)
-    assert {s["labels"]["query_type"] for s in scenario("base")} == QUERY_TYPES
-    assert {s["labels"]["query_type"] for s in SAMPLES.values()} == QUERY_TYPES
-
-
 def test_readme_gives_the_true_counts() -> None:
     readme = (DATA / "README.md").read_text(encoding="utf-8")
     for label in ("scenario", "query_type"):
@@ -110,19 +81,6 @@ def test_readme_gives_the_true_counts() -> None:
             assert f"{value} {count}" in readme, f"README lacks '{value} {count}'"
     assert f"{len(CORPUS)} documents" in readme
     assert 15 <= len(readme.splitlines()) <= 25
-
-
-@pytest.mark.parametrize("doc", [*CORPUS.values(), *EDITED.values()], ids=lambda doc: doc["doc_id"])
-def test_document_has_words_and_metadata(doc: Row) -> None:
-    assert 80 <= len(doc["text"].split()) <= 200
-    assert doc["text"] == doc["text"].strip()
-    assert doc["metadata"]["title"]
-    assert doc["metadata"]["kind"]
-    assert re.fullmatch(r"20\d\d-\d\d-\d\d", doc["metadata"]["date"])
-
-
-def test_corpus_texts_are_distinct() -> None:
-    assert len({doc["text"] for doc in CORPUS.values()}) == len(CORPUS)
 
 
 @pytest.mark.parametrize("doc", EDITED.values(), ids=lambda doc: doc["doc_id"])
@@ -176,12 +134,6 @@ def test_candidates(sample: Row) -> None:
     assert {i: grade for i, grade in candidates.items() if grade > 0} == gold
 
 
-def test_candidates_of_base_questions() -> None:
-    sizes = [len(s["candidate_docs"]) for s in scenario("base") if s["candidate_docs"]]
-    assert 10 <= len(sizes) <= 15
-    assert all(6 <= size <= 10 for size in sizes)
-
-
 def test_unanswerable_have_no_gold() -> None:
     def holds(s: Row) -> bool:
         return s["relevant_docs"] is None and s["reference_answer"] is None and s["candidate_docs"] is None
@@ -195,38 +147,6 @@ def test_answers_are_not_in_the_query() -> None:
 
     # The answers "yes" and "no" say nothing by themselves, so their questions are exempt.
     assert failing([s for s in with_gold() if s["labels"]["query_type"] != "yes_no"], holds) == []
-
-
-def test_answers_to_yes_no_questions() -> None:
-    questions = [s for s in scenario("base") if s["labels"]["query_type"] == "yes_no"]
-    assert {s["reference_answer"]["text"] for s in questions} == {"Yes", "No"}
-
-
-def test_answer_lengths() -> None:
-    def holds(s: Row) -> bool:
-        low, high = (20, 50) if "nuggets" in s["labels"] else (1, 20)
-        return low <= len(s["reference_answer"]["text"].split()) <= high
-
-    assert failing(with_gold(), holds) == []
-
-
-def test_nuggets() -> None:
-    lists = [s["labels"]["nuggets"] for s in SAMPLES.values() if "nuggets" in s["labels"]]
-    assert 8 <= len(lists) <= 12
-    for nuggets in lists:
-        assert 3 <= len(nuggets) <= 5
-        assert all(nugget["text"] for nugget in nuggets)
-        assert "vital" in {nugget["importance"] for nugget in nuggets} <= {"vital", "okay"}
-
-
-def test_base_questions_are_mixed() -> None:
-    base = scenario("base")
-    several = [s for s in base if len(answering(s)) > 1]
-    graded = [s for s in base if 1 in grades(s["relevant_docs"]).values()]
-    divided = [s for s in base if any("subtopics" in doc["metadata"] for doc in s["relevant_docs"])]
-    assert sum(s["labels"]["query_type"] in {"multi_hop", "comparative"} for s in several) >= 15
-    assert len(graded) >= 25
-    assert 8 <= len(divided) <= 12
 
 
 @pytest.mark.parametrize("sample", variants(), ids=lambda sample: sample["sample_id"])
@@ -269,11 +189,3 @@ def test_counterfactual_shows_only_the_edited_fact(sample: Row) -> None:
     assert [i for i, text in shown.items() if occurs(labels["true_answer"], text)] == []
     assert labels["true_answer"] == sample["reference_answer"]["text"]
     assert labels["fake_answer"] not in answers(sample)
-
-
-def test_pairs_have_two_members() -> None:
-    paired = [s for s in SAMPLES.values() if "pair_id" in s["labels"]]
-    pairs = Counter(s["labels"]["pair_id"] for s in paired)
-    assert 5 <= len(pairs) <= 7
-    assert set(pairs.values()) == {2}
-    assert failing(paired, lambda s: s["labels"]["scenario"] == "base") == []

@@ -53,20 +53,6 @@ def test_single_file_is_a_corpus(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "title"),
-    [
-        ("annual_report-2031.txt", "annual report 2031"),
-        ("data.txt", ""),
-        ("a_b_c.txt", ""),
-        ("IMG_2044_x.txt", ""),
-    ],
-)
-def test_title_from_a_descriptive_file_name(tmp_path: Path, name: str, title: str) -> None:
-    (tmp_path / name).write_text(PROSE)
-    assert read_corpus(tmp_path).documents[0].title == title
-
-
-@pytest.mark.parametrize(
     ("content", "reason"),
     [
         pytest.param(b"\x00\x01binary", "is not text: it holds zero bytes", id="binary"),
@@ -86,20 +72,6 @@ def test_bad_lines_are_left_out_one_by_one(tmp_path: Path) -> None:
     corpus = read_corpus(tmp_path)
     assert [each.name for each in corpus.documents] == ["d.jsonl#1", "d.jsonl#5"]
     assert [left.name for left in corpus.left_out] == ["d.jsonl:2", "d.jsonl:3", "d.jsonl:4"]
-
-
-def test_second_document_of_a_name_is_left_out(tmp_path: Path) -> None:
-    write_files(tmp_path, d_dot_jsonl='{"id": "x", "text": "One."}\n{"id": "x", "text": "Two."}\n')
-    corpus = read_corpus(tmp_path)
-    assert [each.text for each in corpus.documents] == ["One."]
-    assert corpus.left_out[0].reason == "another document has the same name"
-
-
-def test_too_large_file_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_files(tmp_path, big_dot_txt="x" * 200, small_dot_txt=PROSE)
-    monkeypatch.setattr("auepora_eval.generate.corpus.MAX_FILE_BYTES", 100)
-    corpus = read_corpus(tmp_path)
-    assert [left.reason for left in corpus.left_out] == ["is larger than 0.0001 MB; cut it into parts"]
 
 
 def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
@@ -156,16 +128,6 @@ def test_broken_html_gives_text(page: str) -> None:
     assert isinstance(html_text(page.encode(), "x.html").text, str)
 
 
-@pytest.mark.parametrize("piece", ["<a ", "<!--", "</", "<a b='", "<script>", "<p>x"])
-def test_page_of_unclosed_tags_is_read_in_linear_time(piece: str) -> None:
-    assert len(html_text(piece.encode() * 30_000, "x.html").text) <= 30_000 * (len(piece) + 2)
-
-
-def test_comments_and_scripts_are_not_text() -> None:
-    page = b"One<!-- <b>no</b> --> two<SCRIPT>if (a < b) no()</SCRIPT > three 1 < 2 <style>no"
-    assert html_text(page, "x.html").text == "One two three 1 < 2"
-
-
 def test_form_feeds_separate_pages(tmp_path: Path) -> None:
     write_files(tmp_path, p_dot_txt="One.\fTwo.\fThree.")
     document = read_corpus(tmp_path).documents[0]
@@ -217,12 +179,3 @@ def pdf(*pages: str) -> bytes:
     table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
     trailer = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF"
     return f"{body}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{trailer}".encode("latin-1")
-
-
-@pytest.mark.parametrize("tag", ["select", "svg", "iframe", "noscript", "template", "textarea"])
-def test_text_behind_an_unclosed_silent_tag_is_kept(tag: str) -> None:
-    for unclosed in ("", f"<{tag}>closed</{tag}>"):
-        page = f"<p>Before.</p>{unclosed}<{tag}><p>The ferry sails at noon.</p>".encode()
-        text = html_text(page, "a.html").text
-        assert "The ferry sails at noon." in text
-        assert "closed" not in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from auepora_eval.cli.main import main
 from auepora_eval.demo.world import DATA
-from auepora_eval.errors import UnknownNameError
 from auepora_eval.generate.corpus import Corpus, SourceDocument, read_corpus
 from auepora_eval.generate.generator import Generation, Settings
 from auepora_eval.text.tokens import words
@@ -164,19 +162,6 @@ def test_records_have_the_raw_form() -> None:
             assert [statement in each["text"] for each in rag["retrieved"]].count(True) == 1
 
 
-def test_report_adds_up() -> None:
-    generation = demo_generation(per_document=1)
-    records = list(generation.records())
-    report = generation.report()
-    assert sum(report["tasks"].values()) == sum(report["scenarios"].values()) == len(records)
-    assert report["documents_without_questions"] == report["documents"] - report["questions"]
-    assert report["questions"] == sum(report["families"].values())
-    base = [each for each in records if each["metadata"]["labels"]["scenario"] == "base"]
-    assert Counter(each["task_type"] for each in base)["qa"] == report["questions"]
-    ranks = [each["metadata"]["checks"]["bm25_rank"] for each in base if each["task_type"] == "qa"]
-    assert report["gold_first_share"] == pytest.approx(ranks.count(1) / len(ranks))
-
-
 def test_bytes_depend_on_the_seed_only(tmp_path: Path) -> None:
     contents = []
     for place, seed in (("a", "0"), ("b", "0"), ("c", "1")):
@@ -186,14 +171,6 @@ def test_bytes_depend_on_the_seed_only(tmp_path: Path) -> None:
     assert contents[0] == contents[1]
     assert contents[0][0] != contents[2][0]
     assert contents[0][1] == contents[2][1]
-
-
-def test_only_the_requested_tasks_are_generated() -> None:
-    generation = demo_generation(tasks=("summaries",))
-    assert {record["task_type"] for record in generation.records()} == {"summaries"}
-    assert generation.report()["gold_first_share"] is None
-    with pytest.raises(UnknownNameError, match="there is no task 'poems'"):
-        Settings(tasks=("poems",))
 
 
 def test_command_rejects_harmful_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,14 +197,6 @@ def test_command_rejects_harmful_arguments(tmp_path: Path, capsys: pytest.Captur
     assert main(["dataset", "generate", "demo", "--out", str(out)]) == 4
     assert out.read_text() == "mine"
     assert [path.name for path in out.parent.iterdir()] == ["tasks.jsonl"]
-
-
-def test_report_is_one_json_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "tasks.jsonl"
-    assert main(["dataset", "generate", "demo", "--out", str(out), "--variants", "none", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["documents"] == 88
-    assert report["scenarios"] == {"base": len(out.read_text().splitlines())}
 
 
 @pytest.mark.full

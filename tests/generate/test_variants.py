@@ -149,19 +149,6 @@ def test_fake_answers_have_the_form_of_the_true_ones(records: list[dict[str, Any
         assert not holds_answer(fake, spellings(true))
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("ten years", ["ten years", "10 years"]),
-        ("25 years", ["25 years", "twenty-five years"]),
-        ("190 tonnes", ["190 tonnes"]),
-        ("Ansel Brae", ["Ansel Brae"]),
-    ],
-)
-def test_small_numbers_are_spelt_both_ways(answer: str, expected: list[str]) -> None:
-    assert spellings(answer) == expected
-
-
 class Quoting:
     """A trivial system: quotes the sentence that shares most words with the question, or declines."""
 

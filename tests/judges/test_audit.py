@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.cli.main import main
-from auepora_eval.errors import DataError, UnknownNameError
+from auepora_eval.errors import UnknownNameError
 from auepora_eval.judges.trust.audit import audit, judge_scores
 from auepora_eval.judges.trust.labels import Columns, Labelled, labelled_claims
 from auepora_eval.metrics.entailment import SUPPORTS, Support, support_function
@@ -66,25 +66,6 @@ def test_records(record: dict[str, Any], columns: Columns, expected: Labelled) -
     assert labelled_claims([("f:1", record), ("f:2", {**other, **named})], columns)[0] == expected
 
 
-@pytest.mark.parametrize(
-    ("record", "message"),
-    [
-        (
-            {"claim": "c", "label": 1},
-            "f:1: there is no evidence or .* Name the column: --columns evidence=NAME",
-        ),
-        ({"evidence": 3, "claim": "c", "label": 1}, "not a text or texts"),
-        ({"evidence": "e", "claim": ["c"], "label": 1}, "the claim is .* not a text"),
-        ({"evidence": "e", "claim": "c"}, "Name the column: --columns label=NAME"),
-        ({"evidence": "e", "claim": "c", "label": "perhaps"}, "neither yes nor no.*--positive"),
-        ({"evidence": "e", "claim": "c", "label": 2}, "neither yes nor no"),
-    ],
-)
-def test_records_that_lack_something(record: dict[str, Any], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        labelled_claims([("f:1", record)], Columns())
-
-
 @given(
     st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 0.7, 0.9]), st.booleans()), min_size=2, max_size=40)
 )
@@ -104,23 +85,6 @@ def test_measures_equal_scikit_learn(rows: list[tuple[float, bool]]) -> None:
         limits, value = measure.confidence_interval, measure.value
         assert limits is None or limits[0] - 1e-9 <= value <= limits[1] + 1e-9
     json.dumps(msgspec.to_builtins(report), allow_nan=False)
-
-
-def test_confusion_and_parts() -> None:
-    rows = [
-        ("0.9", True, "a"),
-        ("0.8", False, "a"),
-        ("0.1", True, "b"),
-        ("0.2", False, "b"),
-        ("7", True, "b"),
-    ]
-    report = audit([Labelled(("x",), *row) for row in rows], "echoing")
-    assert (report.claims, report.scored, report.supported) == (5, 4, 2)  # 7 is no score
-    assert report.confusion == {
-        "supported": {"judged supported": 1, "judged not": 1},
-        "not supported": {"judged supported": 1, "judged not": 1},
-    }
-    assert {group: part.accuracy.value for group, part in report.by.items()} == {"a": 0.5, "b": 0.5}
 
 
 def test_claims_of_one_cluster_are_resampled_together() -> None:

@@ -61,7 +61,3 @@ def test_ceiling_equals_krippendorff_and_scipy() -> None:
             judge.append(truth[item])
     assert report.one_person.spearman.value == pytest.approx(spearmanr(one, others).statistic)
     assert report.judge.spearman.value == pytest.approx(spearmanr(judge, others).statistic)
-
-
-def test_no_ceiling_without_two_people_on_a_claim() -> None:
-    assert ceiling(rated({"a": 1}, {"b": 0}, {}), [0.1, 0.2, 0.3], HALF) is None

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auepora_eval.errors import DataError
 from auepora_eval.judges.trust.calibration import Rate
 from auepora_eval.judges.trust.correction import corrected_mean, rate_by_errors
 from auepora_eval.stats.calibration import prediction_powered_mean
@@ -89,9 +88,3 @@ def test_a_judge_that_cannot_be_corrected(is_yes: list[bool], judged_yes: list[b
     assert found.value is None
     assert found.confidence_interval is None
     assert says in found.reason
-
-
-def test_too_few_claims_raise() -> None:
-    people, scores, rest = judged(0, labels=10)
-    with pytest.raises(DataError, match="10 labelled and 1 other claims"):
-        corrected_mean(people, scores, rest[:1])

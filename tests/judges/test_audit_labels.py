@@ -38,12 +38,6 @@ def test_labels(label: Any, columns: Columns, people: float, is_supported: bool)
     assert report.is_supported is is_supported
 
 
-def test_equal_means_tie() -> None:
-    """(1 + 2 + 3) / 3 and (2 + 2 + 2) / 3 are the same mean, whatever the order of the sum."""
-    means = {one(label, FOUR).people for label in ([1, 2, 3], [3, 1, 2], [2, 2, 2], [2])}
-    assert len(means) == 1
-
-
 @pytest.mark.parametrize(
     ("value", "scale", "score"),
     [(0.8, (0.0, 1.0), 0.8), (3, (1.0, 5.0), 0.5), (None, (0.0, 1.0), None), (-1, (-1.0, 1.0), 0.0)],
@@ -73,8 +67,3 @@ def test_stored_scores_are_read(value: Any, scale: tuple[float, float], score: f
 def test_wrong_labels_raise(label: Any, columns: Columns, says: str) -> None:
     with pytest.raises(DataError, match=says):
         one(label, columns)
-
-
-def test_a_stored_score_that_is_none() -> None:
-    with pytest.raises(DataError, match=r"the score 7 is not a number from 0 to 1.*--score-scale"):
-        one(1, Columns(score="said"), said=7)

@@ -12,14 +12,14 @@ import pytest
 from auepora_eval.calls.chat import ChatModel
 from auepora_eval.cli.main import main
 from auepora_eval.judges.asking import Asking
-from auepora_eval.judges.judge import Asked, FunctionJudge, Judge, Judging
+from auepora_eval.judges.judge import Asked, Judge, Judging
 from auepora_eval.judges.llm import LlmJudge
-from auepora_eval.judges.question import Judgement, Question, kind_named
-from auepora_eval.judges.trust.audit import Audit, audit, judge_calibration, judge_scores
+from auepora_eval.judges.question import kind_named
+from auepora_eval.judges.trust.audit import Audit, audit, judge_calibration
 from auepora_eval.judges.trust.labels import Labelled
 from auepora_eval.judges.verdicts import read_audit
 from tests.builders import plan
-from tests.judges.functions import ALWAYS_YES, INVERSE, ORACLE, a_coin
+from tests.judges.functions import ALWAYS_YES, INVERSE, ORACLE
 from tests.judges.scripted import Material, Rule, judge_server, supported
 
 FERRY = "The ferry leaves at noon."
@@ -27,31 +27,6 @@ CLAIMS = [
     *(Labelled((FERRY, f"Car {n} is red."), f"Car {n} is red.", True) for n in range(30)),
     *(Labelled((FERRY, f"Car {n} is red."), f"Car {n} is blue.", False) for n in range(30)),
 ]
-
-
-def test_the_passage_that_supports_a_claim_most_decides() -> None:
-    assert judge_scores(ORACLE, CLAIMS[:1] + CLAIMS[-1:]) == [1.0, 0.0]
-
-
-def test_a_failed_verdict_and_no_evidence_are_no_scores() -> None:
-    def failing(question: Question) -> Judgement:
-        return Judgement(failed="429") if question.material["passage"] == FERRY else Judgement(score=1.0)
-
-    assert judge_scores(FunctionJudge(failing), CLAIMS[:1]) == [None]
-    assert judge_scores(ORACLE, [Labelled((), "Car 1 is red.", True)]) == [None]
-
-
-def test_long_evidence_is_asked_about_in_parts() -> None:
-    asked: list[Question] = []
-
-    def ask(question: Question) -> float:
-        asked.append(question)
-        return 1.0
-
-    long = " ".join(f"Sentence {n} has exactly seven words here." for n in range(200))
-    judge_scores(FunctionJudge(ask), [Labelled((long,), "c", True)])
-    assert len(asked) > 2
-    assert max(len(question.material["passage"].split()) for question in asked) <= 350
 
 
 @pytest.mark.parametrize(
@@ -62,12 +37,6 @@ def test_audits_of_scripted_judges(judge: Judge, area: float) -> None:
     assert report.judge == judge.identity(kind_named("grounding"))
     # The inverse says yes to the other passage of each claim, whatever the claim is.
     assert report.auroc.value == area
-
-
-def test_a_coin_is_reported_as_chance() -> None:
-    interval = audit(CLAIMS, a_coin(), Audit(threshold=0.5)).auroc.confidence_interval
-    assert interval is not None
-    assert interval[0] <= 0.5 <= interval[1]
 
 
 def test_questions_go_through_the_asker_and_are_asked_once() -> None:

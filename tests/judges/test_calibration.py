@@ -10,8 +10,7 @@ from auepora_eval.errors import DataError
 from auepora_eval.judges.trust.calibration import (
     calibrate,
 )
-from tests.judges.functions import noisy
-from tests.judges.judged_runs import a_calibration, truths
+from tests.judges.judged_runs import truths
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")
 
@@ -50,15 +49,6 @@ def test_scripted_judges(scores: object, auroc: float, informedness: float) -> N
     assert bool(found.distrust) == (informedness < 0.2)
 
 
-def test_a_coin_cannot_tell() -> None:
-    rng = random.Random(1)
-    labels = truths(0.5, 100, rng)
-    coin = calibrate("coin", noisy(labels, rng, se=0.5, sp=0.5), [float(each) for each in labels], date="d")
-    assert "this judge cannot tell" in coin.distrust
-    assert coin.auroc.confidence_interval is not None
-    assert coin.auroc.confidence_interval[0] <= 0.5 <= coin.auroc.confidence_interval[1]
-
-
 def test_claims_without_a_score_are_left_out() -> None:
     found = calibrate("me", [0.9, None, 0.2, 0.8], [1.0, 1.0, 0.0, 1.0], date="d")
     assert (found.labels, found.sensitivity.of) == (3, 2)
@@ -80,12 +70,6 @@ def test_people_among_themselves() -> None:
     assert found.people is not None
     assert found.people.value == pytest.approx(0.336, abs=0.01)
     assert "people among themselves 0.34 [" in str(found)
-
-
-def test_the_line_beside_a_value() -> None:
-    assert str(a_calibration()) == (
-        "AUROC 0.85 [0.78, 0.92], kappa 0.70 [0.56, 0.84] (100 labels, 2026-11-17)"
-    )
 
 
 def test_the_two_parameters_turn_scores_into_chances() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SystemOutputs
-from auepora_eval.errors import CallError, UnknownNameError
+from auepora_eval.errors import CallError
 from auepora_eval.judges.metric import JudgedMetric
 from auepora_eval.judges.question import Judgement, Question
 from auepora_eval.metrics.parse import parse_metric
@@ -211,15 +211,3 @@ def test_without_check_the_stored_claims_are_read_and_no_judge_is_needed() -> No
         metric.ready()
         assert metric.compute([a_sample()], [output]).value == pytest.approx(value)
         assert metric.signature() == {}
-
-
-def test_lists_of_unequal_length_fail_the_sample() -> None:
-    claims = {"answer_in_reference": [True, False], "answer_in_documents": [[True]]}
-    score = parse_metric("claim_hallucination").compute([a_sample()], [an_output(extra={"claims": claims})])
-    assert score.scores[0].reason == "2 claims were compared with the reference, 1 with documents"
-
-
-@pytest.mark.parametrize("name", ["claim_f1[check=people]", "claim_f1[claims=llm]"])
-def test_options_that_make_no_sense_are_errors(name: str) -> None:
-    with pytest.raises(UnknownNameError):
-        parse_metric(name)

@@ -10,7 +10,7 @@ import pytest
 from auepora_eval.core.types import MetricResult
 from auepora_eval.errors import DataError
 from auepora_eval.judges.trust.calibration import JudgeCalibration
-from auepora_eval.judges.trust.correction import Corrected, corrected_value, different_errors, powered_mean
+from auepora_eval.judges.trust.correction import Corrected, corrected_value, different_errors
 from auepora_eval.judges.trust.probes import probe
 from auepora_eval.judges.trust.record import JudgeTrust, trust_of, with_judge
 from auepora_eval.stats.calibration import prediction_powered_mean
@@ -84,13 +84,6 @@ def test_without_enough_there_is_a_reason(
     assert reason in why
 
 
-def test_labels_that_all_agree_are_not_certain() -> None:
-    ones = np.ones(20)
-    low, high = powered_mean(ones, ones, np.ones(100)).limits()
-    assert low < 0.9
-    assert high > 0.95
-
-
 def test_corrected_intervals_cover_the_truth_and_raw_ones_do_not() -> None:
     """The small version of `python benchmarks/judges.py`, at the rate of the bar: 93%."""
     for each in coverage_of_corrections(simulations=200, rates=(0.9,)):
@@ -111,14 +104,6 @@ def test_different_errors_on_two_systems_are_noticed() -> None:
     assert other.sensitivity_p < 0.001
     assert "sensitivity 45 of 50 and 25 of 50" in other.text
     assert different_errors(a_calibration(), a_calibration()) is None, "the same labels say nothing"
-
-
-def test_error_rates_at_another_threshold_correct_nothing() -> None:
-    result = a_result([1.0] * 69 + [0.0] * 31)
-    assert with_judge(result, a_calibration(), threshold=0.5).details["judge"]["corrected"]
-    other = with_judge(result, a_calibration(), threshold=0.7).details["judge"]
-    assert "corrected" not in other
-    assert other["is_share"] is False
 
 
 def test_what_is_stored_with_a_result() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SampleScore, SystemOutputs
-from auepora_eval.errors import CallError, PlanError, UnknownNameError
+from auepora_eval.errors import CallError
 from auepora_eval.judges.metrics.faithfulness import CheckedClaims, ClaimCheck
 from auepora_eval.judges.question import Judgement, Question
 from auepora_eval.metrics.parse import parse_metric
-from tests.builders import a_failure, a_sample
+from tests.builders import a_sample
 from tests.judges.oracles import judging_by
 
 PIER = "The harbour is old. The Annet moors at the north pier. Gulls are loud."
@@ -77,15 +77,6 @@ def test_the_highest_score_over_the_passages_counts(name: str, expected: float) 
     assert score_of(metric_by(judge, name), answered(TWO_CLAIMS, a=PIER, b=CARS)).value == pytest.approx(
         expected
     )
-
-
-def test_soft_scores_are_calibrated_and_thresholds_are_not() -> None:
-    output = answered("The Annet is red.", a=CARS)
-    options: dict[str, Any] = {"calibrate": lambda score: score / 2}
-    soft = metric_by(lambda _: 0.8, "judged_faithfulness[soft=true]", **options)
-    hard = metric_by(lambda _: 0.8, "judged_faithfulness", **options)
-    assert score_of(soft, output).value == pytest.approx(0.4)
-    assert score_of(hard, output).value == 1.0
 
 
 def test_each_claim_is_asked_about_with_each_passage_and_nothing_else() -> None:
@@ -204,13 +195,6 @@ def test_a_failed_verdict_fails_the_sample_if_it_could_change_it(
     assert result.if_failed == (None if value is not None else (0.0, 1.0))
 
 
-def test_a_failed_output_is_a_failure_without_a_call() -> None:
-    metric = metric_by(literal, "judged_faithfulness")
-    assert score_of(metric, a_failure()).failed
-    assert metric.judging is not None
-    assert not metric.judging.book
-
-
 def test_evidence_is_the_quote_of_the_judge_in_its_passage() -> None:
     def judge(question: Question) -> Judgement:
         place = question.material["passage"].find("moors at the north pier")
@@ -277,20 +261,6 @@ def test_a_list_of_claims_that_failed_fails_the_sample() -> None:
     assert score.reason == "1 of 1 verdicts failed, the first with the server is down"
 
 
-def test_a_claim_that_is_too_long_is_cut_around_what_the_passage_says() -> None:
-    asked: list[Question] = []
-
-    def judge(question: Question) -> str:
-        asked.append(question)
-        return "no"
-
-    endless = f"It {'rains and ' * 400}the Annet moors at the north pier."
-    score_of(metric_by(judge, "judged_faithfulness"), answered(endless, a=PIER))
-    (question,) = asked
-    assert question.material["claim"].endswith("the Annet moors at the north pier.")
-    assert len(question.material["claim"].split()) <= 350
-
-
 def test_other_scripts_are_cut_and_located_like_latin() -> None:
     answer, passage = "安妮号停在北码头。它载有四十辆车。", "港口很旧。安妮号停在北码头。海鸥很吵。"
     metric = metric_by(literal_in_chinese, "judged_faithfulness")
@@ -308,41 +278,3 @@ def test_other_scripts_are_cut_and_located_like_latin() -> None:
 
 def literal_in_chinese(question: Question) -> float:
     return float(question.material["claim"].strip("。") in question.material["passage"])
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "judged_faithfulness@0.7[soft=true]",
-        "judged_faithfulness[claims=people]",
-        "judged_faithfulness[ask=passage]",
-        "judged_faithfulness@0",
-        "judged_faithfulness@1.5",
-        "unsupported_span_share[claims=llm]",
-    ],
-)
-def test_options_that_make_no_sense_are_errors(name: str) -> None:
-    with pytest.raises(UnknownNameError):
-        parse_metric(name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "judged_faithfulness@0.7[claims=llm]",
-        "judged_faithfulness[soft=true,claims=llm]",
-        "judged_faithfulness[ask=claim]",
-        "judged_contradiction@0.9",
-        "unsupported_span_share@0.25",
-    ],
-)
-def test_names_are_read_back(name: str) -> None:
-    assert parse_metric(name).name == name
-
-
-def test_without_a_judge_the_error_says_how_to_give_one() -> None:
-    metric = parse_metric("judged_faithfulness")
-    with pytest.raises(PlanError, match="judged_faithfulness needs a judge"):
-        metric.ready()
-    with pytest.raises(PlanError, match="needs a judge"):
-        metric.compute([a_sample()], [answered("The Annet is red.", a=PIER)])

@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
-import time
 from collections import Counter
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,12 +14,9 @@ from zlib import crc32
 
 import pytest
 
-from auepora_eval.calls.executors import ThreadExecutor
 from auepora_eval.cli.main import main
-from auepora_eval.judges.asking import Asking
-from auepora_eval.judges.judge import FunctionJudge, VerdictBook
 from auepora_eval.judges.question import Question, kind_named
-from auepora_eval.judges.verdicts import StoredVerdicts, verdict_book
+from auepora_eval.judges.verdicts import verdict_book
 from auepora_eval.store.database import Database
 from tests.builders import plan
 from tests.judges.killed_judge import CONCURRENCY, KILLS, RUN, judge_words, prepare
@@ -165,26 +160,3 @@ def test_kills_pay_for_no_verdict_twice(tmp_path: Path) -> None:
     assert {key: one.score for key, one in killed.items()} == {key: one.score for key, one in quiet.items()}
     one, other = (tmp_path / name / f"{RUN}.results.json" for name in ("quiet", "killed"))
     assert judged_samples(one) == judged_samples(other)
-
-
-def test_a_reply_is_stored_before_the_next_call_of_its_worker(tmp_path: Path) -> None:
-    """The database is looked at whenever a call starts."""
-    path = tmp_path / "x.run.db"
-    guard, started, most = threading.Lock(), [0], [0]
-
-    def judge(question: Question) -> str:
-        with guard:
-            started[0] += 1
-            lost = started[0] - len(verdict_book(path))  # had it been killed here
-            most[0] = max(most[0], lost)
-        time.sleep(0.001)
-        return "yes"
-
-    kind = kind_named("support")
-    questions = [
-        (FunctionJudge(judge), Question(kind, {"passage": "", "claim": str(number)})) for number in range(60)
-    ]
-    with Database.write(path) as database:
-        log = StoredVerdicts(database)
-        Asking(VerdictBook(), ThreadExecutor(concurrency=CONCURRENCY), log=log)(questions)
-    assert 0 < most[0] <= CONCURRENCY

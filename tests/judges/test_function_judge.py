@@ -40,12 +40,6 @@ def test_anything_else_is_an_error(said: object) -> None:
         FunctionJudge(lambda _: said).judge(QUESTION)
 
 
-def test_a_failed_verdict_and_a_list_of_texts_are_left_alone() -> None:
-    assert FunctionJudge(lambda _: Judgement(failed="no")).judge(QUESTION).score is None
-    listed = Question(kind_named("claims"), {"question": "q", "text": "t"})
-    assert FunctionJudge(lambda _: Judgement(texts=["a"])).judge(listed).texts == ["a"]
-
-
 def test_stored_answers_are_judged_in_python() -> None:
     rows = [{"sample_id": "1", "query": "When?", "reference_answer": "noon"}]
     outputs = {"1": {"answer": "It leaves at noon.", "retrieved": [("d1", "It leaves at noon.")]}}
@@ -67,8 +61,3 @@ def test_a_function_that_does_not_take_one_question_is_refused_before_any_call(
 ) -> None:
     with pytest.raises(PlanError, match=r"must take one question: def judge\(question\)"):
         as_judge(judge)
-
-
-@pytest.mark.parametrize("judge", [lambda question, strict=True: 1.0, lambda *questions: 1.0, float])
-def test_other_parameters_may_have_defaults(judge: Callable[..., float]) -> None:
-    assert isinstance(as_judge(judge), FunctionJudge)

@@ -9,15 +9,9 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.calls.chat import ChatModel
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SystemOutputs
-from auepora_eval.judges.asking import Asking
-from auepora_eval.judges.judge import Judging, VerdictBook
-from auepora_eval.judges.llm import LlmJudge
-from auepora_eval.judges.metric import ask_until_answered
-from auepora_eval.judges.metrics.faithfulness import Evidence, JudgedFaithfulness
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_sample, plan, scored_run
 from tests.judges.oracles import RUBRIC
@@ -98,25 +92,3 @@ def test_a_metric_that_needs_no_judge_is_not_judged(
     assert main([*command, "--metrics", "claim_f1"]) == 2
     assert "claim_f1 needs no judge." in capsys.readouterr().err
     assert main([*command, "--metrics", "judged_faithfulness"]) == 0
-
-
-def test_quotes_of_a_model_lead_to_the_passage_in_any_script() -> None:
-    passage = "港口很旧。安妮号停在北码头。海鸥很吵。"
-    answer = "安妮号停在北码头。"
-    sample = a_sample(query="安妮号在哪里？")
-    output = SystemOutputs([RetrievedDocument(Document("d", passage), 1.0, 1)], Response(answer))
-
-    def quotes(body: dict[str, Any]) -> dict[str, Any]:
-        assert material_of(body) == {"passage 1": passage, "claim 1": answer}
-        said = {"number": 1, "passages": [1], "quote": "停在北码头", "verdict": "supported"}
-        return completion(json.dumps({"verdicts": [said]}, ensure_ascii=False))
-
-    with chat_server(["ok"], says=quotes, bare=True) as server:
-        judge = LlmJudge(ChatModel(server.url, "m", plain_http=True), "label")
-        judging = Judging(judge, VerdictBook())
-        metric = JudgedFaithfulness().judged_by(judging)
-        ask_until_answered([metric], [(sample, output)], Asking(judging.book))
-    assert metric.compute([sample], [output]).value == 1.0
-    (check,) = metric.explain(sample, output)
-    assert check.evidence == Evidence("d", "停在北码头", (8, 13), "quoted")
-    assert passage[8:13] == "停在北码头"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from auepora_eval.errors import PlanError
 from auepora_eval.judges.asking import verdicts_on
 from auepora_eval.judges.judge import FunctionJudge, Judging, VerdictBook
 from auepora_eval.judges.jury import Jury
-from auepora_eval.judges.names import judge_named
 from auepora_eval.judges.question import Judgement, Question, kind_named
 from tests.judges.functions import ALWAYS_YES, ORACLE, a_question, says
 
@@ -29,16 +27,6 @@ def test_probabilities_are_averaged_in_log_odds() -> None:
     # One member that is certain does not outvote the others.
     certain = Jury([says({"c": 0.0}, "a"), says({"c": 0.97}, "b"), says({"c": 0.97}, "d")])
     assert certain.judge(a_question()).label == "yes"
-
-
-def test_members_are_the_identity() -> None:
-    members = [says({"c": 0.9}, "a"), says({"c": 0.1}, "b")]
-    kind = kind_named("support")
-    jury = Jury(members)
-    assert jury.judge(a_question()).score == pytest.approx(0.5)
-    assert jury.identity(kind) == f"support/jury:[{', '.join(each.identity(kind) for each in members)}]"
-    with pytest.raises(PlanError, match="at least two"):
-        Jury(members[:1])
 
 
 def test_the_verdicts_of_members_are_stored_and_used_again() -> None:
@@ -76,9 +64,3 @@ def test_grades_are_averaged_and_texts_are_those_of_the_first_member() -> None:
     other = FunctionJudge(lambda question: Judgement(score=1.0, texts=["b"]), "other")
     claims = Question(kind_named("claims"), {"answer": "a"})
     assert Jury([listing, other]).judge(claims).texts == ["a"]
-
-
-def test_juries_have_names() -> None:
-    assert isinstance(judge_named("jury:[support:lexical,support:consistent]"), Jury)
-    nested = judge_named("jury:[support:lexical,jury:[support:lexical,support:consistent]]")
-    assert nested.judge(a_question("The ferry is red.", "The ferry is red.")).label == "yes"

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.calls.chat import ChatModel
-from auepora_eval.errors import DataError
-from auepora_eval.judges.llm import LlmJudge, find_quote, option_probabilities
+from auepora_eval.judges.llm import LlmJudge
 from auepora_eval.judges.question import Question, kind_named
 from tests.judges.scripted import judge_server, material_of, supported, with_logprobs
 from tests.servers import chat_server, completion
@@ -35,14 +34,6 @@ def test_the_label_mode_gives_the_verdict_and_a_literal_quote() -> None:
     assert verdict.quote == PASSAGE
     assert verdict.usage == {"input_tokens": 11, "output_tokens": 5}
     assert (wrong.score, wrong.label, wrong.failed) == (0.0, "no", "")
-
-
-def test_the_schema_asks_for_the_quote_before_the_verdict() -> None:
-    with judge_server(supported) as server, model(server.url) as chat:
-        LlmJudge(chat, "label").judge(a_question())
-    schema = server.requests[0]["response_format"]["json_schema"]["schema"]
-    assert list(schema["properties"]) == ["quote", "verdict"]
-    assert schema["properties"]["verdict"]["enum"] == ["yes", "no"]
 
 
 def test_the_logprob_mode_is_the_probability_of_yes_among_the_options() -> None:
@@ -147,50 +138,3 @@ def test_claims_are_listed() -> None:
     question = Question(kind_named("claims"), {"question": "When?", "text": "it is noon and it rains"})
     with chat_server(["ok"], says=reply, bare=True) as server, model(server.url) as chat:
         assert LlmJudge(chat, "logprob").judge(question).texts == ["it is noon", "it rains"]
-
-
-@pytest.mark.parametrize("mode", ["", "labels", "sampled", "sampled:1", "sampled:x"])
-def test_a_mode_that_does_not_exist_is_an_error(mode: str) -> None:
-    with pytest.raises(DataError, match="is not a mode"):
-        LlmJudge(ChatModel("http://127.0.0.1:1/v1", "m"), mode)
-
-
-def test_the_identity_names_what_decides_the_verdict() -> None:
-    support = kind_named("support")
-    plain = LlmJudge(ChatModel("http://127.0.0.1:1/v1", "m"), "label").identity(support)
-    other_mode = LlmJudge(ChatModel("http://127.0.0.1:1/v1", "m"), "logprob").identity(support)
-    seeded = LlmJudge(ChatModel("http://127.0.0.1:1/v1", "m", seed=3), "label").identity(support)
-    other_kind = LlmJudge(ChatModel("http://127.0.0.1:1/v1", "m"), "label").identity(kind_named("nugget"))
-    kind, model_name, mode = plain.split("/")
-    assert (kind, model_name.split("@")[0], mode) == ("support", "m", "label")
-    assert len({plain, other_mode, seeded, other_kind}) == 4
-
-
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [
-        ([("Yes", 0.5), ("No", 0.4)], {"yes": 0.5, "no": 0.4}),
-        ([(" yes", 0.3), ("yes", 0.2), ("YES", 0.1), ("Ġyes", 0.1)], {"yes": 0.7, "no": 0.0}),
-        ([('"yes"', 0.5), ("**No**", 0.3)], {"yes": 0.5, "no": 0.3}),
-        ([("y", 0.9), ("not", 0.05)], {"yes": 0.0, "no": 0.0}),
-    ],
-)
-def test_tokens_are_read_whatever_their_form(
-    tokens: list[tuple[str, float]], expected: dict[str, float]
-) -> None:
-    found = option_probabilities([(token, math.log(p)) for token, p in tokens], ["yes", "no"])
-    assert found == pytest.approx(expected)
-
-
-def test_the_beginning_of_a_long_option_counts_for_it() -> None:
-    options = ("supported", "contradicted", "unmentioned")
-    found = option_probabilities([("contrad", math.log(0.5)), ("un", math.log(0.3))], options)
-    assert found == pytest.approx({"supported": 0.0, "contradicted": 0.5, "unmentioned": 0.3})
-
-
-def test_a_quote_is_found_whatever_the_white_space_and_the_case() -> None:
-    assert find_quote("leaves  AT\nnoon", PASSAGE) == (10, 24)
-    assert find_quote("“at noon”", PASSAGE) == (17, 24)
-    assert find_quote("at nine", PASSAGE) is None
-    assert find_quote("", PASSAGE) is None
-    assert find_quote("ΣΊΣΥΦΟΣ", "Ο Σίσυφος.") == (2, 9)

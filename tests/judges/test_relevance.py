@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.core.types import Document, EvaluationSample, SystemOutputs
-from auepora_eval.errors import CallError, DataError
+from auepora_eval.errors import CallError
 from auepora_eval.judges.metric import JudgedMetric
 from auepora_eval.judges.metrics.relevance import GradedPassages, qrels_lines
 from auepora_eval.judges.question import Judgement, Question
@@ -54,11 +54,6 @@ def test_grades_by_hand(name: str, expected: float) -> None:
     assert metric.compute([a_sample()], [OUTPUT]).value == pytest.approx(expected)
 
 
-def test_the_share_of_judged_documents_is_printed() -> None:
-    result = metric_by(graded(a="1", b="3", c="0"), "umbrela_ndcg@10").compute([a_sample()], [OUTPUT])
-    assert result.notes == ["Judged@10 of umbrela_ndcg@10 is 1.00."]
-
-
 def test_the_best_order_has_the_relevant_documents_that_were_missed() -> None:
     metric = metric_by(graded(a="1", b="0", c="0", z="3"), "umbrela_ndcg@3")
     sample = a_sample(relevant={"z": 1, "y": 0})  # y is judged not relevant by people: it is not looked at
@@ -88,11 +83,6 @@ def test_nothing_retrieved_scores_zero_without_a_call() -> None:
         assert metric.compute([a_sample()], [an_output()]).value == 0.0
         assert metric.judging is not None
         assert not metric.judging.book
-
-
-def test_a_document_counts_at_its_first_place() -> None:
-    metric = metric_by(graded(a="3", b="3"), "judged_relevance@3")
-    assert metric.compute([a_sample()], [an_output("aab")]).value == pytest.approx(6 / 9)
 
 
 def test_documents_without_a_text_count_as_not_relevant_and_the_result_says_so() -> None:
@@ -146,18 +136,3 @@ def test_judgements_of_ndcg_have_the_relevant_documents_of_the_dataset_too() -> 
         "q1 0 a 1",
         "q1 0 b 3",
     ]
-
-
-def test_failed_samples_have_no_judgements() -> None:
-    def judge(question: Question) -> object:
-        if question.material["question"] == "another query":
-            raise CallError("the server is down", kind="http_5xx")
-        return "2"
-
-    assert lines(metric_by(judge, "judged_relevance@5"), PAIRS) == ["q1 0 a 2", "q1 0 b 2"]
-
-
-def test_an_id_that_trec_cannot_have_is_an_error() -> None:
-    metric = metric_by(lambda _: "2", "judged_relevance@5")
-    with pytest.raises(DataError, match="has white space, which a TREC file cannot have"):
-        lines(metric, [(a_sample("q 1"), an_output("a"))])

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -18,7 +15,6 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SystemOutputs
 from auepora_eval.judges import support
 from auepora_eval.judges.support import WeightsFile, trained_support
-from auepora_eval.judges.support_features import FEATURES, SIGNS
 from auepora_eval.metrics.entailment import checked_support, support_function, support_identity
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample
@@ -48,17 +44,6 @@ def test_a_supported_claim_scores_higher(trained: support.TrainedSupport, better
     assert trained(PIER, better) > trained(PIER, worse)
 
 
-def test_copied_sentences_pass_the_threshold_and_foreign_ones_do_not(trained: support.TrainedSupport) -> None:
-    assert trained(PIER, "The Annet moors at the north pier.") > 0.7
-    assert trained(PIER, "Gulls lay three eggs in spring.") < 0.3
-
-
-def test_a_sentence_counts_by_its_content_words(trained: support.TrainedSupport) -> None:
-    long, short = "The Annet moors at the north pier.", "Gulls nest."
-    apart = trained(PIER, long), trained(PIER, short)
-    assert trained(PIER, f"{long} {short}") == pytest.approx((4 * apart[0] + 2 * apart[1]) / 6)
-
-
 @pytest.mark.parametrize(
     ("premise", "claim"), [("", "Gulls nest."), (PIER, "It is."), (PIER, ""), ("...", "x")]
 )
@@ -68,40 +53,16 @@ def test_nothing_to_compare_is_not_supported(
     assert trained(premise, claim) == 0.0
 
 
-def test_marks_of_citations_and_lists_do_not_count(trained: support.TrainedSupport) -> None:
-    assert trained(PIER, "1. It carries 22 cars [3].") == trained(PIER, "It carries 22 cars.")
-
-
 @given(st.text(), st.text())
 @settings(deadline=None, max_examples=100)
 def test_any_two_texts_have_a_score(premise: str, claim: str) -> None:
     assert 0 <= checked_support(support_function("trained"), premise, claim) <= 1
 
 
-def test_half_a_surrogate_pair_is_scored(trained: support.TrainedSupport) -> None:
-    assert 0 < trained(f"{PIER} \ud800 wharf", "The wharf \udfff is new.") < 1
-
-
-def test_threads_get_the_same_scores(trained: support.TrainedSupport) -> None:
-    claims = [f"The Annet carries {cars} cars to pier {cars % 7}." for cars in range(60)]
-    texts = [f"{PIER} Pier {number} is new. The wharf floods." for number in range(5)]
-    pairs = [(text, claim) for text in texts for claim in claims]
-    alone = [trained(*pair) for pair in pairs]
-    support._evidence.cache_clear()
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda pair: trained(*pair), pairs)) == alone
-
-
 def test_the_identity_is_the_hash_of_the_weights() -> None:
     weights = msgspec.json.encode(msgspec.json.decode(WEIGHTS.read_bytes(), type=WeightsFile).weights)
     assert support_identity("trained") == f"trained/{hashlib.sha256(weights).hexdigest()[:8]}"
     assert support_identity("lexical") == "lexical"
-
-
-def test_each_weight_keeps_its_sign() -> None:
-    content = msgspec.json.decode(WEIGHTS.read_bytes(), type=WeightsFile)
-    assert tuple(content.weights.features) == FEATURES
-    assert all(weight * SIGNS[name] >= 0 for name, weight in content.weights.features.items())
 
 
 def test_the_weights_name_their_sources_and_their_script() -> None:
@@ -111,16 +72,6 @@ def test_the_weights_name_their_sources_and_their_script() -> None:
     assert all(source["licence"] and source["repository"] for source in content["sources"])
     tests_only = {"AttributionBench", "FaithBench", "FinanceBench"}
     assert not tests_only & {source["name"] for source in content["sources"]}
-
-
-def test_other_support_functions_do_not_load_it() -> None:
-    code = (
-        "import sys; from auepora_eval.metrics.parse import parse_metric; "
-        "[parse_metric(name).ready() for name in ('citation_correctness', 'grounding_overlap')]; "
-        "print([name for name in sys.modules if name.startswith('auepora_eval.judges')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.strip() == "[]"
 
 
 def test_the_metric_is_the_function_on_the_retrieved_documents() -> None:
@@ -139,11 +90,6 @@ def test_the_metric_is_the_function_on_the_retrieved_documents() -> None:
         None,
     ]
     assert result.details["signature"]["support"] == support_identity("trained")
-
-
-def test_judge_audit_takes_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["judge-audit", "--labels", "demo", "--judge", "trained"]) == 0
-    assert f"{support_identity('trained')} compared with 24 labelled claims" in capsys.readouterr().out
 
 
 def test_score_takes_it(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import msgspec
 import numpy as np
 import pytest
@@ -12,7 +9,7 @@ import pytest
 from auepora_eval.judges.support import Weights, WeightsFile, trained_support
 from auepora_eval.judges.support_features import FEATURES
 from auepora_eval.stats.classification import area_under_curve
-from benchmarks.support import attributionbench, by_support, faithbench
+from benchmarks.support import attributionbench, by_support
 from benchmarks.train_support import DATA, WEIGHTS, Family, family, train, training_examples
 
 pytestmark = pytest.mark.full
@@ -62,21 +59,3 @@ def test_it_ranks_attributionbench_as_well_as_the_bar() -> None:
     of = by_support(trained_support())
     scores = [of(each) for each in examples]
     assert area_under_curve(scores, [each.label > 0 for each in examples]) >= 0.73
-
-
-def test_faithbench_is_read_as_it_is_published(tmp_path: Path) -> None:
-    samples = [
-        {"source": "a", "summary": str(number), "annotations": [{"label": labels}] if labels else []}
-        for number, labels in enumerate(
-            ([], ["Benign"], ["Questionable"], ["Unwanted", "Unwanted.Instrinsic"])
-        )
-    ]
-    (tmp_path / "faithbench").mkdir()
-    (tmp_path / "faithbench" / "batch_1.json").write_text(json.dumps({"samples": samples}))
-    assert [(each.text, each.label) for each in faithbench(tmp_path)] == [
-        ("0", 1.0),
-        ("1", 1.0),
-        ("2", 0.0),
-        ("3", 0.0),
-    ]
-    assert list(faithbench(tmp_path / "nowhere")) == []

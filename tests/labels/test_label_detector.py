@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.demo.world import demo_labels
-from auepora_eval.errors import DataError, ScoringError
+from auepora_eval.errors import DataError
 from auepora_eval.io.label_set import ScoredSample
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.labels.detector import FhriDetector, LabelDecision, stored_output
@@ -45,14 +45,6 @@ def test_thresholds_of_ones_own(tmp_path: Path) -> None:
     assert thresholds == {**SCENARIO_FHRI_THRESHOLDS, "sea": 0.01, "news": 0.9}
     (decision,) = decided([a_labelled(scenario="sea")], thresholds=thresholds)
     assert (decision.scenario, decision.threshold, decision.label) == ("sea", 0.01, "accurate")
-
-
-@pytest.mark.parametrize("text", ["news: 1.5", "news: high", "news: {G: 1}", "[1]", "0.5"])
-def test_wrong_thresholds_are_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "p.yaml"
-    path.write_text(text)
-    with pytest.raises(DataError, match=r"p\.yaml: .*Write one line per scenario"):
-        read_thresholds(path)
 
 
 GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual report."
@@ -133,18 +125,6 @@ def test_each_later_member_meets_the_nearest_earlier_one_in_both_directions() ->
     assert [decision.contradiction_score for decision in found] == [None, None, 0.0, None, 1.0]
 
 
-def test_where_the_nearest_earlier_one_failed_the_next_earlier_one_is_met() -> None:
-    seen: list[tuple[str, str]] = []
-
-    def score(premise: str, hypothesis: str) -> float:
-        seen.append((premise, hypothesis))
-        return 0.0
-
-    samples = [a_labelled(str(n), answer=answer, pair="p") for n, answer in enumerate(["a", "", "c"])]
-    decided(samples, contradiction=score)
-    assert seen == [("a", "c"), ("c", "a")]
-
-
 def test_no_answer_is_a_failure() -> None:
     first, second = decided([a_labelled("1", answer="", pair="p"), a_labelled("2", pair="p")])
     assert first.label is None
@@ -173,19 +153,6 @@ def test_any_stored_output_is_judged_or_a_failure(stored: Any) -> None:
     assert decision.label == (
         "hallucination" if isinstance(stored, dict) and stored["answer"] == "a" else None
     )
-
-
-def test_a_contradiction_score_is_a_share() -> None:
-    samples = [a_labelled("1", pair="p"), a_labelled("2", pair="p")]
-    wrong: Any
-    for wrong in (7.0, -0.1, float("nan"), "high", None, [0.5]):
-        with pytest.raises(ScoringError, match="a contradiction is scored from 0 to 1, not"):
-            decided(samples, contradiction=lambda premise, hypothesis, said=wrong: said)
-
-
-def test_a_sample_without_a_scenario_gets_the_default() -> None:
-    samples = [a_labelled("1", scenario="news"), a_labelled("2")]
-    assert [decision.scenario for decision in decided(samples)] == ["news", "default"]
 
 
 SCORES = [

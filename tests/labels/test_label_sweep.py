@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn  # type: ignore[import-untyped]
 
-from auepora_eval.errors import DataError
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.labels.detector import FhriDetector, stored_output
 from auepora_eval.labels.sweep import THRESHOLDS, ScoredLabels, sweep
@@ -103,16 +102,6 @@ def test_bounds_hold_whatever_the_missing_labels_are(
         assert low - 1e-9 <= value <= high + 1e-9
 
 
-def test_a_scenario_without_a_score_has_no_threshold() -> None:
-    data = ScoredLabels.of(
-        ["accurate", "hallucination", "accurate"], [0.9, 0.1, None], scenarios=["a", "a", "b"]
-    )
-    assert [part.chosen_threshold for part in sweep(data, per_scenario=True).parts] == [0.1, None]
-    nothing = sweep(ScoredLabels.of(["accurate"], [None]))
-    assert nothing.fitted["macro_f1"] is None
-    assert nothing.fitted_bounds_if_failed is not None
-
-
 def _data(accurate: list[float], hallucinated: list[float]) -> ScoredLabels:
     labels = ["accurate"] * len(accurate) + ["hallucination"] * len(hallucinated)
     return ScoredLabels.of(labels, [*accurate, *hallucinated])
@@ -184,33 +173,6 @@ def test_the_threshold_of_a_sample_is_chosen_without_it() -> None:
         right += labels[place] == ("accurate" if scores[place] > chosen else "hallucination")
     assert result.cross_validated is not None
     assert result.cross_validated["accuracy"] == right / 5
-
-
-@given(
-    clusters=st.lists(st.integers(0, 5), min_size=2, max_size=30),
-    folds=st.integers(2, 5),
-    seed=st.integers(0, 9),
-)
-@settings(max_examples=40, deadline=None)
-def test_a_cluster_is_never_split(clusters: list[int], folds: int, seed: int) -> None:
-    from auepora_eval.labels.sweep import _folds
-
-    data = ScoredLabels.of(["accurate"] * len(clusters), [0.5] * len(clusters), clusters=clusters)
-    fold_of = _folds(data, folds, seed)
-    assert len({(cluster, fold) for cluster, fold in zip(clusters, fold_of, strict=True)}) == len(
-        set(clusters)
-    )
-
-
-def test_nothing_to_sweep() -> None:
-    with pytest.raises(DataError, match="nothing to sweep"):
-        sweep(ScoredLabels.of([], []))
-
-
-@pytest.mark.parametrize("score", [-0.1, 1.1, math.inf])
-def test_a_score_is_from_0_to_1(score: float) -> None:
-    with pytest.raises(DataError, match=r"scores\[1\]"):
-        ScoredLabels.of(["accurate"] * 2, [0.5, score])
 
 
 def test_answers_of_one_pair_are_resampled_together() -> None:

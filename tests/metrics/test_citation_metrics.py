@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import auepora_eval as ae
-from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import (
     Document,
     EvaluationSample,
@@ -17,10 +16,7 @@ from auepora_eval.core.types import (
     RetrievedDocument,
     SystemOutputs,
 )
-from auepora_eval.errors import UnknownNameError
-from auepora_eval.io.results.document import section_of
 from auepora_eval.metrics.citations.evaluator import CitationEvaluator
-from auepora_eval.metrics.entailment import SUPPORTS, Support
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_failure, a_sample, an_output
 
@@ -201,11 +197,6 @@ def test_marks_on_a_line_of_their_own_belong_to_what_they_follow() -> None:
     assert parse_metric("citation_completeness").compute([a_sample()], [output]).value == 1.0
 
 
-def test_a_list_belongs_to_the_only_sentence() -> None:
-    output = answered("The Annet carries 22 cars.", [cite(0, 26)])
-    assert parse_metric("alce_citation_recall").compute([a_sample()], [output]).value == 1.0
-
-
 def test_a_title_is_part_of_the_passage() -> None:
     output = answered("Ferry carries 22 cars [1].")
     assert parse_metric("alce_citation_recall@0.9").compute([a_sample()], [output]).value == 0.0
@@ -265,67 +256,6 @@ def test_what_a_number_counts_is_the_same_everywhere(answer: str, citations: Any
     assert result.value == expected
     found = CitationEvaluator({}).evaluate_answer_citations(answer, citations, {"annet": ANNET, "lamp": LAMP})
     assert found["citation_quality"]["citation_validity_rate"] == expected
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "citation_span_accuracy@5",
-        "citation_precision@0.9",
-        "citation_correctness@0.5",
-        "citation_correctness[trained]",
-        "citation_correctness@0.5[trained]",
-        "citation_accuracy[support=trained,span=0.5]",
-        "trec_support_recall@0.6[partial=0.2]",
-        "trec_support_recall[trained,partial=0.2]",
-        "alce_citation_precision[trained]",
-    ],
-)
-def test_names_with_options_parse_back(name: str) -> None:
-    metric = parse_metric(name)
-    assert metric.name == name
-    assert parse_metric(metric.name) == metric
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "citation_span_accuracy@-1",
-        "citation_precision@0",
-        "citation_correctness@2",
-        "citation_accuracy[span=-1]",
-        "citation_accuracy@0.5",
-        "trec_support_recall[partial=0.9]",
-    ],
-)
-def test_names_that_mean_nothing_are_refused(name: str) -> None:
-    with pytest.raises(UnknownNameError, match=name.partition("@")[0].partition("[")[0]):
-        parse_metric(name)
-
-
-@pytest.mark.parametrize("name", ["citation_f1", "alce_citation_recall", "trec_support_precision"])
-def test_they_stand_in_the_section_of_citations(name: str) -> None:
-    assert section_of(parse_metric(name).compute([], [])) == "citation_metrics"
-
-
-def test_one_batch_asks_the_support_function_once_a_pair() -> None:
-    asked: list[tuple[str, str]] = []
-
-    def counting(premise: str, hypothesis: str) -> float:
-        asked.append((premise, hypothesis))
-        return 1.0
-
-    @SUPPORTS.add("counting")
-    def _make() -> Support:
-        return counting
-
-    try:
-        batch = Batch([a_sample()], [answered(f"{TWO} [2].")])
-        for base in ("citation_completeness", "citation_correctness", "alce_citation_recall"):
-            parse_metric(f"{base}[counting]").score_batch(batch)
-    finally:
-        del SUPPORTS._things["counting"]
-    assert len(asked) == len(set(asked)) == 2
 
 
 def by_definition(

@@ -10,7 +10,6 @@ import pytest
 from auepora_eval.core.types import Document
 from auepora_eval.errors import ScoringError
 from auepora_eval.metrics.citations.sources import (
-    AMBIGUOUS,
     FABRICATED,
     OUT_OF_RANGE,
     UNRESOLVED,
@@ -34,15 +33,6 @@ def test_a_file_is_found_by_path_base_name_stem_id_and_title(name: str) -> None:
     assert (found.document, found.text, found.trouble) == (FERRIES, "Annet", "")
 
 
-def test_a_path_goes_before_an_id_and_an_id_before_a_title() -> None:
-    named = Document("a", "by path", {"file_path": "b"})
-    other = Document("b", "by id", {"title": "c"})
-    third = Document("c", "by id", {})
-    sources = Sources([named, other, third])
-    assert sources.find(Citation("b")).document is named
-    assert sources.find(Citation("c")).document is third
-
-
 @pytest.mark.parametrize(
     ("citation", "trouble"),
     [
@@ -63,12 +53,6 @@ def test_what_is_wrong_with_a_citation(citation: Citation, trouble: str) -> None
     assert trouble != OUT_OF_RANGE or found.text == ""
 
 
-def test_a_name_that_two_documents_have_means_neither() -> None:
-    twins = [Document("1", "x", {"file_path": "a/x.pdf"}), Document("2", "y", {"file_path": "b/x.pdf"})]
-    assert Sources(twins).find(Citation("x.pdf")).trouble == AMBIGUOUS
-    assert Sources(twins).find(Citation("b/x.pdf")).document is twins[1]
-
-
 def test_a_span_of_a_source_is_found_in_its_chunk() -> None:
     chunks = [
         Document("f#1", "The Annet carries", {"source": "f.pdf", "start": 0, "end": 17}),
@@ -80,11 +64,6 @@ def test_a_span_of_a_source_is_found_in_its_chunk() -> None:
     beyond = sources.find(Citation("f.pdf", None, (30, 40)))
     assert (beyond.text, beyond.trouble) == ("", "")  # the rest of the file was not retrieved: nobody knows
     assert sources.places([], [Citation(number=2)]) == ([], [Place("f.pdf", None, (17, 26))])
-
-
-def test_a_document_without_text_is_no_fault_of_the_citation() -> None:
-    found = Sources([Document("d", "", {"text_missing": True})]).find(Citation("d", None, (5, 9)))
-    assert (found.text, found.trouble) == ("", "")
 
 
 def test_places_give_one_file_one_name() -> None:

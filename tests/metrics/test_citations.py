@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.core.types import Document
-from auepora_eval.errors import DataError, ScoringError, UnknownNameError
+from auepora_eval.errors import ScoringError
 from auepora_eval.metrics.citations.evaluator import CitationEvaluator
 
 FERRIES = "The Annet carries 22 cars. It moors at the north pier."
@@ -153,12 +153,6 @@ def test_documents_come_in_several_forms(documents: Any) -> None:
     assert found["citation_quality"]["citation_validity_rate"] == 1.0
 
 
-@pytest.mark.parametrize("key", ["citations", "citation_spans"])
-def test_the_gold_has_two_names(key: str) -> None:
-    assert judged("x", [cite(0, 26)], {key: [cite(0, 26)]})["span_accuracy"]["perfect_matches"] == 1
-    assert judged("x", [cite(0, 26)], [cite(0, 26)])["span_accuracy"]["perfect_matches"] == 1
-
-
 def test_marks_are_read_where_there_is_no_list() -> None:
     found = judged(
         'It carries 22 cars [ferries.pdf:1:0-26 | excerpt: "Annet. Two cars"]. It moors [1] [2].', None
@@ -170,13 +164,6 @@ def test_marks_are_read_where_there_is_no_list() -> None:
         ("[2]", "out of range"),
     ]
     assert found["hallucination_detection"]["total_claims"] == 2
-
-
-def test_numbers_count_the_list_where_there_is_one() -> None:
-    found = judged("It moors at the north pier [2]. It carries 22 cars [1].", [cite(0, 26), cite(27, 54)])
-    assert found["citation_quality"]["mean_support_score"] == 1.0
-    swapped = judged("It moors at the north pier [1]. It carries 22 cars [2].", [cite(0, 26), cite(27, 54)])
-    assert swapped["citation_quality"]["citation_validity_rate"] == 0.0
 
 
 def test_support_and_claims_are_parameters() -> None:
@@ -232,17 +219,6 @@ def test_a_config_that_means_nothing_is_refused(config: Any) -> None:
         CitationEvaluator(config)
 
 
-def test_an_unknown_support_function_is_refused_with_its_neighbours() -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean lexical"):
-        CitationEvaluator({"support": "lexcal"})
-
-
-@pytest.mark.parametrize("documents", ["text", [3], [{"content": "x"}], {"d": 3}])
-def test_what_is_no_document_is_said(documents: Any) -> None:
-    with pytest.raises(DataError, match="source_documents"):
-        judged("x", [], documents=documents)
-
-
 @given(
     st.text(),
     st.none() | st.lists(st.builds(cite, st.integers(-5, 60), st.integers(-5, 60))),
@@ -256,15 +232,3 @@ def test_every_answer_has_figures_that_json_can_hold(answer: str, citations: Any
     assert all(score is None or 0 <= score <= 1 for score in found["overall_scores"].values())
     assert found["span_accuracy"]["perfect_matches"] <= found["span_accuracy"]["good_matches"]
     json.dumps(found, allow_nan=False)
-
-
-def test_a_vague_citation_is_not_worth_more_than_a_span_that_is_too_long() -> None:
-    document = "The Annet carries 22 cars. It moors at the north pier."
-    gold = {"citations": [{"file_name": "d", "start_char": 0, "end_char": 26}]}
-    long, vague = (
-        CitationEvaluator({}).evaluate_answer_citations(document[:26], [cited], {"d": document}, gold)
-        for cited in ({"file_name": "d", "start_char": 0, "end_char": 54}, {"file_name": "d"})
-    )
-    assert vague["overall_scores"] == long["overall_scores"]
-    assert vague["span_accuracy"]["mean_exact_jaccard"] == 26 / 54
-    assert (vague["span_accuracy"]["cited_spans"], long["span_accuracy"]["cited_spans"]) == (0, 1)

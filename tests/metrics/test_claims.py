@@ -84,16 +84,6 @@ def test_an_answer_without_claims_leaves_everything_out() -> None:
     assert not any(score.failed for score in scores(claims))
 
 
-def test_missing_claims_are_skipped() -> None:
-    nothing: tuple[Any, ...] = (None, {"something": []})
-    for claims in nothing:
-        assert [(score.value, score.failed, bool(score.reason)) for score in scores(claims)] == [
-            (None, False, True)
-        ] * 4
-    empty = {"answer_in_reference": [True], "reference_in_answer": []}
-    assert [score.value for score in scores(empty)] == [1.0, None, None, None]
-
-
 @pytest.mark.parametrize("bad", ["text", 5, [1, 0], ["Entailment"], [[1]], {"a": True}])
 def test_claims_of_another_kind_fail_the_sample(bad: Any) -> None:
     found = scores(dict.fromkeys(("answer_in_reference", "reference_in_answer", "answer_in_documents"), bad))

@@ -7,7 +7,6 @@ index has the true document of each, so a system that searches it is always righ
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -246,11 +245,3 @@ def test_a_function_of_the_prompt_is_given_the_documents_in_it() -> None:
     bare = [a_question("false", FALSE, scenario="counterfactual", true_answer="1911", fake_answer="1999")]
     run = ae.evaluate(lambda prompt: "1999", bare, metrics="fake_adoption_rate")
     assert run["fake_adoption_rate"].not_measured == NOT_GIVEN
-
-
-def test_the_mark_is_stored_with_the_output(tmp_path: Path) -> None:
-    run = ae.evaluate(function, SAMPLES[:1], metrics="noise_accuracy", evaluation_id="one")
-    assert run.outputs[0].extra == {"documents_given": True}
-    run.save(tmp_path)
-    stored = ae.load_run(tmp_path / "one")
-    assert json.loads(json.dumps(stored.outputs[0].extra)) == {"documents_given": True}

@@ -6,16 +6,13 @@ import math
 import statistics
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 from scipy.stats import linregress
 
-from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import EvaluationSample, MetricResult, SystemOutputs
-from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_failure, a_sample, an_output
 
@@ -57,26 +54,6 @@ def test_rgbs_published_table(accuracies: tuple[float, ...], expected: tuple[flo
     assert round(100 * computed("noise_drop", world).value, 2) == drop
     assert round(computed("noise_retention", world).value, 3) == retention
     assert round(100 * computed("noise_area", world).value, 2) == area
-
-
-def test_the_interval_is_of_questions_and_survives_a_missing_ratio() -> None:
-    rights = {0.0: [True] * 6, 0.8: [False, False, False, True, True, True]}
-    samples, outputs = noisy_world(rights)
-    # Two questions only were asked with most noise: without both there is no drop.
-    kept = [n for n, s in enumerate(samples) if s.labels["noise_ratio"] == 0 or s.metadata["cluster"] in "23"]
-    world = [samples[n] for n in kept], [outputs[n] for n in kept]
-    for name in ("noise_drop", "noise_retention", "noise_slope", "noise_area"):
-        details = computed(name, world).details
-        assert "6 clusters" in details["interval_method"], name
-
-
-def test_a_resample_without_a_level_is_not_a_number() -> None:
-    scores = parse_metric("noise_area").score_batch(Batch(*noisy_world({0: [True], 0.5: [True], 1: [False]})))
-    rows = scores.rows()
-    area = parse_metric("noise_area").aggregate
-    assert float(area(rows)) == pytest.approx(0.75)
-    assert math.isnan(float(area(rows[[0, 2, 2]])))
-    assert np.isnan(area(np.stack([rows, rows[[0, 2, 2]]]))).tolist() == [False, True]
 
 
 cells = st.tuples(st.sampled_from((0.0, 0.1 + 0.2, 0.5, 1.0)), st.booleans())
@@ -227,57 +204,6 @@ def test_a_failed_base_question_leaves_its_variants_open() -> None:
         assert result.details["bounds_if_failed"] == bounds
 
 
-def test_a_sample_is_no_variant_of_itself() -> None:
-    sample = a_sample("1", reference="x", labels={"variant_of": "1", "scenario": "typo"})
-    result = parse_metric("variant_drop").compute([sample], [an_output(answer="x")])
-    assert result.scores[0].reason == "it is its own base question"
-
-
-def test_the_flip_rate_has_an_interval_of_its_own_denominator() -> None:
-    pairs = [(f"q{n}", kind, n >= 4 or kind == "base") for n in range(7) for kind in ("base", "typo")]
-    samples, outputs = variants(
-        *pairs, *((f"w{n}", kind, False) for n in range(9) for kind in ("base", "typo"))
-    )
-    details = parse_metric("flip_rate").compute(samples, outputs).details
-    assert (details["numerator"], details["denominator"]) == (4, 7)
-    assert details["confidence_interval"] == pytest.approx([0.125677, 0.985434], abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("written", "name"),
-    [
-        ("noise_drop[recall@5]", "noise_drop[recall@5]"),
-        ("noise_accuracy@0.8[mrr]", "noise_accuracy@0.8[mrr]"),
-        ("noise_drop[base=rougeL]", "noise_drop[rougeL_answer]"),
-        ("noise_area[base=rougeL[stem=false]]", "noise_area[base=rougeL_answer[stem=false]]"),
-        ("flip_rate@0.7[mrr,scenario=typo]", "flip_rate@0.7[mrr,scenario=typo]"),
-        ("noise_slope[p95_latency]", "noise_slope[latency@0.95[end_to_end]]"),
-    ],
-)
-def test_names_hold_names(written: str, name: str) -> None:
-    metric = parse_metric(written)
-    assert metric.name == name
-    assert parse_metric(name) == metric
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "noise_drop[nonsense]",
-        "noise_drop[noise_drop]",
-        "noise_accuracy@1.5",
-        "flip_rate[mean_latency]",
-        "flip_rate[scenario=a b]",
-        "noise_drop[noise_slope[recall@5]]",
-        "noise_drop[judged_faithfulness]",
-        "answered_accuracy[judged_correctness]",
-    ],
-)
-def test_wrong_names_are_refused(name: str) -> None:
-    with pytest.raises(UnknownNameError):
-        parse_metric(name)
-
-
 @pytest.mark.parametrize(
     ("name", "higher_is_better", "bounds", "requires"),
     [
@@ -308,10 +234,3 @@ def test_equal_scores_are_no_proof_that_noise_does_nothing(name: str) -> None:
     details = computed(name, noisy_world({0.0: [True] * 3, 0.8: [True] * 3})).details
     limits = details["confidence_interval"]
     assert limits is None if name == "noise_slope" else limits[1] - limits[0] > 0.9
-
-
-def test_streamed_samples_see_each_other() -> None:
-    assert parse_metric("noise_drop").whole_batch
-    assert parse_metric("flip_rate").whole_batch
-    assert parse_metric("misleading_rate").whole_batch
-    assert not parse_metric("noise_accuracy@0.8").whole_batch

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import random
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import auepora_eval as ae
-from auepora_eval.core.types import RankedIds
 from auepora_eval.core.watches import SuspectValueWarning
 from auepora_eval.errors import AueporaError
-from auepora_eval.io.trec import save_run
 
 NINE = ["recall@10", "precision@10", "hit@10", "f1@10", "mrr", "map", "ndcg@10", "r_precision", "ndcg"]
 Lists = dict[str, dict[str, float]]
@@ -110,23 +107,6 @@ def test_scores_that_differ_beyond_single_precision_are_ties_as_in_trec_eval(tmp
         for result in (of_dicts[ours], of_files[ours]):
             values = {score.sample_id: score.value for score in result.scores}
             assert values == pytest.approx(expected, abs=1e-12), ours
-
-
-def test_a_tie_in_single_precision(tmp_path: Path) -> None:
-    """b and a differ by 2**-27 of their score: trec_eval takes the higher id first, whatever the order."""
-    near, apart = 1 + 2**-27, 1 + 2**-20
-    run = {"1": {"a": near, "b": 1.0}, "2": {"b": 1.0, "a": near}, "3": {"a": apart, "b": 1.0}}
-    result = ae.score_rankings({query: {"a": 1} for query in run}, run, metrics="mrr")["mrr"]
-    assert [score.value for score in result.scores] == [0.5, 0.5, 1.0]
-    (tmp_path / "a.run").write_text(f"1 Q0 a 1 {near!r} t\n1 Q0 b 2 1.0 t\n")
-    (tmp_path / "a.qrels").write_text("1 0 a 1\n")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # the order does not contradict the scores
-        assert ae.score(tmp_path / "a.qrels", tmp_path / "a.run", metrics="mrr")["mrr"].value == 0.5
-    # Written for other tools, the scores keep the order that the documents have.
-    hits = RankedIds(["a", "b"], [near, 1.0])
-    save_run([("1", ae.SystemOutputs(hits, ae.Response("")))], tmp_path / "b.run")
-    assert [line.split()[4] for line in (tmp_path / "b.run").read_text().splitlines()] == ["2.0", "1.0"]
 
 
 def test_files_and_tables(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from auepora_eval.core.types import EvaluationSample, MetricResult, Response, Sy
 from auepora_eval.decide.gate import gate_run
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.metrics.robustness.rejection import is_answerable
 from tests.builders import a_failure, a_sample, an_output, quick_scores
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "clapnq"
@@ -60,22 +59,6 @@ def test_the_table_of_six(name: str, expected: float, samples: int) -> None:
     assert (
         result.scores[-1].reason == "the sample has neither labels.answerable nor the scenario 'unanswerable'"
     )
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        ({}, None),
-        ({"answerable": True}, True),
-        ({"answerable": False}, False),
-        ({"scenario": "unanswerable"}, False),
-        ({"scenario": "base"}, None),
-        ({"scenario": "noise", "answerable": True}, True),
-        ({"scenario": "unanswerable", "answerable": False}, False),
-    ],
-)
-def test_what_the_labels_say(labels: dict[str, Any], expected: bool | None) -> None:
-    assert is_answerable(a_sample(labels=labels)) is expected
 
 
 @pytest.mark.parametrize(
@@ -182,40 +165,11 @@ def test_a_call_that_fails_elsewhere_changes_nothing(name: str, concerned: tuple
             assert (row.coverage.failed_candidate, gated.exit_code) == (0, 0)
 
 
-def test_shares_and_ratios_have_intervals() -> None:
-    samples, outputs = SAMPLES * 10, OUTPUTS * 10
-    rate = parse_metric("rejection_rate").compute(samples, outputs)
-    assert rate.details["interval_method"] == "Student's t, plus two"
-    ratio = parse_metric("abstention_precision").compute(samples, outputs)
-    low, high = ratio.details["confidence_interval"]
-    assert ratio.details["interval_method"] == "Student's t, plus two"
-    assert low < 1 / 3 < high
-
-
 @pytest.mark.parametrize("base", ["bleu", "mean_latency", "abstention_f1", "over_refusal_rate"])
 def test_a_base_that_cannot_be_mixed_with_0_and_1_is_refused(base: str) -> None:
     for name in ("answered_accuracy", "conditioned_score"):
         with pytest.raises(UnknownNameError, match="the base must be a mean of scores from 0 to 1"):
             parse_metric(f"{name}[{base}]")
-
-
-@pytest.mark.parametrize(
-    ("written", "name"),
-    [
-        ("answered_accuracy[exact_match]", "answered_accuracy"),
-        ("answered_accuracy[rougeL]", "answered_accuracy[rougeL_answer]"),
-        ("conditioned_score[base=rouge1[stem=false]]", "conditioned_score[base=rouge1[stem=false]]"),
-    ],
-)
-def test_names_hold_names(written: str, name: str) -> None:
-    metric = parse_metric(written)
-    assert metric.name == name
-    assert parse_metric(name) == metric
-
-
-def test_a_base_that_lacks_its_field_is_skipped() -> None:
-    result = parse_metric("answered_accuracy").compute([labelled(True, None)], [an_output("", "pier")])
-    assert result.scores[0].reason == "the sample has no reference_answer"
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/clapnq")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from auepora_eval.core.types import Document
-from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.metrics.retrieval_basic import MRR, RecallAtK
 from tests.builders import a_sample, an_output
@@ -84,12 +83,6 @@ def test_a_sample_without_relevant_documents_is_skipped_not_zero(name: str) -> N
     assert [bool(score.reason) for score in result.scores] == [False, True, True]
 
 
-@pytest.mark.parametrize("name", ["recall@0", "recall@-1", "recall@2.5", "recall@five", "recall", "hit@"])
-def test_a_wrong_cutoff_is_refused(name: str) -> None:
-    with pytest.raises(UnknownNameError, match=r"recall|hit"):
-        parse_metric(name)
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -130,21 +123,6 @@ def test_variants(name: str, retrieved: str, expected: float) -> None:
     result = parse_metric(name).compute([a_sample(relevant={"a": 2, "b": 1})], [an_output(retrieved)])
     assert result.value == pytest.approx(expected, abs=1e-6)
     assert result.name == name
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["map[phoenix]", "ndcg[ragas]", "recall@5[level=0]", "recall@5[level=inf]", "mrr[level=nan]", "rbp@1"],
-)
-def test_what_there_is_not_is_refused(name: str) -> None:
-    with pytest.raises(UnknownNameError):
-        parse_metric(name)
-
-
-def test_nobody_reaches_the_level() -> None:
-    result = parse_metric("recall@5[level=2]").compute([a_sample(relevant="a")], [an_output("a")])
-    assert result.scores[0].reason == "no document of the sample has a grade of 2 or more"
-    assert result.details["num_skipped"] == 1
 
 
 _GRADED = "recall@3 precision@3 f1@3 hit@2 mrr map ndcg@3 ndcg_exp r_precision bpref rbp recall@3[level=2]"

@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from auepora_eval.core.types import Document
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_document, a_sample, an_output
 
@@ -42,47 +41,12 @@ def test_bpref_takes_what_is_not_relevant_from_the_candidates() -> None:
     assert [score.value for score in result.scores] == [0.5, 1.0]
 
 
-def test_a_bad_grade_among_the_candidates_concerns_only_those_who_look_there() -> None:
-    sample = a_sample(relevant="a")
-    sample.candidate_docs = [Document("x", "", {"relevance": "no"})]
-    for name, failed in (("recall@3", 0), ("bpref", 1), ("judged@3", 1)):
-        result = parse_metric(name).compute([sample], [an_output("a")])
-        assert result.details["num_failed"] == failed, name
-
-
-def test_rbp_of_a_perfect_list_lacks_what_lies_beyond_it() -> None:
-    result = parse_metric("rbp").compute([a_sample(relevant="abcd")], [an_output("abcd")])
-    assert result.value == pytest.approx(1 - 0.9**4)
-
-
 def test_rbp_scales_grades_above_one_only() -> None:
     half, three = (
         parse_metric("rbp@0.5").compute([a_sample(relevant={"a": grade})], [an_output("a")]).value
         for grade in (0.5, 3)
     )
     assert (half, three) == (0.25, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("retrieved", "expected"),
-    [
-        pytest.param("ax", 1.0, id="relevant or not, both are judged"),
-        pytest.param("au", 0.5, id="nobody judged u"),
-        pytest.param("auuu", 1 / 3, id="only the first three count"),
-        pytest.param("cn", 0.5, id="a candidate with a grade is judged, one below 0 is not"),
-        pytest.param("w", 0.0, id="a candidate without a grade is not judged"),
-        pytest.param("aa", 1.0, id="a repeat of a judged document"),
-    ],
-)
-def test_judged(retrieved: str, expected: float) -> None:
-    sample = a_sample(relevant={"a": 1, "x": 0, "n": -1})
-    sample.candidate_docs = [a_document("c", 0), a_document("w")]
-    assert parse_metric("judged@3").compute([sample], [an_output(retrieved)]).value == pytest.approx(expected)
-
-
-def test_nothing_retrieved_is_neither_judged_nor_unjudged() -> None:
-    result = parse_metric("judged@3").compute([a_sample(relevant="a")], [an_output("")])
-    assert (result.details["num_skipped"], result.scores[0].reason) == (1, "nothing was retrieved")
 
 
 def random_world(seed: int, count: int = 40) -> list[tuple[dict[str, int], list[str]]]:

@@ -18,7 +18,6 @@ from auepora_eval.core.types import (
     RetrievedDocument,
     SystemOutputs,
 )
-from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.metrics.retrieval.spans import (
     SpanIoU,
     SpanPrecision,
@@ -84,12 +83,6 @@ def test_a_document_without_start_and_end_is_the_whole_of_itself() -> None:
     assert SpanPrecision(1).compute([sample], [output]).value == pytest.approx(5 / 9)
 
 
-def test_the_rank_decides_what_is_among_the_first() -> None:
-    output = chunks(("b", 0, 1), ("a", 0, 5))
-    output.retrieved = output.retrieved[::-1]
-    assert SpanRecall(1).compute([gold(("a", 0, 5))], [output]).value == 0.0
-
-
 def test_a_sample_whose_gold_has_no_spans_is_skipped() -> None:
     zero = gold(("a", 0, 5))
     for doc in zero.relevant_docs or ():
@@ -108,18 +101,6 @@ def test_what_is_no_span_fails_the_sample(start: Any, end: Any) -> None:
         result = SpanIoU(3).compute([sample], [output])
         assert result.details["num_failed"] == 1
         assert "span" in result.scores[0].reason
-
-
-@pytest.mark.parametrize("spans", ["0-5", {"start": 0, "end": 5}, [[0, 5]]])
-def test_spans_that_are_no_list_fail_the_sample(spans: Any) -> None:
-    sample = EvaluationSample("1", "q", relevant_docs=[Document("a", "", {"spans": spans})])
-    assert SpanRecall(3).compute([sample], [an_output("a")]).details["num_failed"] == 1
-
-
-@pytest.mark.parametrize("name", ["span_recall@0", "span_iou@2.5", "span_precision"])
-def test_a_wrong_cutoff_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="span"):
-        parse_metric(name)
 
 
 interval = st.tuples(st.integers(0, 30), st.integers(1, 9)).map(lambda pair: (pair[0], pair[0] + pair[1]))

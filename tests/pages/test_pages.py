@@ -20,13 +20,11 @@ from auepora_eval.cli.main import main
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.errors import StorageError
 from auepora_eval.pages import workspace as workspaces
 from auepora_eval.pages.comparisons import comparison_of, gate_of, ranking_of
 from auepora_eval.store.pages import RunSamples
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
-from tests.decide.nightly import store
 from tests.pages.serving import Client, serving
 
 PAIR = "run=demo-bm25&run=demo-hybrid"
@@ -111,12 +109,6 @@ def test_runs_are_listed_newest_first_with_the_first_metric(client: Client, demo
     assert "Compare demo-hybrid with demo-bm25" in page
 
 
-def test_ticked_runs_are_compared_with_the_older_as_the_baseline(client: Client) -> None:
-    assert client.get("/ticked?run=demo-hybrid&run=demo-bm25").headers["location"] == f"/compare?{PAIR}"
-    assert client.get("/ticked?run=demo-hybrid").headers["location"] == "/run/demo-hybrid"
-    assert client.get("/ticked").headers["location"] == "/"
-
-
 def test_run_page_has_every_metric_of_the_run(client: Client, demo_runs: Path) -> None:
     page = text_of(client.get("/run/demo-bm25").text)
     for result in EvaluationResultsStorage(demo_runs).load_summary("demo-bm25").results:
@@ -132,14 +124,6 @@ def test_a_bar_of_a_histogram_leads_to_as_many_samples_as_it_says(client: Client
     for address, count in bars:
         listed = text_of(client.get(html.unescape(address)).text)
         assert f" {count} of 160 samples" in listed, address
-
-
-def test_a_slice_leads_to_its_samples(client: Client) -> None:
-    page = client.get("/run/demo-bm25?slices=ndcg@5").text
-    row = re.search(r'href="([^"]*slice=scenario%3Aparaphrase[^"]*)".*?<td class="num">(\d+)', page)
-    assert row is not None
-    listed = client.get(html.unescape(row[1])).text
-    assert f" {row[2]} of 160 samples" in text_of(listed)
 
 
 def test_the_mean_of_a_slice_is_the_mean_of_its_scores(client: Client, demo_runs: Path) -> None:
@@ -281,53 +265,6 @@ def test_samples_won_and_lost_are_those_of_the_comparison(
     assert f"lost ({effect.losses})" in page
 
 
-def test_failed_calls_count_as_the_worst_score(tmp_path: Path) -> None:
-    from auepora_eval.pages.pairs import pair_of
-    from auepora_eval.store.pages import Filter
-
-    def failing(query: str) -> dict[str, object]:
-        if query == "1":
-            raise ValueError("broken")
-        return {"retrieved": ["a"]}
-
-    samples = [a_sample(str(n), str(n), relevant="a") for n in range(4)]
-    storage = EvaluationResultsStorage(tmp_path)
-    for name, system in (("old", lambda query: {"retrieved": ["a"]}), ("new", failing)):
-        AueporaEvaluator(system, EvaluationPlan("recall@1")).run(
-            a_dataset(*samples), evaluation_id=name, storage=storage
-        )
-    with serving(tmp_path) as client:
-        pair = pair_of(client.workspace, "old", "new")
-        assert pair.comparison["recall@1"].effect.losses == 1
-        numbers, _ = pair.page("recall@1", "lost", Filter())
-        assert [pair.b.ids[number] for number in numbers] == ["1"]
-        page = text_of(client.enter().get("/compare?run=old&run=new").text)
-        assert "1 of 1 calls of old" not in page
-        assert "lost (1)" in page
-        failures = text_of(client.get("/run/new").text)
-        assert "1 ValueError broken" in failures
-
-
-def test_runs_with_other_samples_share_only_some(tmp_path: Path) -> None:
-    from auepora_eval.pages.pairs import Pair
-
-    storage = EvaluationResultsStorage(tmp_path)
-    evaluator = AueporaEvaluator(lambda query: {"retrieved": ["a"]}, EvaluationPlan("recall@1"))
-    for name, ids in (("old", "abc"), ("new", "cbd")):
-        evaluator.run(
-            a_dataset(*(a_sample(x, relevant="a") for x in ids)), evaluation_id=name, storage=storage
-        )
-    a, b = (RunSamples(storage.find(name)) for name in ("old", "new"))
-    comparison = compare_runs(storage.load_run("old"), storage.load_run("new"), allow_mismatch=True)
-    pair = Pair(a, b, comparison)
-    shared = [(a.ids[x], b.ids[y]) for x, y in zip(*pair.places, strict=True)]
-    assert shared == [("c", "c"), ("b", "b")]
-    with serving(tmp_path) as client:
-        answer = client.enter().get("/compare?run=old&run=new")
-        assert answer.status == 400
-        assert "not of the same samples" in answer.text or "differ" in answer.text
-
-
 def ranked_runs(folder: Path) -> None:
     """Store three runs of twelve samples, of which "two" has the right document second."""
     storage = EvaluationResultsStorage(folder)
@@ -402,21 +339,6 @@ def test_an_experiment_leads_to_its_samples(tmp_path: Path, capsys: pytest.Captu
         assert client.get(compare).status == 200
 
 
-def test_a_trend_leads_to_the_samples_of_each_run(client: Client) -> None:
-    page = client.get("/trend?metric=ndcg@5").text
-    assert "/run/demo-bm25/samples?sort=ndcg%405" in links(page)
-
-
-def test_the_line_of_a_run_leads_to_its_trend(tmp_path: Path) -> None:
-    for day, hits in [(1, 30), (2, 31), (3, 30), (4, 45), (5, 44)]:
-        store(tmp_path, day, hits)
-    with serving(tmp_path) as client:
-        page = client.enter().get("/").text
-        (trend,) = set(links(page, "/trend?"))  # the line of each run leads to it
-        page = client.get(trend).text
-    assert 'in 5 runs"' in page
-
-
 # Large runs, runs that change, runs that are going.
 
 
@@ -442,27 +364,6 @@ def test_large_runs_are_compared_in_the_background(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("auepora_eval.pages.comparisons.SMALL", 100)
     with serving(tmp_path) as client:
         assert comparisons_of(client.workspace) == made
-
-
-def test_what_fails_in_the_background_is_said_once_and_tried_again() -> None:
-    background, tries = workspaces.Background(), iter([StorageError("no space left"), None])
-
-    def make() -> str:
-        if error := next(tries):
-            raise error
-        return "made"
-
-    def waited() -> str:
-        for _ in range(500):
-            try:
-                return background.result("key", make, "Counting")
-            except workspaces.NotReadyError:
-                time.sleep(0.01)
-        raise AssertionError("it did not end")
-
-    with pytest.raises(StorageError, match="no space left"):
-        waited()
-    assert waited() == "made"
 
 
 def comparisons_of(workspace: workspaces.Workspace) -> list[str]:

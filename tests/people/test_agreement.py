@@ -13,7 +13,7 @@ from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document
 from auepora_eval.errors import DataError
 from auepora_eval.io.documents import read_document, write_document
-from auepora_eval.people.agreement import Figure, annotator_agreement, known_order, wrong_overall
+from auepora_eval.people.agreement import annotator_agreement, known_order, wrong_overall
 from auepora_eval.people.annotators import (
     MarkedPlace,
     annotators_of,
@@ -24,7 +24,6 @@ from auepora_eval.people.annotators import (
     read_annotators,
     span_agreement,
 )
-from auepora_eval.stats.intervals import Interval
 from tests.builders import a_sample
 from tests.people.annotations import Span, judged, marked, people
 
@@ -84,19 +83,6 @@ def test_annotator_without_an_id_is_named_after_the_file(tmp_path: Path) -> None
         read_annotators([tmp_path / "ada.gt.json", tmp_path / "ada.gt.json"])
 
 
-def test_a_person_may_have_several_files_and_a_file_several_people() -> None:
-    found = annotators_of(
-        [
-            ("1", [marked("ada", "q", (0, 9)), marked("ben", "q", (0, 9))]),
-            ("2", {"dataset_id": "d", "annotations": [judged("ada", "q"), marked("ada", "p", (1, 2))]}),
-        ]
-    )
-    assert found.names == ["ada", "ben"]
-    assert found.about == {"dataset_id": "d"}
-    assert found.query_ids == ["q", "p"]
-    assert annotator_agreement(found).annotators == {"ada": 3, "ben": 1}
-
-
 def test_annotations_of_another_dataset_raise() -> None:
     both = annotators_of([("1", {"version": "1", "annotations": [marked(n, "q", (0, 1)) for n in "ab"]})])
     check_same_dataset(both, InMemoryDataset("d", [a_sample("q")], info={"version": "1"}))
@@ -123,13 +109,6 @@ def test_annotations_of_another_dataset_raise() -> None:
 def test_span_agreement(ada: list[Span], ben: list[Span], expected: dict[Any, float]) -> None:
     said = {"ada": marked("ada", "q", *ada), "ben": marked("ben", "q", *ben)}
     assert span_agreement(marks_of(said)) == pytest.approx(expected)
-
-
-def test_pages_separate_spans_if_every_span_has_one() -> None:
-    first, second = marked("ada", "q", (0, 9), page_number=1), marked("ben", "q", (0, 9), page_number=2)
-    assert set(span_agreement(marks_of({"ada": first, "ben": second})).values()) == {0.0}
-    without = marked("ben", "q", (0, 9))
-    assert span_agreement(marks_of({"ada": first, "ben": without})) == {F: 1.0}
 
 
 Chars = tuple[int, int]
@@ -227,28 +206,6 @@ def test_known_orders(ratings: set[str], order: list[str] | None) -> None:
     assert known_order(ratings) == order
 
 
-def test_gaps_and_statistics_without_a_value() -> None:
-    report = annotator_agreement(
-        people(
-            *(
-                judged(n, f"q{q}", {"clarity": 1.0}, aspect_ratings={"tone": "warm"})
-                for q in range(6)
-                for n in "ab"
-            ),
-            judged("c", "q0", {"clarity": 1.0, "only mine": 0.5}),
-            judged("c", "q9", {"clarity": 0.1}, answer="x"),
-            judged("b", "q9", {"clarity": 0.1}, answer="y"),
-        )
-    )
-    alpha = report.figure("quality_scores.clarity", "krippendorff_alpha_interval")
-    assert (alpha.value, alpha.interval, alpha.reason) == (None, None, "all ratings are the same")
-    assert report.figure("quality_scores.only mine", "krippendorff_alpha_interval").reason.startswith(
-        "no item"
-    )
-    assert report.figure("aspect_ratings.tone", "cohen_kappa").items == 6
-    assert report.other_answers == 1
-
-
 def test_intervals_are_of_queries() -> None:
     spans = [marked(n, f"q{q}", (0, 10 - q * (n == "b"))) for q in range(9) for n in "ab"]
     figure = annotator_agreement(people(*spans)).figure("spans", "character_jaccard")
@@ -257,25 +214,6 @@ def test_intervals_are_of_queries() -> None:
     assert figure.interval.low < 0.6 < figure.interval.high
     assert figure.interval.method == "Student's t, plus two"
     assert figure.in_words() == "below 0.80: discuss the disagreements and recalibrate"
-
-
-@pytest.mark.parametrize(
-    ("about", "statistic", "value", "low", "words"),
-    [
-        ("spans", "jaccard", 0.79, 0.7, "below 0.80: discuss the disagreements and recalibrate"),
-        ("spans", "jaccard", 0.82, 0.81, "is acceptable, but below the target of 0.85"),
-        ("spans", "jaccard", 0.9, 0.7, "meets the target of 0.85, though the interval reaches below 0.80"),
-        ("x", "krippendorff_alpha_nominal", 0.9, 0.85, "reliable"),
-        ("x", "krippendorff_alpha_nominal", 0.9, None, "reliable, though there is no interval"),
-        ("x", "krippendorff_alpha_nominal", 0.7, 0.6, "good for tentative conclusions"),
-        ("x", "krippendorff_alpha_nominal", 0.6, 0.5, "too low to rely on"),
-        ("x", "cohen_kappa", 0.6, 0.5, ""),
-        ("x", "krippendorff_alpha_nominal", None, None, ""),
-    ],
-)
-def test_in_words(about: str, statistic: str, value: float | None, low: float | None, words: str) -> None:
-    interval = None if low is None else Interval(low, 1.0, "")
-    assert Figure(about, statistic, value, interval, 9).in_words() == words
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 pytest.importorskip("matplotlib")
 
 RELEVANCE = TargetCategory.RETRIEVAL_RELEVANCE
-CORRECTNESS = TargetCategory.GENERATION_CORRECTNESS
 
 
 def a_result(
@@ -138,20 +137,6 @@ def test_systems_differ_in_colour_marker_and_height() -> None:
 
 
 @pytest.mark.parametrize(
-    ("results", "message"),
-    [
-        pytest.param([], "no results to plot", id="no metrics"),
-        pytest.param({}, "no results to plot", id="no systems"),
-        pytest.param({"bm25": []}, "no results to plot", id="an empty system"),
-        pytest.param([a_result(), a_result()], "two results are named 'recall@5'", id="a name twice"),
-    ],
-)
-def test_nothing_to_plot_raises(results: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        plot_metrics(results)
-
-
-@pytest.mark.parametrize(
     "name", ["cost in $ and $", r"$\nonsense{$", "_hidden_", r"\$", "two\nlines", "^{" * 40]
 )
 def test_names_are_shown_as_they_are(name: str, tmp_path: Path) -> None:
@@ -209,26 +194,7 @@ def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
     assert save_figure(figure, path, force=True).read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("name", ["metrics.pdf", "metrics"])
-def test_other_formats_raise_before_anything_is_written(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"use \.png or \.svg"):
-        save_figure(plot_metrics([a_result()]), tmp_path / name)
-    assert not list(tmp_path.iterdir())
-
-
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r"plots need matplotlib: pip install .*\[plots\]'"):
         plot_metrics([a_result()])
-
-
-def test_pyplot_is_never_loaded() -> None:
-    import subprocess
-
-    code = (
-        "import sys; from auepora_eval.reporting import plots; assert 'matplotlib' not in sys.modules;"
-        "from auepora_eval.core.types import MetricResult, TargetCategory as T;"
-        "plots.plot_metrics([MetricResult('mrr', T.RETRIEVAL_ACCURACY, 0.5)]);"
-        "assert 'matplotlib.figure' in sys.modules; assert 'matplotlib.pyplot' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])

@@ -122,12 +122,6 @@ def test_power() -> None:
     assert detectable_change(100, Spread(0.3, 0.3)) == pytest.approx(0.086, abs=5e-4)
 
 
-@pytest.mark.parametrize(("q", "least"), [(0.95, 72), (0.99, 368)])
-def test_from_how_many_values_on_a_quantile_has_both_limits(q: float, least: int) -> None:
-    assert intervals.quantile_interval(np.arange(least - 1.0), q) is None
-    assert intervals.quantile_interval(np.arange(float(least)), q) is not None
-
-
 @pytest.mark.parametrize(
     ("table", "kappa"),
     [

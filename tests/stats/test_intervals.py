@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import t as student
 
 from auepora_eval.stats.arrays import Array
 from auepora_eval.stats.classification import (
@@ -19,17 +18,12 @@ from auepora_eval.stats.classification import (
     table_interval,
 )
 from auepora_eval.stats.intervals import (
-    Interval,
-    Units,
     aggregate_units,
-    agreeing_with_test,
-    change_interval,
     clusters_worth,
     mean_change_interval,
     mean_interval,
     mean_units,
     plus_two,
-    quantile_interval,
     value_interval,
     weighted_units,
 )
@@ -54,15 +48,6 @@ def test_intervals_of_values(scores: list[float], low: float, high: float) -> No
     interval = mean_interval(np.array(scores), bounds=SCALE)
     assert interval is not None
     assert interval[:2] == pytest.approx((low, high), abs=1e-3)
-
-
-def test_the_formula_by_hand() -> None:
-    # Four of seven, with one imaginary right answer and one wrong one: five of nine.
-    middle, squares = 5 / 9, 5 * (4 / 9) ** 2 + 4 * (5 / 9) ** 2
-    half = student.ppf(0.975, 6) * math.sqrt(squares / (8 * 9))
-    interval = mean_interval(np.array([1.0] * 4 + [0.0] * 3), bounds=SCALE)
-    assert interval is not None
-    assert interval[:2] == pytest.approx((middle - half, middle + half))
 
 
 def test_a_change_of_shares_is_that_of_bonett_and_price() -> None:
@@ -106,11 +91,6 @@ def test_scores_that_vary_show_how_far_they_reach() -> None:
     mostly_equal = mean_interval(np.concatenate([np.full(21, 0.75), scores[:19]]), bounds=SCALE)
     assert mostly_equal is not None
     assert mostly_equal.low < 0.71
-
-
-@pytest.mark.parametrize("scores", [[], [0.3]])
-def test_one_sample_has_no_interval(scores: list[float]) -> None:
-    assert mean_interval(np.array(scores), bounds=SCALE) is None
 
 
 def test_equal_scores_without_bounds_have_no_interval() -> None:
@@ -158,47 +138,6 @@ def test_more_than_a_thousand_units_are_left_out_in_groups() -> None:
     assert one[:2] == pytest.approx(other[:2], abs=2e-3)
 
 
-def test_a_unit_without_which_there_is_no_value_says_nothing() -> None:
-    rows = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
-    units = aggregate_units(rows, ratio, of_sums=True)
-    assert units.numbers.tolist() == [1.0, 1.0, 1.0]
-    assert value_interval(Units(np.asarray(math.nan), units.numbers, 2), SCALE) is None
-
-
-@pytest.mark.parametrize(
-    ("limits", "change", "p_value", "expected"),
-    [
-        ((-0.01, 0.2), 0.1, 0.04, (0.0, 0.2)),
-        ((-0.2, 0.01), -0.1, 0.04, (-0.2, 0.0)),
-        ((0.01, 0.2), 0.1, 0.05, (0.0, 0.2)),
-        ((-0.2, -0.01), -0.1, 0.5, (-0.2, 0.0)),
-        ((0.01, 0.2), 0.1, 0.01, (0.01, 0.2)),
-    ],
-)
-def test_the_test_decides_about_0(
-    limits: tuple[float, float], change: float, p_value: float, expected: tuple[float, float]
-) -> None:
-    assert agreeing_with_test(Interval(*limits, ""), change, p_value)[:2] == expected
-
-
-def test_a_change_without_bounds_and_without_differences_has_no_interval() -> None:
-    assert change_interval(mean_units(np.zeros(5)), np.zeros(5, dtype=bool), math.inf) is None
-
-
-@pytest.mark.parametrize(("q", "n"), [(0.95, 72), (0.99, 368), (0.5, 6)])
-def test_a_quantile_needs_enough_values(q: float, n: int) -> None:
-    assert quantile_interval(np.arange(n - 1, dtype=float), q) is None
-    assert quantile_interval(np.arange(n, dtype=float), q) is not None
-
-
-def test_the_quantile_interval_holds_what_it_promises() -> None:
-    rng = np.random.default_rng(5)
-    truth = float(np.log(20))  # p95 of the exponential distribution: -ln(0.05)
-    intervals = [quantile_interval(rng.exponential(size=150), 0.95) for _ in range(400)]
-    held = sum(interval is not None and interval.low <= truth <= interval.high for interval in intervals)
-    assert 0.93 <= held / 400 <= 0.995
-
-
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
 def test_an_interval_holds_the_value_and_stays_within_the_scale(scores: list[float]) -> None:
@@ -230,9 +169,3 @@ def test_intervals_of_few_labels_stay_within_the_scale(labels: list[tuple[int, i
         value = float(statistic(class_counts(cells.sum(axis=0).reshape(3, 3))))
         if interval is not None:
             assert 0 <= interval.low <= value <= interval.high <= 1
-
-
-@pytest.mark.parametrize(("low", "high"), [(-0.5, -0.1), (1.2, 1.9), (-0.1, 1.1)])
-def test_an_interval_beyond_the_scale_is_cut_to_it(low: float, high: float) -> None:
-    cut = Interval(low, high, "").within(0.0, 1.0)
-    assert 0 <= cut.low <= cut.high <= 1

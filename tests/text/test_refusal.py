@@ -233,22 +233,9 @@ def test_the_systems_own_flag_comes_first(response: Response, expected: tuple[bo
     assert refusal(response) == expected
 
 
-def test_only_the_beginning_is_searched() -> None:
-    late = "The boats moor at the pier. " * 15 + "I cannot say which."
-    assert not refusal(Response(late)).declined
-    assert refusal(Response(late[28 * 10 :])).declined
-
-
 @given(st.text())
 def test_any_text_is_decided(text: str) -> None:
     assert refusal(Response(text)).tier in ("empty", "phrase", "none")
-
-
-@pytest.mark.parametrize(
-    "text", ["\x00", "\ud800 lone", "i " * 500_000, "no " * 300_000, "the text " * 100_000]
-)
-def test_hostile_text_is_decided(text: str) -> None:
-    assert refusal(Response(text)).tier in ("phrase", "none")
 
 
 needs_financebench = pytest.mark.skipif(

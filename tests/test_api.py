@@ -312,3 +312,11 @@ def test_predictions_that_are_all_errors_are_a_warning() -> None:
     with pytest.warns(UserWarning, match="20 of 20 calls failed .*20 × Timeout: late"):
         run = ae.score(SAMPLES, answers, metrics=METRICS)
     assert len(run.failures()) == 20
+
+
+def test_a_run_is_read_as_its_results_and_names_its_worst_samples() -> None:
+    rows = [{"id": word, "query": word, "relevant_docs": [f"d{word}"]} for word in "12"]
+    run = ae.evaluate(lambda query: (["d1"], "x"), rows, metrics=["recall@5", "mrr"])
+    assert [result.name for result in run] == ["recall@5", "mrr"]
+    assert len(run) == 2
+    assert [score.value for score in run.worst("recall@5")] == [0.0]  # the other sample has the best value

@@ -26,7 +26,6 @@ from ..core.scoring import Tally, new_evaluation_id, now, score_outputs
 from ..core.settings import RunSettings, column_names
 from ..core.types import EvaluationRun
 from ..errors import DataError, PlanError
-from ..judges.verdicts import copy_verdicts
 from ..metrics.parse import parse_metrics
 from ..store.record import PredictionRecord, predictions_at, score_predictions
 from ..store.storage import EvaluationResultsStorage, database_of
@@ -155,6 +154,8 @@ def _score_run(args: Namespace, settings: RunSettings) -> int:
     )
     storage.save_run(finished, force=settings.force)
     if any("judge" in result.signature for result in fresh):
+        from ..judges.verdicts import copy_verdicts  # judges are imported only where there is one
+
         copy_verdicts(database_of(storage.find(args.run)), state.database)
     return _say(settings, storage, finished, Tally().add(finished.outputs))
 

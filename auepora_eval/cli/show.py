@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.display import value_text
 from ..core.matching import gold_found, match_of
-from ..core.scores import worst_scores
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -223,7 +222,7 @@ def _say_worst(storage: EvaluationResultsStorage, args: Namespace) -> None:
     with RunSamples(storage.find(args.run_id)) as samples:
         stored = storage.load_run(args.run_id, texts=False)
         result, match = _result(stored, args.worst), match_of(stored)
-        worst = worst_scores(result, args.n)
+        worst = result.worst(args.n)
         pairs = samples.named(score.sample_id for score in worst)
     for score in worst:
         if score.sample_id not in pairs:

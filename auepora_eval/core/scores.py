@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from heapq import nsmallest
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -15,7 +14,6 @@ from .types import (
     Coverage,
     Document,
     EvaluationSample,
-    MetricResult,
     SampleScore,
     SystemOutputs,
 )
@@ -355,21 +353,3 @@ def clusters_or_none(sample_ids: Sequence[str], names: Sequence[str | None]) -> 
 def shared_or_none(clusters: list[Hashable] | None) -> list[Hashable] | None:
     """Return the clusters, or None where no two samples share one: then they are independent."""
     return None if clusters is None or len(set(clusters)) == len(clusters) else clusters
-
-
-def worst_scores(result: MetricResult, count: int) -> list[SampleScore]:
-    """Return the samples that failed, then the worst scores; equal ones in the order of their ids.
-
-    A sample that has the best value that there is, such as a recall of 1, is not among the worst.
-    """
-    scores = as_columns(result.scores)
-    sign = 1 if result.higher_is_better else -1
-    low, high = result.bounds or (None, None)
-    best = high if result.higher_is_better else low
-    keys = []
-    for place, (value, sample_id) in enumerate(zip(scores.values.tolist(), scores.sample_ids, strict=True)):
-        note = scores.notes.get(place)
-        is_bad = note.failed if note is not None else best is None or not math.isclose(value, best)
-        if is_bad:
-            keys.append((note is None, sign * value, sample_id, place))
-    return [scores[place] for *_, place in nsmallest(count, keys)]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum, auto
+from heapq import nsmallest
 from importlib import import_module
 from itertools import islice
 from numbers import Integral
@@ -425,6 +426,21 @@ class MetricResult:
         details = {**self.details, "num_failed": failed, "bounds_if_failed": if_failed}
         return replace(self, details=details)
 
+    def worst(self, count: int = 5) -> list[SampleScore]:
+        """Return the samples that failed, then the worst scores; equal ones in the order of their ids.
+
+        A sample that has the best value that there is, such as a recall of 1, is not among the worst.
+        """
+        sign = 1 if self.higher_is_better else -1
+        low, high = self.bounds or (None, None)
+        best = high if self.higher_is_better else low
+        bad = [
+            score
+            for score in self.scores
+            if (score.failed if score.value is None else best is None or not math.isclose(score.value, best))
+        ]
+        return nsmallest(count, bad, key=lambda one: (not one.failed, sign * (one.value or 0), one.sample_id))
+
     @property
     def bounds(self) -> tuple[float | None, float | None] | None:
         """The lowest and the highest value that the metric can have; None in it is "unbounded"."""
@@ -579,6 +595,16 @@ class EvaluationRun:
 
     def __getitem__(self, name: str) -> MetricResult:
         return self.result(name)
+
+    def __iter__(self) -> Iterator[MetricResult]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def worst(self, metric: str, count: int = 5) -> list[SampleScore]:
+        """Return the samples that failed, then the worst scores on a metric."""
+        return self.result(metric).worst(count)
 
     def __str__(self) -> str:
         return str(self.table())

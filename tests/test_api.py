@@ -315,7 +315,7 @@ def test_predictions_that_are_all_errors_are_a_warning() -> None:
 
 
 def test_a_run_is_read_as_its_results_and_names_its_worst_samples() -> None:
-    rows = [{"id": word, "query": word, "relevant_docs": [f"d{word}"]} for word in "12"]
+    rows = [{"sample_id": word, "query": word, "relevant_docs": [f"d{word}"]} for word in "12"]
     run = ae.evaluate(lambda query: (["d1"], "x"), rows, metrics=["recall@5", "mrr"])
     assert [result.name for result in run] == ["recall@5", "mrr"]
     assert len(run) == 2

@@ -84,20 +84,6 @@ def test_the_kind_of_a_foreign_error(error: BaseException, kind: str) -> None:
     assert kind_of(error) == kind
 
 
-def test_an_error_that_is_its_own_reason_and_one_that_cannot_be_asked() -> None:
-    loop = urllib.error.URLError("")
-    loop.reason = loop
-    assert kind_of(loop) == "system_exception"
-
-    class TouchyError(Exception):
-        @property
-        def response(self) -> None:
-            raise RuntimeError("the request was not sent yet")
-
-    assert kind_of(TouchyError()) == "system_exception"
-    assert CallPolicy(backoff=0).wait(TouchyError(), 1) == 0
-
-
 def test_real_clients_where_they_are_installed() -> None:
     requests = pytest.importorskip("requests")
     assert kind_of(requests.exceptions.ReadTimeout()) == "timeout"
@@ -154,10 +140,3 @@ def is_asked_again(output: SystemOutputs) -> bool:
 def test_what_may_pass_is_tried_again_now_and_when_the_run_is_gone_on_with(error: BaseException) -> None:
     calls, output = called(error, retries=2)
     assert (calls, is_asked_again(output)) == (3, True)
-
-
-def test_what_a_policy_names_is_taken_to_pass_later_too() -> None:
-    assert [called(KeyError("a"), retries=2)[0], is_asked_again(called(KeyError("a"))[1])] == [1, False]
-    calls, output = called(KeyError("a"), retries=2, retry_on=("LookupError", "timeout"))
-    assert (calls, is_asked_again(output)) == (3, True)
-    assert "named" not in called(TimeoutError("a"), retries=1)[1].extra["attempts"][0]

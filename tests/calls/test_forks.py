@@ -7,23 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from auepora_eval.calls.processes import ProcessExecutor
-from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.systems.named import load_system
-from auepora_eval.core.types import EvaluationSample, SystemOutputs
-from auepora_eval.errors import WorkerLostError
 from auepora_eval.store.database import Database
-from auepora_eval.store.lock import RunLock
-from tests.builders import a_dataset, a_sample, an_output
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")]
 ROOT = Path(__file__).parents[2]
@@ -67,21 +57,6 @@ def system(query):
     child.join()
     return "yes"
 """
-FORKS_IN_C = """
-import ctypes, os, sys
-from pathlib import Path
-from auepora_eval.store.lock import RunLock
-
-lock = RunLock(Path("x.run.db"))
-libc = ctypes.CDLL(None)
-if not (pid := libc.fork()):
-    libc.close(1)
-    libc.close(2)
-    libc.sleep(60)
-    os._exit(0)
-Path("helper").write_text(str(pid))
-os.kill(os.getpid(), 9)
-"""
 RETURNS_TWICE = """
 import os
 
@@ -89,28 +64,6 @@ def system(query):
     if query == "q 1":
         os.fork()
     return "yes"
-"""
-# Without a journal, which would refuse what a second process writes.
-SCRIPT = """
-import os, sys
-from auepora_eval import evaluate
-from auepora_eval.core.systems.call import EXECUTORS
-
-def plain(query):
-    if query == "q 1":
-        os.fork()
-    return "yes"
-
-async def coroutine(query):
-    return plain(query)
-
-def awaitable(query):
-    return coroutine(query)
-
-samples = [{"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": "yes"} for n in range(3)]
-executor = EXECUTORS.get(sys.argv[2])(concurrency=1)
-run = evaluate(globals()[sys.argv[1]], samples, metrics="exact_match", executor=executor)
-print(run["exact_match"].value, flush=True)
 """
 
 
@@ -163,73 +116,3 @@ def test_fork_that_returns_twice_stores_nothing(here: Path) -> None:
     with Database.read(here / "runs" / "x.run.db") as database:
         stored = [name for (name,) in database.select("SELECT sample FROM call ORDER BY sample")]
     assert stored == [f"s{n}" for n in range(5)]
-
-
-@pytest.mark.parametrize(
-    ("system", "executor"),
-    [("plain", "serial"), ("coroutine", "serial"), ("awaitable", "serial"), ("coroutine", "async")],
-)
-def test_a_script_goes_on_once_after_a_fork_that_returns_twice(
-    system: str, executor: str, tmp_path: Path
-) -> None:
-    done = subprocess.run(
-        # Python 3.12 and newer warn of a fork beside threads.
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT, system, executor],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,  # until no process has the pipes
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.stdout, done.stderr) == ("1.0\n", "")
-
-
-class Twice:
-    """Returns from a fork in both processes."""
-
-    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
-        if sample.sample_id == "s1":
-            os.fork()
-        return an_output("a", "yes")
-
-
-class DiesWithAChild:
-    """Leaves a child that outlives its worker."""
-
-    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
-        if sample.sample_id == "s1":
-            if not os.fork():
-                time.sleep(20)
-                os._exit(0)
-            os._exit(3)
-        return an_output("a", "yes")
-
-
-def outputs_of(name: str) -> list[Any]:
-    system = load_system(f"tests.calls.test_forks:{name}")
-    samples = a_dataset(*(a_sample(f"s{n}") for n in range(4)))
-    executor = ProcessExecutor(concurrency=1)
-    return AueporaEvaluator(system, EvaluationPlan([]), executor=executor).run(samples).outputs
-
-
-def test_worker_whose_fork_returns_twice_has_one_result() -> None:
-    assert [output.error for output in outputs_of("Twice")] == [None] * 4
-
-
-def test_dead_worker_is_noticed_although_its_child_lives() -> None:
-    start = time.monotonic()
-    errors = [output.error and output.error.type for output in outputs_of("DiesWithAChild")]
-    assert errors == [None, WorkerLostError.__name__, None, None]
-    assert time.monotonic() - start < 60
-
-
-def test_a_fork_in_c_does_not_hold_the_lock_of_a_killed_run(here: Path) -> None:
-    """C code calls no hook of Python: the note says that the process which took the lock is dead."""
-    pytest.importorskip("fcntl")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", FORKS_IN_C], cwd=here, env=environment, check=False)
-    helper = int((here / "helper").read_text())
-    os.kill(helper, 0)  # it lives
-    RunLock(here / "x.run.db").release()
-    os.kill(helper, signal.SIGKILL)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from auepora_eval.cli.main import main
 from auepora_eval.core.systems.named import endpoint_system
 from tests.builders import a_sample
 from tests.servers import chat_server, completion
@@ -35,24 +32,3 @@ def test_a_total_is_told_where_it_holds_more_than_its_parts(total: int | None, t
         "output_tokens": 1,
         **told,
     }
-
-
-def test_the_log_has_times_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("d.jsonl").write_text(
-        '{"sample_id": "1", "query": "q", "reference_answer": "yes"}\n', encoding="utf-8"
-    )
-    reply = {"answer": "yes", "timings": {"end_to_end": 1e308}}
-    with chat_server(says=lambda body: reply, bare=True) as server:
-        words = [
-            "run",
-            "--system",
-            f"http:{server.url}",
-            "--id",
-            "x",
-            "--out",
-            "runs",
-            "--dataset",
-            "d.jsonl",
-        ]
-        assert main([*words, "--metrics", "exact_match,mean_latency"]) == 0

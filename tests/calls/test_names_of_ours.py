@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,10 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.scoring import Tally
-from auepora_eval.core.systems.call import attempts_of, failed_attempts, is_from_cache
-from auepora_eval.store.database import FAILED, MAY_PASS
-from auepora_eval.store.record import outcome_of
-from tests.builders import a_dataset, a_failure, a_sample, an_output
+from tests.builders import a_dataset, a_sample, an_output
 from tests.servers import chat_server
 
 OWN = {"attempts": ["plan", "search", "answer"], "cached": False, "seen": 1}
-RECORD = {"sample": "s", "attempt": 1, "kind": "timeout", "type": "TimeoutError", "message": "", "seconds": 1}
 
 
 def run_with(extra: dict[str, Any]) -> dict[str, Any]:
@@ -35,35 +29,6 @@ def test_the_systems_own_names_are_kept_under_other_ones() -> None:
     extra = dict(OWN)
     assert run_with(extra) == {"system_attempts": OWN["attempts"], "system_cached": False, "seen": 1}
     assert extra == OWN  # the system's own object is left alone
-
-
-@pytest.mark.parametrize(
-    ("extra", "calls", "kinds", "cached"),
-    [
-        ({}, 1, {}, False),
-        ({"attempts": [RECORD]}, 2, {"timeout": 1}, False),
-        ({"attempts": [RECORD], "cached": True}, 2, {}, True),
-        (OWN, 1, {}, False),
-        ({"attempts": [{"x": 1}], "cached": 0}, 1, {}, False),
-        ({"attempts": 3, "cached": "no"}, 1, {}, False),
-    ],
-    ids=str,
-)
-def test_journals_from_before_are_read_for_what_is_ours(
-    extra: dict[str, Any], calls: int, kinds: dict[str, int], cached: bool
-) -> None:
-    output = an_output("a", "x", extra=extra)
-    assert (attempts_of(output), is_from_cache(output)) == (calls, cached)
-    assert len(failed_attempts(output.extra)) == calls - 1
-    assert Tally().add([output]).failed_attempts == kinds
-
-
-def test_a_failure_may_pass_by_our_record_only() -> None:
-    failure = a_failure("KeyError")
-    assert failure.error is not None
-    assert outcome_of(replace(failure, extra={"attempts": [RECORD]})) == MAY_PASS
-    assert outcome_of(replace(failure, extra={"attempts": [{"kind": "timeout"}]})) == FAILED
-    assert outcome_of(replace(failure, extra=OWN)) == FAILED
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import os
 import subprocess
 import sys
@@ -18,9 +17,9 @@ from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.systems.call import EXECUTORS, SystemCall
+from auepora_eval.core.systems.call import EXECUTORS
 from auepora_eval.core.systems.named import load_system
-from auepora_eval.core.types import EvaluationSample, SystemOutputs, known_score
+from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import DataError
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.storage import EvaluationResultsStorage
@@ -114,21 +113,6 @@ def test_gold_of_every_kind_of_file_stays_as_it_is(
     assert main(["show", "x", "--verify"]) == 0
 
 
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
-def test_score_that_is_not_finite_is_a_missing_one(
-    score: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    storage = EvaluationResultsStorage()
-    evaluator = AueporaEvaluator(lambda query: ([("a", score), ("b", 0.5)], "yes"), "exact_match")
-    evaluator.run(SAMPLES, evaluation_id="x", storage=storage)
-    hits = storage.load_run("x").outputs[0].retrieved
-    assert [(hit.doc.doc_id, known_score(hit)) for hit in hits] == [("a", None), ("b", 0.5)]
-    in_memory = evaluator.run(SAMPLES).outputs[0].retrieved
-    assert [(hit.doc.doc_id, known_score(hit)) for hit in in_memory] == [("a", None), ("b", 0.5)]
-    assert main(["show", "x", "--verify"]) == 0
-
-
 class RudeError(BaseException):
     """Not an Exception."""
 
@@ -168,27 +152,6 @@ def test_every_executor_records_what_is_not_an_exception(
     assert [error and error[0] for error in errors] == [error and error[0] for error in expected]
     if timeout is None:  # asyncio gives a cancelled task no message
         assert errors == expected
-
-
-def test_keyboard_interrupt_of_a_system_ends_a_serial_run() -> None:
-    def system(query: str) -> str:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        AueporaEvaluator(system, EvaluationPlan([])).run(SAMPLES)
-
-
-def test_own_cancellation_is_not_a_failure_of_the_system() -> None:
-    call = SystemCall(load_system("tests.calls.test_odd_outputs:RudeAsync"), 5)
-
-    async def cancelled() -> bool:
-        task: asyncio.Future[Any] = asyncio.ensure_future(call(a_sample("s9")))
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait([task])
-        return task.cancelled()
-
-    assert asyncio.run(cancelled())
 
 
 WANDERING = """

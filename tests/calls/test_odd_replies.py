@@ -85,15 +85,6 @@ def test_a_chat_reply_may_come_in_parts(content: Any, text: str) -> None:
     assert (output.error, output.response.text) == (None, text)
 
 
-@pytest.mark.parametrize(
-    "content", [[], [{"type": "image_url", "image_url": {}}], [{"type": "text", "text": 3}], [7]]
-)
-def test_parts_without_a_text_are_no_answer(content: Any) -> None:
-    output = answered([a_completion(content)], chat=True)
-    assert output.error is not None
-    assert "gave no text" in output.error.message
-
-
 def test_a_key_in_escapes_is_found_when_the_reply_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ODD_KEY", KEY)
     escaped = "".join(f"\\u{ord(sign):04x}" for sign in KEY)

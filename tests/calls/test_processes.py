@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,11 +13,10 @@ from auepora_eval.calls.asking import Caller
 from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.calls.processes import ProcessExecutor
 from auepora_eval.core.systems.call import SystemCall
-from auepora_eval.core.systems.named import load_system
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
-from auepora_eval.errors import PlanError, RunStoppedError, WorkerLostError
-from tests.builders import a_sample, an_output
-from tests.calls.worker_calls import DeadlyAt, helped, hung, odd, own_process
+from auepora_eval.errors import PlanError, WorkerLostError
+from tests.builders import an_output
+from tests.calls.worker_calls import DeadlyAt, hung, odd
 
 pytestmark = pytest.mark.full
 
@@ -30,20 +28,6 @@ def test_a_sample_that_kills_its_worker_fails_after_three_tries_and_takes_no_oth
     assert set(lost) == {5, 11}
     assert "died 3 times on it, by signal 9" in str(lost[5])
     assert all(results[n] == n * n for n in range(30) if n not in lost)
-
-
-def test_a_worker_that_died_once_is_no_failure(tmp_path: Path) -> None:
-    results = list(ProcessExecutor(concurrency=2).map(DeadlyAt(0, 9, 20, once=tmp_path), range(30)))
-    assert sorted(results) == [(n, n * n) for n in range(30)]
-
-
-def test_as_many_processes_work_as_were_asked_for() -> None:
-    found = {process for _, process in ProcessExecutor(concurrency=4).map(own_process, range(40))}
-    assert len(found) == 4
-
-
-def test_a_system_may_start_processes_of_its_own() -> None:
-    assert list(ProcessExecutor(concurrency=1).map(helped, [1])) == [(0, 1)]
 
 
 def test_a_hung_call_ends_with_its_process() -> None:
@@ -66,28 +50,6 @@ def test_what_cannot_be_copied_becomes_words() -> None:
 def test_a_system_that_cannot_be_sent_is_refused_with_what_to_do() -> None:
     with pytest.raises(PlanError, match="Name it as module:attribute"):
         list(ProcessExecutor().map(lambda number: number, [1]))
-
-
-def test_large_items_and_large_results_do_not_wait_for_each_other() -> None:
-    texts = ["x" * 500_000] * 12
-    assert [result for _, result in sorted(ProcessExecutor(concurrency=1).map(str.upper, texts))] == [
-        "X" * 500_000
-    ] * 12
-
-
-def test_a_budget_is_counted_where_the_run_is() -> None:
-    system = load_system("tests.calls.worker_calls:Quiet")
-    call: Caller[Any, Any] = Caller(SystemCall(system, 5), CallPolicy(max_calls=10))
-    samples = (a_sample(f"s{n}", f"query {n}") for n in range(1000))
-    kept: list[int] = []
-
-    def collect() -> None:
-        for place, _ in ProcessExecutor(concurrency=2).map(call, samples):
-            kept.append(place)
-
-    with pytest.raises(RunStoppedError, match="the budget of 10 calls is used up"):
-        collect()
-    assert 10 <= len(kept) <= 10 + 4  # those that were under way
 
 
 def test_workers_share_the_pace() -> None:

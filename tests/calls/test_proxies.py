@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from auepora_eval.calls.http import Endpoint
-from auepora_eval.errors import CallError, DataError
+from auepora_eval.errors import CallError
 
 CANARY = "pass-canary-0123456789"
 VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
@@ -93,10 +93,3 @@ def test_hosts_of_no_proxy_and_this_machine_are_called_directly(monkeypatch: pyt
         with Endpoint("http://unknown.invalid/v1", plain_http=True) as endpoint, pytest.raises(CallError):
             endpoint.post({}, len)
         assert server.requests == []
-
-
-def test_a_proxy_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1")
-    endpoint = Endpoint("http://models.example/v1", plain_http=True)
-    with pytest.raises(DataError, match="socks5 proxies are not supported"):
-        endpoint.post({}, len)

@@ -53,7 +53,7 @@ def test_what_every_executor_promises_holds_on_a_cluster(cluster: Nodes, tmp_pat
     cases = (
         "tests/calls/ray_cases.py",
         "tests/contracts/test_every_executor.py",
-        "tests/reliability/test_t03_kill.py::test_t03_random_kills[ray]",
+        "tests/reliability/test_killed_runs.py::test_random_kills[ray]",
     )
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *cases, "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'sub'}"],
@@ -166,7 +166,7 @@ def test_ctrl_c_ends_the_waits_of_ray_workers(here: Path, cluster: Nodes) -> Non
         _, err = ended(running, 130)
         seconds = time.time() - sent
     late = [moment - sent for moment in asked if moment > sent + 1.0]
-    print(f"\nT-05 ray: {len(late)} of {len(asked)} requests after the signal, {seconds:.1f} s")
+    print(f"\nray: {len(late)} of {len(asked)} requests after the signal, {seconds:.1f} s")
     assert late == []
     assert "resume: auepora run --resume x --out runs" in err
     assert "again to stop now" in err

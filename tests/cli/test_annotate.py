@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from auepora_eval.cli.annotate import continue_command
-from auepora_eval.cli.main import command_parser, load_command, main
-from auepora_eval.errors import install_command
+from auepora_eval.cli.main import main
 from auepora_eval.people.desk import Desk
 from auepora_eval.people.task import read_task
 
@@ -68,22 +65,6 @@ def test_the_same_command_creates_and_continues(capsys: pytest.CaptureFixture[st
     assert "exists, and --count would change it" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "command"),
-    [
-        (["one"], "auepora annotate one"),
-        (["one", "two"], "auepora annotate one two"),
-        (["one", "--items", "claims"], "auepora annotate data/evaluation/annotations/one-claims"),
-        (["one", "--task", "my task"], "auepora annotate 'my task'"),
-    ],
-)
-def test_the_command_to_continue_leads_to_the_same_task(words: list[str], command: str) -> None:
-    parser = command_parser("annotate", load_command("annotate"))
-    args = parser.parse_args(words)
-    folder = Path(args.task or TASKS / "one-claims")
-    assert continue_command(args, folder) == command
-
-
 @pytest.mark.parametrize("kind", ["answers", "claims", "documents"])
 def test_judge_audit_reads_the_labels_of_every_kind(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     folder = prepare("one", "--items", kind, "--count", "12")
@@ -96,16 +77,6 @@ def test_judge_audit_reads_the_labels_of_every_kind(kind: str, capsys: pytest.Ca
     assert "12 labelled claims" in capsys.readouterr().out
 
 
-def test_judge_calibrate_says_how_many_labels_are_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    folder = prepare("one", "--count", "12")
-    label(folder, "12")
-    assert main(["annotate", str(folder), "--export", "few.jsonl"]) == 0
-    assert main(["judge", "one", "--judge", "support:lexical", "--calibrate", "few.jsonl"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "uncalibrated judge; not corrected, since " in out
-    assert "judged samples have a label, and a correction needs 20" in out
-
-
 def test_judge_calibrate_corrects_by_the_labels_of_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     folder = prepare("one", "--count", "25", "--people", "ada,ben")
     label(folder, "12", "ada")
@@ -114,16 +85,6 @@ def test_judge_calibrate_corrects_by_the_labels_of_the_run(capsys: pytest.Captur
     capsys.readouterr()
     assert main(["judge", "one", "--judge", "support:lexical", "--calibrate", "own.jsonl"]) == 0
     assert "corrected by labels of people" in capsys.readouterr().out
-
-
-def test_a_metric_of_the_run_is_audited_by_its_stored_scores(capsys: pytest.CaptureFixture[str]) -> None:
-    folder = prepare("one", "--count", "20")
-    label(folder, "12")
-    assert main(["annotate", str(folder), "--export", "scored.jsonl"]) == 0
-    assert (
-        main(["judge-audit", "--labels", "scored.jsonl", "--score", "token_f1", "--min-coverage", "0"]) == 0
-    )
-    assert "token_f1 compared with 20 labelled claims" in capsys.readouterr().out
 
 
 def test_pairs_say_which_run_people_prefer_and_agree_reads_them(capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,18 +117,6 @@ def test_agree_compares_the_labels_with_the_metrics_of_the_run(capsys: pytest.Ca
     assert main(["annotate", "--agree", "graded.gt.json", *order]) == 0
     out = capsys.readouterr().out
     assert "Krippendorff's alpha, ordinal" in out
-
-
-def test_choices_are_kept_in_the_task(capsys: pytest.CaptureFixture[str]) -> None:
-    folder = prepare("one", "--choose", "slice:query_type", "--count", "8")
-    task, items = read_task(folder)
-    assert task.chosen == "slice:query_type"
-    assert len({item.chance for item in items}) > 1
-    label(folder, "12")
-    assert main(["annotate", str(folder), "--export", "slices.jsonl"]) == 0
-    assert "Share of 'supported' in all 28 answers: " in capsys.readouterr().out
-    record = json.loads(Path("slices.jsonl").read_text().splitlines()[0])
-    assert 0 < record["chance"] <= 1
 
 
 @pytest.mark.parametrize(
@@ -205,12 +154,3 @@ def test_what_is_wrong_is_said_and_no_task_is_left(
     task = Path(f"wrong-{'-'.join(words).replace('/', '_')}")
     assert main(["annotate", *words, "--task", str(task)]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_without_the_packages_of_the_pages_the_extra_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "starlette", None)
-    assert main(["annotate", "one", "--task", "none"]) == 2
-    assert install_command("view") in capsys.readouterr().err
-    assert not Path("none").exists()

@@ -57,31 +57,6 @@ def test_the_table_and_the_disagreements(agree: Run) -> None:
     assert "ada: 0-10; ben: 0-8" in out
 
 
-def test_ratings_need_no_quality_scores(agree: Run) -> None:
-    for name, tones in (("ada", "good good poor"), ("ben", "good poor poor")):
-        annotations = [judged(name, f"q{n}", aspect_ratings={"tone": t}) for n, t in enumerate(tones.split())]
-        for annotation in annotations:
-            del annotation["quality_scores"]
-        write_document({"annotations": annotations}, Path(f"{name}.words.gt.json"))
-    out, _ = agree("ada.words.gt.json", "ben.words.gt.json", "--adjudicated", "settled.gt.json")
-    assert "Cohen's kappa" in out
-    assert "aspect_ratings.tone" in out
-    assert "quality_scores" not in out
-    assert main(["dataset", "check", "settled.gt.json"]) == 0
-
-
-def test_json_output(agree: Run) -> None:
-    out, _ = agree(*TWO, "--json")
-    document = json.loads(out)
-    assert document["dataset_id"] == "d"
-    spans, *_ = document["agreement"]
-    assert (spans["about"], spans["statistic"], spans["value"]) == ("spans", "character_jaccard", 0.8)
-    assert spans["interval"] is None  # of one query
-    kappa = next(each for each in document["agreement"] if each["statistic"] == "cohen_kappa")
-    assert kappa["interval"]["method"].startswith("Student's t, plus two")
-    assert document["disagreements"][-1]["said"] == {"ada": [[0, 10]], "ben": [[0, 8]]}
-
-
 def test_written_files(agree: Run) -> None:
     Path("d.jsonl").write_text("".join(f'{{"sample_id":"q{n}","query":"?"}}\n' for n in range(6)), "utf-8")
     _, err = agree(*TWO, "--dataset", "d.jsonl", "--adjudicated", "s.gt.json", "--merged", "m.jsonl")
@@ -133,9 +108,3 @@ def test_hostile_text_cannot_control_the_terminal(agree: Run) -> None:
     assert "\x1b" not in out + err
     assert "\u202e" not in out + err
     assert "eveevil" in out
-
-
-def test_the_bundled_people(agree: Run) -> None:
-    out, _ = agree("demo", "--dataset", "demo", "--adjudicated", "s.gt.json")
-    assert "3 annotators" in out
-    assert "ivo_quality_q031 by ivo: overall_score is 0.57, but the mean of its parts is 0.367" in out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.demo.world import demo_dataset
 from auepora_eval.io.documents import read_document, write_document
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.results.tables import load_results_csv
@@ -70,12 +68,6 @@ def test_benchmarks_round_trip(work: Path, document: Any) -> None:
     assert read_document(work / "e.benchmark.json") == document
 
 
-def test_the_bundled_data(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    converted("demo", "demo.eval.json")
-    assert f"demo.eval.json: {len(demo_dataset())} samples, " in capsys.readouterr().out
-    assert list(load_dataset(work / "demo.eval.json")) == list(demo_dataset())
-
-
 def test_fields_lost_in_csv_are_noted(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     converted("personal_rag.eval.json", "a.csv")
     shown = capsys.readouterr()
@@ -89,27 +81,6 @@ def test_fields_lost_in_csv_are_noted(work: Path, capsys: pytest.CaptureFixture[
     assert read_document(work / "b.results.json") == {"query_results": rows}
     converted("b.results.json", "c.results.csv")
     assert (work / "c.results.csv").read_bytes() == (work / "a.results.csv").read_bytes()
-
-
-def test_json_output(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    converted("personal_rag.eval.json", "a.jsonl", "--json")
-    size = (work / "a.jsonl").stat().st_size
-    assert json.loads(capsys.readouterr().out) == {
-        "file": "a.jsonl",
-        "kind": "dataset",
-        "samples": 1,
-        "bytes": size,
-    }
-
-
-def test_formats_by_flag(work: Path) -> None:
-    converted("personal_rag.eval.json", "data", "--to", "jsonl")
-    converted("data", "again.eval.json", "--from", "jsonl")
-    assert read_document(work / "again.eval.json") == read_document(work / "personal_rag.eval.json")
-    write_document(BASELINES, work / "baselines.json")
-    converted("baselines.json", "baselines.h5", "--from", "benchmark")
-    converted("baselines.h5", "back.json")
-    assert read_document(work / "back.json") == BASELINES
 
 
 def test_rows_of_a_large_run_are_copied(work: Path) -> None:
@@ -169,12 +140,6 @@ def test_rejected_arguments(work: Path, capsys: pytest.CaptureFixture[str], word
     assert sorted(work.iterdir()) == before
 
 
-def test_a_link_to_the_file_that_is_read(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (work / "link.eval.json").hardlink_to(work / "personal_rag.eval.json")
-    assert main(["dataset", "convert", "personal_rag.eval.json", "link.eval.json", "--force"]) == 2
-    assert "is the file that is read" in capsys.readouterr().err
-
-
 def test_nothing_is_replaced_without_force(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (work / "a.jsonl").write_text("mine")
     assert main(["dataset", "convert", "personal_rag.eval.json", "a.jsonl"]) == 4
@@ -182,10 +147,3 @@ def test_nothing_is_replaced_without_force(work: Path, capsys: pytest.CaptureFix
     assert (work / "a.jsonl").read_text() == "mine"
     converted("personal_rag.eval.json", "a.jsonl", "--force")
     assert len(load_dataset(work / "a.jsonl")) == 1
-
-
-def test_nothing_is_written_if_there_are_no_answers(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (work / "q.csv").write_text("question,ground_truth\nHow many?,22\n", encoding="utf-8")
-    assert main(["dataset", "convert", "q.csv", "q.jsonl", "--outputs", "a.jsonl"]) == 2
-    assert "there are no answers in it. Leave out --outputs." in capsys.readouterr().err
-    assert not (work / "q.jsonl").exists()

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.cli.main import main
-from auepora_eval.decide.pilot import Estimate, Pilot, Use, duration_text, estimated
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import plan
 from tests.servers import ChatServer, chat_server
@@ -91,52 +88,3 @@ def test_calls_that_fail_are_reported_and_retried(here: Path, capsys: pytest.Cap
         assert (pilot["pilot"], pilot["failed"], pilot["estimate"]["calls"]["total"]) == (5, 0, SAMPLES)
         assert main(["run", "--resume", "r"]) == 0
         assert len(server.requests) == 5 + SAMPLES
-
-
-@pytest.mark.parametrize(("count", "pilot"), [(1, 1), (3, 3), (5, 5), (6, 5)])
-def test_few_samples(here: Path, capsys: pytest.CaptureFixture[str], count: int, pilot: int) -> None:
-    with chat_server(["ok"], says=lambda body: "a") as server:
-        assert run(server, "--estimate", "--id", "r", "--limit", str(count), "--json") == 0
-        assert json.loads(capsys.readouterr().out)["pilot"] == pilot
-        assert main(["run", "--resume", "r"]) == 0
-        assert len(server.requests) == count
-
-
-def test_answers_of_a_cache_cost_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with chat_server(["ok"], says=lambda body: "a") as server:
-        assert run(server, "--id", "first", "--limit", "10", "--cache", "cache") == 0
-        capsys.readouterr()
-        assert run(server, "--estimate", "--id", "r", "--cache", "cache", "--json") == 0
-        assert len(server.requests) == 10 + 5
-    assert json.loads(capsys.readouterr().out)["estimate"]["calls"]["total"] == SAMPLES - 10
-
-
-def use(**values: Any) -> Use:
-    return Use(**{"calls": 1, **dict.fromkeys(Use._fields[1:]), **values})
-
-
-def test_estimate_by_hand() -> None:
-    uses = [use(calls=1, total_tokens=100, seconds=1.0), use(calls=3, total_tokens=300, seconds=3.0)]
-    pilot = Pilot(10, to_call=10, uses=uses)
-    estimates = estimated(pilot, CallPolicy(), concurrency=4)
-    assert estimates["calls"] == Estimate(2, 20, 10, 30)
-    assert estimates["total_tokens"] == Estimate(200, 2000, 1000, 3000)
-    assert estimates["seconds"] == Estimate(2, 20 / 4, 10 / 4, 30 / 4)
-    assert estimates["cost"] is estimates["input_tokens"] is None
-
-
-def test_limits_per_minute_set_the_shortest_time() -> None:
-    pilot = Pilot(10, to_call=10, uses=[use(total_tokens=600, seconds=0.1)])
-    seconds = {
-        "requests": estimated(pilot, CallPolicy(requests_per_minute=5), 1)["seconds"],
-        "tokens": estimated(pilot, CallPolicy(tokens_per_minute=3000), 1)["seconds"],
-    }
-    assert seconds == {"requests": Estimate(0.1, 120, 120, 120), "tokens": Estimate(0.1, 120, 120, 120)}
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.25, "250 ms"), (59, "59 s"), (90, "1.5 min"), (3600, "1.0 h"), (90_000, "25.0 h")],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration_text(seconds) == text

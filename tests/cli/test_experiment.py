@@ -92,17 +92,6 @@ def test_a_winner(here: Path, experiment: Run) -> None:
     assert main(["list", "--out", "runs"]) == 0
 
 
-def test_json_and_force(here: Path, experiment: Run) -> None:
-    config(here)
-    assert json.loads(experiment("--json")[0])["winner"] == "new"
-    assert "exists already" in experiment(code=2)[1]
-    out, err = experiment("--json", "--resume")
-    assert json.loads(out)["winner"] == "new"
-    assert "new: stored as trial-new" in err
-    assert json.loads(experiment("--json", "--force")[0])["winner"] == "new"
-    assert "would discard" in experiment("--force", "--resume", code=2)[1]
-
-
 def test_resume_decides_again_by_the_current_file(here: Path, experiment: Run) -> None:
     config(here)
     experiment()
@@ -121,45 +110,10 @@ def test_another_dataset_is_not_resumed(here: Path, experiment: Run) -> None:
     assert "resume:" not in said  # it is what was just refused
 
 
-def test_all_calls_failed(here: Path, experiment: Run) -> None:
-    """A system that answers nothing stops the experiment, as it stops a run."""
-    edit(
-        here,
-        "def run(self, sample, top_k=5):",
-        "def run(self, sample, top_k=5):\n        1/0",
-        "trial_rag.py",
-    )
-    config(here)
-    assert "resume: auepora experiment trial.config.yaml --resume --out runs" in experiment(code=3)[1]
-
-
-def test_fields_of_live_services_are_named(here: Path, experiment: Run) -> None:
-    config(here)
-    assert "note: traffic_allocation: not used" in experiment("--check")[1]
-    edit(here, "  primary_metric", "  assignment: split\n  primary_metric")
-    assert "'assignment'" in experiment("--check", code=2)[1]
-
-
 def edit(here: Path, old: str, new: str, file: str = "trial.config.yaml") -> None:
     text = (here / file).read_text(encoding="utf-8")
     assert old in text
     (here / file).write_text(text.replace(old, new), encoding="utf-8")
-
-
-def test_incomplete_predictions(here: Path, experiment: Run) -> None:
-    lines = (json.dumps({"sample_id": f"{n}", "retrieved": ["light"], "answer": "white"}) for n in range(30))
-    (here / "new.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    config(here, new="outputs: new.jsonl")
-    assert "10 of 40 calls of new failed; each counts as wrong" in experiment()[1]
-    # A file that has become whole is read again.
-    lines = (json.dumps({"sample_id": f"{n}", "retrieved": ["light"], "answer": "white"}) for n in range(40))
-    (here / "new.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    assert "failed" not in experiment("--resume")[1]
-
-
-def test_too_few_samples(here: Path, experiment: Run) -> None:
-    config(here, least=100)
-    assert "Winner: none. Reason: recall@1 has 40 samples" in experiment()[0]
 
 
 def test_a_file_of_predictions_is_a_variant(here: Path, experiment: Run) -> None:
@@ -186,13 +140,6 @@ def _changed(here: Path, experiment: Run) -> str:
     return experiment("--resume", code=4)[1]
 
 
-def test_unknown_metric_is_an_error(here: Path, experiment: Run) -> None:
-    config(here)
-    text = (here / "trial.config.yaml").read_text(encoding="utf-8").replace("recall@1", "recal@1")
-    (here / "trial.config.yaml").write_text(text, encoding="utf-8")
-    assert "there is no metric 'recal'" in experiment(code=2)[1]
-
-
 @pytest.mark.parametrize(
     ("new", "says"),
     [
@@ -208,19 +155,6 @@ def test_unavailable_variant_is_an_error_before_any_call(
     assert says in experiment("--check", code=2)[1]
     assert says in experiment(code=2)[1]
     assert not (here / "runs").exists()
-
-
-def test_no_dataset(here: Path, experiment: Run) -> None:
-    config(here)
-    text = (here / "trial.config.yaml").read_text(encoding="utf-8").replace("dataset: questions.jsonl", "")
-    (here / "trial.config.yaml").write_text(text, encoding="utf-8")
-    assert "does not say on what" in experiment(code=2)[1]
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_demo(experiment: Run) -> None:
-    assert "demo: 2 variants on skerravane, nothing was run" in experiment("--check", file="demo")[0]
-    assert "Winner: " in experiment(file="demo")[0]
 
 
 JUDGED = """

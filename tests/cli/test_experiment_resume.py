@@ -58,11 +58,6 @@ def test_failures_are_retried(here: Path) -> None:
     assert experiment("--resume", "--retry-failed") == 0
 
 
-def test_retry_needs_an_unfinished_experiment(here: Path, capsys: Said) -> None:
-    assert experiment("--retry-failed") == 2
-    assert "--retry-failed works only on a resumed experiment: add --resume." in capsys.readouterr().err
-
-
 def test_a_spent_budget_may_be_raised(here: Path, capsys: Said) -> None:
     (here / "e.config.yaml").write_text(CONFIG.format(more="budget_calls: 5"), encoding="utf-8")
     assert experiment() == 1

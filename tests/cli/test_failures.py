@@ -155,16 +155,6 @@ def test_one_question_that_is_forbidden_fails_alone(capsys: pytest.CaptureFixtur
     assert [one["sample_id"] for one in ae.load_run("r").failures()] == ["s1"]
 
 
-def test_key_that_is_refused_midway_keeps_the_answers(capsys: pytest.CaptureFixture[str]) -> None:
-    with chat_server(["ok", "ok", "401", "ok"], says=lambda body: {"answer": "yes"}, bare=True) as server:
-        assert run(f"http:{server.url}/ask") == 2
-        err = capsys.readouterr().err
-        assert "kept: 2 outputs" in err
-        assert "No API key was sent" in err
-        assert main(["run", "--resume", "r"]) == 0
-        assert len(server.requests) == 30 + 1
-
-
 @pytest.mark.parametrize("mode", ["401", "403"])
 def test_refused_key_of_a_judge_is_not_a_verdict(mode: str, capsys: pytest.CaptureFixture[str]) -> None:
     system = ("--system", "auepora_eval.demo.systems:bm25", "--metrics", "recall@5")
@@ -180,14 +170,3 @@ def test_refused_key_of_a_judge_is_not_a_verdict(mode: str, capsys: pytest.Captu
         server.modes = ["ok"]
         assert main(words) == 0
     assert "0/4" not in capsys.readouterr().out
-
-
-def test_answers_stay_if_the_judge_refuses_the_key() -> None:
-    samples = [{"sample_id": "1", "query": "q", "reference_answer": "yes"}]
-    metrics = "exact_match,judged_correctness"
-    with judge_server(lambda material: "same", modes=["401"]) as server:
-        with pytest.warns(UserWarning, match=r"The judge was not asked: .*401"):
-            run = ae.evaluate(lambda query: "yes", samples, metrics=metrics, judge=f"{server.url}#m")
-        assert len(server.requests) == 1
-    assert run["exact_match"].value == 1.0
-    assert run["judged_correctness"].coverage.failed == 1

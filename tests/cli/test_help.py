@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.cli import echo
 from auepora_eval.cli.main import COMMANDS, GROUPS, command_parser, load_command, main
 
 ROOT = Path(__file__).parents[2]
@@ -31,27 +30,6 @@ def test_the_overview_lists_every_command_on_one_screen(
     assert all(any(line.startswith(f"  {name} ") for line in lines) for name in COMMANDS)
     assert len(lines) <= 44
     assert max(map(len, lines)) <= 80
-
-
-@pytest.mark.parametrize("words", [("help", "run"), ("run", "--help"), ("run", "-h")], ids=" ".join)
-def test_three_ways_to_the_help_of_a_command(
-    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert printed(capsys, *words).startswith("usage: auepora run ")
-
-
-def test_help_of_a_family_lists_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys, "help", "dataset") == printed(capsys, "dataset")
-    assert printed(capsys, "help", "dataset", "check").startswith("usage: auepora dataset check ")
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_summary_is_one_sentence_that_starts_with_a_verb(name: str) -> None:
-    summary = load_command(name).__doc__.splitlines()[0]
-    assert summary[0].isupper()
-    assert summary.endswith(".")
-    assert len(summary) <= 60
-    assert summary.split()[0] not in ("The", "A", "An", "What", "How", "Is", "Are", "Does", "May")
 
 
 @pytest.mark.parametrize(
@@ -143,19 +121,3 @@ def test_the_example_works_on_bundled_data(
         lines = lines[1:]
     for line in lines:
         assert main(shlex.split(line)[1:]) == 0, line
-
-
-def test_a_note_wraps_on_a_terminal_only(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    text = "note: the file data/evaluation/results/a-long-name.results.json was written again"
-    echo.note(text)
-    assert capsys.readouterr().err == f"{text}\n"
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    echo.note(text)
-    assert capsys.readouterr().err.splitlines() == [
-        "note: the file",
-        "data/evaluation/results/a-long-name.results.json",
-        "was written again",
-    ]

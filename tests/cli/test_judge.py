@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from threading import Lock
-from time import sleep
 from typing import Any
 
 import pytest
 
-from auepora_eval.cli.judge import read_labels
 from auepora_eval.cli.main import main
-from auepora_eval.errors import DataError
 from auepora_eval.store.database import Database
 from tests.builders import plan
 from tests.judges.scripted import Material, judge_server
@@ -77,19 +73,6 @@ def test_one_command_judges_a_stored_run(runs: Path, capsys: pytest.CaptureFixtu
     page = Path("page.html").read_text(encoding="utf-8")
     assert ">Claims, judged_faithfulness</p>" in page
     assert " — 1.00</span><blockquote>" in page
-
-
-def test_the_mode_that_auto_chose_is_announced_and_stored(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with judge_server(said) as server:
-        metric = ["--metrics", "judged_faithfulness[ask=claim]"]
-        assert main(["judge", "one", "--judge", f"{server.url}#m", *metric]) == 0
-    assert "judge: mode logprob, since the server reports" in capsys.readouterr().err
-    record = judge_of(runs / "one.run.db")
-    assert record["mode"] == "logprob"
-    assert record["models"] == ["fake-1"]
-    assert record["identities"]["support"].startswith("support/m@")
 
 
 def test_a_jury_is_calibrated_and_keeps_it(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,13 +158,6 @@ def test_judged_metrics_need_a_judge_before_anything_is_called(
     assert not (runs / "two.results.json").exists()
 
 
-def test_a_support_function_cannot_answer_every_question(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["judge", "one", "--judge", "support:lexical", "--metrics", "judged_correctness"]) == 2
-    assert "which a support function cannot answer" in capsys.readouterr().err
-
-
 def test_a_judge_that_prefers_the_first_answer_prefers_none(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,112 +180,6 @@ def test_labels_of_people_correct_the_value(runs: Path, capsys: pytest.CaptureFi
     run("two")
     assert main(["judge", "two", "--judge", "support:lexical"]) == 0
     assert "AUROC 0.90 [0.73, 1.00]" in capsys.readouterr().out
-
-
-def test_labels_of_samples_may_be_of_several_people(runs: Path) -> None:
-    path = runs / "labels.jsonl"
-    path.write_text(
-        '{"sample_id": "q001", "label": {"ada": 1, "ben": 0}}\n{"sample_id": "q002", "label": 1}\n'
-    )
-    assert read_labels(str(path), {"q001", "q002"}) == ([], {"q001": 0.5, "q002": 1.0})
-    for label in ("{}", '{"ada": "yes"}', '{"ada": 2}'):
-        path.write_text(f'{{"sample_id": "q001", "label": {label}}}\n')
-        with pytest.raises(DataError, match="is not a number from 0 to 1"):
-            read_labels(str(path), {"q001"})
-
-
-@pytest.mark.parametrize("command", ["judge", "run"])
-def test_one_call_at_a_time_is_one_call_at_a_time(runs: Path, command: str) -> None:
-    at_once, most, lock = 0, 0, Lock()
-
-    def counting(material: Material) -> str:
-        nonlocal at_once, most
-        with lock:
-            at_once += 1
-            most = max(most, at_once)
-        sleep(0.01)
-        with lock:
-            at_once -= 1
-        return said(material)
-
-    with judge_server(counting) as server:
-        judge = ("--judge", f"{server.url}#m")
-        if command == "judge":
-            assert main(["judge", "one", *judge, "--mode", "label", "--concurrency", "1"]) == 0
-        else:
-            assert run("two", "recall@5", *judge, *plan(judge_mode="label", judge_concurrency=1)) == 0
-    assert most == 1
-
-
-def test_a_budget_counts_what_its_own_judge_spent(runs: Path) -> None:
-    assert main(["judge", "one", "--judge", "support:lexical"]) == 0
-    with judge_server(said) as server:
-        judge = ("--judge", f"{server.url}#m", "--mode", "label", *plan(judge_budget_calls=7))
-        assert main(["judge", "one", *judge]) == 0
-        assert len(server.requests) == 7, "one call for each answer"
-
-
-@pytest.mark.parametrize("mode", ["auto", "label", "sampled:2"])
-@pytest.mark.parametrize("form", ["{}", "jury:[support:lexical,{}]"])
-def test_a_replay_finds_the_mode_by_the_verdicts(runs: Path, mode: str, form: str) -> None:
-    with judge_server(said) as server:
-        judge = form.format(f"{server.url}#m")
-        assert main(["judge", "one", "--judge", judge, "--mode", mode]) == 0
-    before = scores(runs / "one.results.json")
-    replay = ("--replay", str(runs / "one.run.db"))
-    assert main(["judge", "one", *replay]) == 0
-    assert scores(runs / "one.results.json") == before
-    if mode != "sampled:2":
-        assert main(["judge", "one", "--judge", judge, *replay]) == 0
-        assert scores(runs / "one.results.json") == before
-
-
-def test_a_replay_of_another_judge_is_refused_and_changes_nothing(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["judge", "one", "--judge", "support:lexical"]) == 0
-    before = scores(runs / "one.results.json")
-    replay = ("--replay", str(runs / "one.run.db"))
-    assert main(["judge", "one", "--judge", "http://127.0.0.1:9/v1#m", *replay]) == 2
-    assert "no verdicts of this judge. It has those of grounding/support:lexical" in capsys.readouterr().err
-    assert scores(runs / "one.results.json") == before
-
-
-def test_a_dry_run_knows_the_verdicts_of_the_mode_that_auto_chose(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with judge_server(said) as server:
-        judge = ("--judge", f"{server.url}#m")
-        assert main(["judge", "one", *judge]) == 0
-        assert main(["judge", "one", *judge, "--dry-run"]) == 0
-    assert "Calls: 0 " in capsys.readouterr().out
-
-
-def test_every_sample_of_a_verdict_counts_as_a_call(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with judge_server(said) as server:
-        judge = ("--judge", f"{server.url}#m", "--mode", "sampled:5", "--concurrency", "1")
-        assert main(["judge", "one", *judge, "--dry-run"]) == 0
-        assert main(["judge", "one", *judge, *plan(judge_budget_calls=20)]) == 1
-        assert len(server.requests) == 20
-        assert main(["judge", "one", *judge, *plan(judge_budget_calls=20)]) == 1
-        assert len(server.requests) == 20
-        assert main(["judge", "one", *judge]) == 0
-    calls = int(capsys.readouterr().out.split("Calls: ")[1].split()[0].replace(",", ""))
-    assert len(server.requests) == calls  # too few for one of 2% to be asked a second time
-
-
-def test_why_verdicts_failed_is_said(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("away.py").write_text("def judge(question):\n    raise ValueError('no judge today')\n")
-    assert main(["judge", "one", "--judge", "away.py:judge"]) == 3
-    err = capsys.readouterr().err
-    assert " verdicts failed: " in err
-    assert " × ValueError: no judge today\n" in err
-
-
-def test_a_file_without_labels_is_an_error(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("labels.jsonl").touch()
-    assert main(["judge", "one", "--judge", "support:lexical", "--calibrate", "labels.jsonl"]) == 2
-    assert "labels.jsonl: there are no labels in it." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("how", ["named", "by its id"])
@@ -375,19 +245,6 @@ def test_score_of_a_run_computes_judged_metrics_from_stored_verdicts(
         "The run has no verdicts for judged_answer_relevance. Ask for them: auepora judge one --judge "
         in (capsys.readouterr().err)
     )
-
-
-def test_after_a_second_judge_both_are_shown(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for judge in ("support:lexical", "support:consistent"):
-        assert main(["judge", "one", "--judge", judge]) == 0
-    capsys.readouterr()
-    assert main(["show", "one", "--sample", "q001"]) == 0
-    out = capsys.readouterr().out
-    assert "claims (judged_faithfulness, by grounding/support:lexical):" in out
-    assert "claims (judged_faithfulness, by grounding/support:consistent):" in out
-    # The values are those of the last one.
-    record = judge_of(runs / "one.run.db")
-    assert record["judge"] == "support:consistent"
 
 
 def test_probes_ask_what_the_metrics_ask(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

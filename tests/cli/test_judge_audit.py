@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,16 +91,6 @@ def test_json_output(audit: Run) -> None:
     assert again == document
 
 
-def test_plot(audit: Run) -> None:
-    pytest.importorskip("matplotlib", reason="plots need matplotlib")
-    _, err = audit("--plot", "c.png")
-    assert "written: c.png" in err
-    assert Path("c.png").read_bytes().startswith(b"\x89PNG")
-    assert "c.png" in audit("--plot", "c.png", code=4)[1]  # it exists
-    audit("--plot", "c.png", "--force")
-    assert "use .png or .svg" in audit("--plot", "c.gif", code=2)[1]
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -124,13 +113,6 @@ def test_impossible_requests(audit: Run, words: tuple[str, ...], says: str) -> N
     assert says in audit(*words, code=2)[1]
 
 
-def test_two_clusters_are_inconclusive(audit: Run) -> None:
-    alone, together = (json.loads(audit("--json", columns=more)[0]) for more in ((), ("cluster=set",)))
-    assert together["kappa"]["value"] == alone["kappa"]["value"]
-    assert together["human_ceiling"]["alpha"]["confidence_interval"] == [-1.0, 1.0]
-    assert alone["human_ceiling"]["alpha"]["confidence_interval"] != [-1.0, 1.0]
-
-
 def test_scores_that_are_missing(audit: Run) -> None:
     lines = [json.loads(line) for line in Path("rated.jsonl").read_text().splitlines()]
     Path("rated.jsonl").write_text("\n".join(json.dumps({**one, "said": None}) for one in lines))
@@ -151,55 +133,6 @@ def test_a_judge_that_scores_too_few_claims_is_exit_code_3(audit: Run) -> None:
     assert "4 of 80 claims failed (said): coverage 95.0%, less than the 99.0% asked for" in err
     audit("--min-coverage", "0.95")
     audit("--unscored-as", "0")
-
-
-def test_the_bundled_answers(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["judge-audit", "--labels", "demo", "--judge", "lexical", "--threshold", "0.7"]) == 0
-    out = capsys.readouterr().out
-    assert "lexical compared with 24 labelled claims, 13 of the scored ones supported" in out
-    assert "The human ceiling" not in out  # one label each
-
-
-def audited(tmp_path: Path, labels: list[int], score: str, *words: str) -> list[str]:
-    """The words to audit claims with these labels; "label" as the score is a judge that is always right."""
-    lines = [
-        {"claim": "a", "evidence": "a", "label": one, "mine": 0.9 if score == "same" else one}
-        for one in labels
-    ]
-    path = tmp_path / "claims.jsonl"
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    return ["judge-audit", "--labels", str(path), "--score", "mine", *words]
-
-
-@pytest.mark.parametrize(("score", "kappa"), [("same", "0.0000"), ("label", "1.0000")])
-def test_constant_value_has_a_wide_interval(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], score: str, kappa: str
-) -> None:
-    assert main(audited(tmp_path, [1, 0, 1], score)) == 0
-    out = capsys.readouterr().out
-    assert re.search(rf"^Cohen's kappa at 0.7 +{kappa} +\[-1.0000, 1.0000\] *$", out, re.MULTILINE)
-
-
-def test_missing_bound_of_the_calibration_error_is_explained(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(audited(tmp_path, [1, 2, 4, 3, 1, 4], "label", "--scale", "1,4", "--score-scale", "1,4")) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "(the value by chance alone is known only for labels of yes and no)" in out
-    assert main(audited(tmp_path, [1, 0, 1, 0], "label", "--columns", "cluster=claim")) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "(the value by chance alone is not known for claims in clusters)" in out
-
-
-@pytest.mark.parametrize(("label", "kind"), [(1, "supported"), (0, "not supported")])
-def test_missing_auroc_is_explained(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], label: int, kind: str
-) -> None:
-    file = tmp_path / "alike.jsonl"
-    file.write_text("\n".join(json.dumps({"label": label, "s": place / 20}) for place in range(20)))
-    assert main(["judge-audit", "--labels", str(file), "--score", "s"]) == 0
-    told = f"No AUROC: it needs claims of both kinds, but all claims are labelled {kind}."
-    assert told in capsys.readouterr().out.replace("\n", " ")
 
 
 @pytest.mark.parametrize("scale", [True, False])

@@ -76,40 +76,6 @@ def test_predictions_from_a_file(here: Path, capsys: pytest.CaptureFixture[str])
         assert text in out
 
 
-def test_worst_pairs_are_shown(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with Path("pairs.jsonl").open("w") as data, Path("said.jsonl").open("w") as said:
-        for n in range(60):
-            spec = {"contradiction_pair_id": f"pair_{n // 2:02}", "risk_tier": "low"}
-            record = {"id": f"a{n}", "question": "q", "ground_truth_label": "accurate", "fhri_spec": spec}
-            data.write(json.dumps(record) + "\n")
-            label = "hallucination" if n >= 56 else "accurate"
-            said.write(json.dumps({"id": f"a{n}", "predicted_label": label}) + "\n")
-    command = ["labels", "score", "--dataset", "pairs.jsonl", "--predictions", "said.jsonl", "--slices"]
-    assert main(command) == 0
-    out = capsys.readouterr().out
-    assert out.count("pair_") == 20
-    assert out.index("pair_28") < out.index("pair_29") < out.index("pair_00")
-    assert "The 20 worst of 30; all of them are in --json" in out
-    assert main([*command, "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["slices"]["pair"]) == 30
-
-
-def test_a_report_is_read_as_predictions(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["labels", "score", "--dataset", "demo", "--fhri", "--json"]) == 0
-    Path("report.json").write_text(capsys.readouterr().out)
-    command = ["labels", "score", "--dataset", "demo", "--fhri", "--against", "report.json", "--json"]
-    assert main(command) == 0
-    compared = json.loads(capsys.readouterr().out)["compared"]
-    assert (compared["only_first_right"], compared["only_second_right"], compared["p_value"]) == (0, 0, 1.0)
-    capsys.readouterr()
-    swept = []
-    for source in (["--fhri"], ["--scores", "report.json"]):
-        assert main(["labels", "sweep", "--dataset", "demo", *source, "--json"]) == 0
-        swept.append(json.loads(capsys.readouterr().out)["parts"][0])
-    assert swept[0] == swept[1]
-    assert swept[1]["rows"][0]["contr_recall"] == 1.0
-
-
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
@@ -195,13 +161,6 @@ def test_live_answers_judged_by_the_index(here: Path, capsys: pytest.CaptureFixt
     assert "11 labels say that the stored answer is a hallucination" in captured.err
 
 
-def test_the_index_comes_with_a_warning(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("own.yaml").write_text("{default: 0.99, numeric_kpi: 0.99}\n")
-    for own in ([], ["--thresholds", "own.yaml"]):
-        assert main(["labels", "score", "--dataset", "demo", "--fhri", *own]) == 0
-        assert "no better than chance on public data" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -219,20 +178,6 @@ def test_errors_are_one_line(here: Path, capsys: pytest.CaptureFixture[str], wor
     captured = capsys.readouterr()
     assert captured.out == ""
     assert error in captured.err
-
-
-def test_a_dataset_without_labels(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("plain.jsonl").write_text('{"sample_id": "1", "query": "q"}\n')
-    assert main(["labels", "score", "--dataset", "plain.jsonl", "--fhri"]) == 2
-    assert "samples[0] (1): labels.ground_truth_label: None is not a label" in capsys.readouterr().err
-
-
-def test_any_format_may_hold_labels(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from auepora_eval.io.loader import save_dataset
-
-    save_dataset(demo_labels(), "labelled.jsonl")
-    assert main(["labels", "score", "--dataset", "labelled.jsonl", "--predictions", "perfect.jsonl"]) == 0
-    assert "accuracy            1.0000" in capsys.readouterr().out
 
 
 def test_scores_are_labelled_by_the_thresholds_of_scenarios(
@@ -302,15 +247,6 @@ def test_scenarios_of_ones_own(here: Path, capsys: pytest.CaptureFixture[str]) -
     assert sorted(slices) == sorted(parts) == ["default", "tides"]
 
 
-def test_a_pair_without_its_partner_is_noted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    spec = {"contradiction_pair_id": "pair-tides"}
-    record = {"id": "1", "question": "q", "ground_truth_label": "accurate", "fhri_spec": spec}
-    Path("alone.json").write_text(json.dumps([record]))
-    Path("said.jsonl").write_text('{"id": "1", "predicted_label": "accurate"}\n')
-    assert main(["labels", "score", "--dataset", "alone.json", "--predictions", "said.jsonl"]) == 0
-    assert "no partner for pair-tides: a contradiction needs two answers." in capsys.readouterr().err
-
-
 def test_sweep(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["labels", "sweep", "--dataset", "demo", "--scores", "scores.jsonl"]
     assert main(command) == 0
@@ -321,10 +257,3 @@ def test_sweep(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = json.loads(capsys.readouterr().out)
     assert len(record["parts"]) == 5
     assert record["cross_validated"] is None
-
-
-def test_group_has_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["labels"]) == 0
-    out = capsys.readouterr().out
-    assert "Evaluate detectors of hallucinations and contradictions." in out
-    assert "labels sweep" in out

@@ -71,11 +71,3 @@ def test_scoring_does_not_import_what_calls_need(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.splitlines()[-1] == "[]", done.stdout
-
-
-@pytest.mark.parametrize(("words", "code"), [("show a", 0), ("show unknown", 2), ("gate a --min mrr=2", 1)])
-def test_process_ends_with_its_code_and_whole_output(runs: Path, words: str, code: int) -> None:
-    command = [sys.executable, "-m", "auepora_eval", *words.split(), "--out", str(runs)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == code
-    assert (done.stdout + done.stderr).endswith("\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -59,15 +58,6 @@ def test_failures_are_shown_and_not_counted_as_gains(
     assert "*: calls failed, and the value leaves them out" in shown.err
 
 
-def test_json_and_plot(listed: Listed, tmp_path: Path) -> None:
-    picture = tmp_path / "trend.png"
-    document = json.loads(listed("--trend", "recall@1", "--json", "--plot", str(picture))[0])
-    assert [len(line["points"]) for line in document["lines"]] == [5, 1]
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "exists already" in listed("--trend", "recall@1", "--plot", str(picture), code=4)[1]
-    listed("--trend", "recall@1", "--plot", str(picture), "--force")
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -79,24 +69,3 @@ def test_json_and_plot(listed: Listed, tmp_path: Path) -> None:
 )
 def test_rejected_arguments(listed: Listed, words: tuple[str, ...], says: str) -> None:
     assert says in listed(*words, code=2)[1]
-
-
-def test_list_without_trend_is_unchanged(listed: Listed) -> None:
-    assert "rag-60-01" in listed()[0]
-
-
-def test_experiments_are_listed_separately(listed: Listed, tmp_path: Path) -> None:
-    document = {
-        "evaluation_id": "ab_test_e",
-        "timestamp": "2026-03-09T00:00:00Z",
-        "dataset_id": "small",
-        "_metadata": {"evaluation_type": "ab_test"},
-    }
-    (tmp_path / "runs" / "ab_test_e.results.json").write_text(json.dumps(document), encoding="utf-8")
-    out, _ = listed()
-    runs, others = out.split("Kind")
-    assert "ab_test_e" not in runs
-    assert ["experiment", "ab_test_e", "2026-03-09T00:00:00Z", "small"] in [
-        line.split() for line in others.splitlines()
-    ]
-    assert "None" not in out

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,6 @@ import pytest
 
 from auepora_eval.cli.main import main
 from tests.generate.test_llm_tasks import good_model
-from tests.journeys.test_no_sockets import WITNESS
 from tests.servers import chat_server
 
 CANARY = "sk-canary-0123456789"
@@ -75,19 +71,6 @@ def test_generation_with_a_budget_can_be_resumed(place: Path, capfd: pytest.Capt
     assert "canary" not in said.out + said.err
 
 
-def test_report_shows_failed_calls(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with chat_server(["ok", "no text"], good_model) as server:
-        words = ["dataset", "generate", "docs", "--llm", f"{server.url}#small", "--concurrency", "1"]
-        code = main(
-            [*words, "--per-document", "1", "--tasks", "qa", "--variants", "none", "--out", "few.jsonl"]
-        )
-    said = capfd.readouterr()
-    assert code == 0
-    assert re.search(r"^FAILED CALLS\s+refused +1$", said.out, re.MULTILINE)
-    assert "--resume makes them" in said.err
-    assert Path("few.tasks.jsonl").exists()
-
-
 def test_nothing_is_written_if_no_call_is_answered(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with chat_server(["no text"], good_model) as server:
         words = ["dataset", "generate", "docs", "--llm", f"{server.url}#small", "--budget-calls", "1"]
@@ -116,19 +99,6 @@ def test_bad_arguments_fail_before_the_first_call(
     assert says in said.err
     assert "canary" not in said.out + said.err
     assert [path.name for path in place.iterdir()] == ["docs"]
-
-
-def test_model_without_accepted_tasks_writes_no_dataset(place: Path) -> None:
-    with chat_server(says=lambda body: {"tasks": []}) as server:
-        assert main(["dataset", "generate", "docs", "--llm", f"{server.url}#m", "--tasks", "qa"]) == 2
-    assert sorted(path.name for path in place.iterdir()) == ["docs", "offline_tasks.jsonl"]
-
-
-def test_rules_open_no_socket(place: Path) -> None:
-    words = ["dataset", "generate", "demo", "--tasks", "qa", "--variants", "none"]
-    command = [sys.executable, "-c", WITNESS, json.dumps([words])]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f"TOLD {json.dumps([['dataset', 0, []]])}" in done.stderr
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this system cannot signal a thread")

@@ -102,17 +102,6 @@ def test_recall_of_a_server(
     assert result(capsys)["value"] == value
 
 
-def test_the_table_says_why(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("s.py:text", "--id", "t") == 0
-    capsys.readouterr()
-    assert main(["show", "t", "--out", "out"]) == 0
-    said = capsys.readouterr().out
-    (line,) = [line for line in said.splitlines() if line.startswith("recall@5")]
-    assert "0.0000" not in line
-    assert "0/6" in line
-    assert "Not measured (no output names documents): recall@5, " in said
-
-
 @pytest.mark.parametrize(("more", "value"), [({}, None), ({"retrieved": []}, 0.0)])
 @pytest.mark.parametrize("name", ["p.jsonl", "p.jsonl.gz"])
 def test_recall_of_predictions(

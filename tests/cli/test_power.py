@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,12 +57,6 @@ def power(demo_runs: Path, capsys: pytest.CaptureFixture[str]) -> Power:
 )
 def test_report(power: Power, words: tuple[str, ...], told: str) -> None:
     assert told in power(*words)[0]
-
-
-def test_json(power: Power) -> None:
-    document = json.loads(power("demo-bm25", "demo-hybrid", "--metric", "recall@5", "--json")[0])
-    assert document["runs"] == ["demo-bm25", "demo-hybrid"]
-    assert 0 < document["metrics"][0]["detectable_same"] < document["metrics"][0]["detectable_other"]
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,10 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.systems.named import load_system
-from auepora_eval.errors import RunStoppedError, StorageError
+from auepora_eval.errors import RunStoppedError
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.store.identity import check_same_identity
 from auepora_eval.store.storage import EvaluationResultsStorage
-from tests.builders import plan
 
 SIZE = 8
 Said = pytest.CaptureFixture[str]
@@ -97,21 +95,6 @@ def test_changed_program_of_a_finished_run_is_noted(here: Path, capsys: Said) ->
     assert "was changed after this run, whose results are older" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["./mine.py:answer", "sub/../mine.py:answer", "{here}/mine.py:answer"])
-def test_other_spelling_of_a_path_is_accepted(here: Path, capsys: Said, name: str) -> None:
-    (here / "sub").mkdir()
-    assert run(*MINE, "--id", "x", "--budget-calls", "3") == 1
-    (here / "mine.py").write_text(PLAIN + "# mended\n", encoding="utf-8")
-    assert run("--resume", "x", "--system", name.format(here=here), "--budget-calls", "9") == 0
-    assert "The file of the system was changed" in capsys.readouterr().err
-
-
-def test_moved_file_is_accepted(here: Path) -> None:
-    assert run(*MINE, "--id", "x", "--budget-calls", "3") == 1
-    (here / "mine.py").rename(here / "yours.py")
-    assert run("--resume", "x", "--system", "yours.py:answer", "--budget-calls", "9") == 0
-
-
 def test_other_function_of_the_same_file_is_rejected(here: Path, capsys: Said) -> None:
     (here / "mine.py").write_text("class Yes:\n    name = 'y'\n    def run(self, sample, top_k=5):\n"
                                   "        return 'hello'\none = Yes()\ntwo = Yes()\n")  # fmt: skip
@@ -152,26 +135,6 @@ def test_plan_names_folder_and_id_of_the_run(here: Path, capsys: Said) -> None:
     assert (here / "there" / "x.results.json").is_file()
 
 
-def test_budget_of_a_plan_is_restored(here: Path, capsys: Said) -> None:
-    plan = "dataset: d.jsonl\nsystem: mine.py:answer\nmetrics: [exact_match]\nbudget_calls: {}\nout: there\n"
-    (here / "p.config.yaml").write_text(plan.format(3), encoding="utf-8")
-    again = ["run", "--config", "p.config.yaml", "--resume", "x"]
-    assert main(["run", "--config", "p.config.yaml", "--id", "x"]) == 1
-    for _ in range(2):
-        capsys.readouterr()
-        assert main(again) == 1
-        assert "budget: 3 of 3 calls were spent before" in capsys.readouterr().err
-    assert EvaluationResultsStorage("there").state("x").answered == 3
-    (here / "p.config.yaml").write_text(plan.format(5), encoding="utf-8")
-    assert main(again) == 1
-    assert EvaluationResultsStorage("there").state("x").answered == 5
-    assert main([*again, "--budget-calls", "6"]) == 1  # the flag has priority over the plan
-    assert EvaluationResultsStorage("there").state("x").answered == 6
-    said = capsys.readouterr().err
-    assert "The budget is used up: resume with a larger number for --budget-calls." in said
-    assert main([*again, "--budget-calls", "9"]) == 0
-
-
 def started_in_python(here: Path) -> None:
     plan = EvaluationPlan(parse_metrics("exact_match"))
     evaluator = AueporaEvaluator(
@@ -191,17 +154,6 @@ def test_python_run_is_resumed_in_python(here: Path, capsys: Said) -> None:
         assert "was started in Python" in capsys.readouterr().err
 
 
-def test_differences_are_listed_completely(here: Path, capsys: Said) -> None:
-    stop: dict[str, object] = {"stop_when": "clear", "min": ["exact_match=0.5", "token_f1=0.5"]}
-    words = (*MINE[:-1], "exact_match,token_f1", "--budget-calls", "2", "--id", "x")
-    assert run(*words, *plan(**stop, alpha=0.05)) == 1
-    capsys.readouterr()
-    assert run("--resume", "x", *plan(alpha=0.01, seed=3), "--budget-calls", "9") == 4
-    said = capsys.readouterr().err
-    assert "stop_when: alpha was 0.05, now it is 0.01" in said
-    assert "seed was 0, now it is 3" in said
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -219,24 +171,3 @@ def test_conflicting_arguments_are_rejected(
     capsys.readouterr()
     assert run(*words) == 2
     assert told in capsys.readouterr().err
-
-
-def test_resume_and_id_may_be_equal(here: Path) -> None:
-    assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
-    assert run("--resume", "x", "--id", "x", "--budget-calls", "9") == 0
-    assert run("--resume", "--id", "x") == 0
-
-
-@pytest.mark.parametrize("name", ["far/away.py", "far/away/__init__.py"])
-def test_module_is_loaded_from_the_original_folder(tmp_path: Path, name: str) -> None:
-    for place in ("w", "v"):
-        (tmp_path / place / name).parent.mkdir(parents=True)
-        (tmp_path / place / name).write_text(PLAIN, encoding="utf-8")
-    module = {"named": "far.away:answer", "begun_in": str(tmp_path / "w"), "program_sha256": "a"}
-    file = {"named": f"w/{name}:answer", "begun_in": str(tmp_path), "program_sha256": "b"}
-    check_same_identity(module, file, tmp_path)
-    check_same_identity(file, module, tmp_path)
-    check_same_identity(module, {**file, "named": f"{tmp_path}/w/{name}:answer"}, tmp_path)
-    for other in ({"named": f"v/{name}:answer"}, {"named": f"w/{name}:other"}):
-        with pytest.raises(StorageError, match=r"system was 'far\.away:answer'"):
-            check_same_identity(module, {**file, **other}, tmp_path)

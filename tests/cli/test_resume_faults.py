@@ -93,15 +93,6 @@ def test_an_answer_to_another_prompt_is_not_in_the_cache(here: Path, capsys: Sai
     assert f"cache: {SIZE} of {SIZE} answers reused" in capsys.readouterr().err
 
 
-def test_an_answer_read_from_another_field_is_not_in_the_cache(here: Path) -> None:
-    with chat_server(says=lambda body: {"said": "hello", "other": "bye"}, bare=True) as server:
-        for field in ("said", "other"):
-            plan = f"dataset: d.jsonl\nsystem: http:{server.url}/ask\nmetrics: [exact_match]\ncache: cache\n"
-            (here / "p.config.yaml").write_text(f"{plan}http:\n  answer: {field}\n", encoding="utf-8")
-            assert run("--config", "p.config.yaml", "--id", field) == 0
-        assert len(server.requests) == 2 * SIZE
-
-
 def test_spent_budget_needs_a_new_one(here: Path, capsys: Said) -> None:
     (here / "mine.py").write_text(
         "def answer(query):\n    print('ASKED')\n    return 'hello'\n", encoding="utf-8"
@@ -120,24 +111,6 @@ def test_spent_budget_needs_a_new_one(here: Path, capsys: Said) -> None:
     assert capsys.readouterr().err.count("ASKED") == 3
 
 
-def test_prices_are_remembered(here: Path, capsys: Said) -> None:
-    with chat_server() as server:
-        priced = plan(budget_cost=0.02, price_input=1, price_output=1)
-        assert run(*on(server), *priced, "--id", "x") == 1
-        asked = len(server.requests)
-        assert 0 < asked < SIZE
-        assert run("--resume", "x") == 1
-        assert len(server.requests) == asked
-        assert "US dollars were spent, of a budget of 0.02" in capsys.readouterr().err
-        assert run("--resume", "x", *plan(budget_cost=9)) == 0
-        assert len(server.requests) == SIZE
-
-
-def test_a_cost_without_prices_names_the_keys(here: Path, capsys: Said) -> None:
-    assert run(*MINE, *plan(budget_cost=1), "--id", "x") == 2
-    assert "budget_cost needs price_input" in capsys.readouterr().err
-
-
 def test_other_server_or_prompt_is_rejected(here: Path, capsys: Said) -> None:
     (here / "mine.md").write_text("# system\nAnswer.\n# user\nSay {{material}}\n", encoding="utf-8")
     with chat_server() as server, chat_server() as other:
@@ -153,21 +126,3 @@ def test_other_server_or_prompt_is_rejected(here: Path, capsys: Said) -> None:
         assert run(*again) == 4
         assert "prompt_sha256 was" in capsys.readouterr().err
         assert (len(server.requests), len(other.requests)) == (3, 0)
-
-
-def test_changed_dataset_is_described_by_its_size(here: Path, capsys: Said) -> None:
-    assert run(*MINE, "--budget-calls", "5", "--id", "x") == 1
-    (here / "d.jsonl").write_text(lines(4), encoding="utf-8")
-    capsys.readouterr()
-    assert run("--resume", "x", "--budget-calls", "9") == 4
-    said = capsys.readouterr().err
-    assert "the dataset was 'd', 8 samples, now it is 'd', 4 samples" in said
-    assert "of 4 samples have an output" not in said
-
-
-def test_resume_needs_the_files_of_the_run(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
-    assert run(*MINE, "--budget-calls", "5", "--id", "x") == 1
-    (here / "else").mkdir()
-    monkeypatch.chdir(here / "else")
-    assert main(["run", "--resume", "x", "--out", str(here / "out"), "--budget-calls", "9"]) == 2
-    assert "d.jsonl" in capsys.readouterr().err

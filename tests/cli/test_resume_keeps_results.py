@@ -23,12 +23,6 @@ pytestmark = pytest.mark.full
 
 SIZE = 8
 Said = pytest.CaptureFixture[str]
-SLOW = """
-import time
-def answer(query):
-    time.sleep(0.05)
-    return 'hello'
-"""
 PLAIN = "def answer(query):\n    return 'hello'\n"
 MINE = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match")
 
@@ -194,38 +188,3 @@ def test_a_budget_counts_all_sessions(here: Path, capsys: Said) -> None:
     assert run("--resume", "x", "--budget-calls", "12") == 1
     assert stored().state("x").answered == 12
     assert run("--resume", "x", "--budget-calls", "100") == 0
-
-
-def test_lowered_budget_reports_the_used_amount(here: Path, capsys: Said) -> None:
-    assert run(*MINE, "--budget-calls", "5", "--id", "x") == 1
-    capsys.readouterr()
-    assert run("--resume", "x", "--budget-calls", "2") == 1
-    assert "the budget of 2 calls is used up (5 were made)" in capsys.readouterr().err
-
-
-def test_first_difference_of_a_dataset_is_shown(here: Path, capsys: Said) -> None:
-    assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
-    changed = lines(SIZE).splitlines(keepends=True)
-    changed[5] = changed[5].replace("q 5", "q five")
-    (here / "d.jsonl").write_text("".join(changed), encoding="utf-8")
-    capsys.readouterr()
-    assert run("--resume", "x", "--budget-calls", "9") == 4
-    said = capsys.readouterr().err
-    assert "the samples of the dataset were changed (sha256 was" in said
-
-
-def test_changed_prompt_or_request_is_described(here: Path, capsys: Said) -> None:
-    (here / "mine.md").write_text("# system\nAnswer.\n# user\nSay {{material}}\n", encoding="utf-8")
-    with chat_server() as server:
-        plan = f"dataset: d.jsonl\nsystem: openai:{server.url}#m\nmetrics: [exact_match]\nprompt: mine.md\n"
-        (here / "p.config.yaml").write_text(f"{plan}request:\n  temperature: 0\n", encoding="utf-8")
-        assert run("--config", "p.config.yaml", "--budget-calls", "3", "--id", "x") == 1
-        (here / "p.config.yaml").write_text(f"{plan}request:\n  temperature: 1\n", encoding="utf-8")
-        capsys.readouterr()
-        assert run("--resume", "x", "--config", "p.config.yaml", "--budget-calls", "9") == 4
-        said = capsys.readouterr().err
-        assert "request_sha256 was" in said
-        assert "temperature was 0, now it is 1" in said
-        (here / "mine.md").write_text("# system\nAnswer.\n# user\nTell {{material}}\n", encoding="utf-8")
-        assert run("--resume", "x", "--budget-calls", "9") == 4
-        assert "prompt_sha256 was" in capsys.readouterr().err

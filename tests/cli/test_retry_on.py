@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.calls.policy import PASSING
 from auepora_eval.cli.main import main
-from auepora_eval.core.settings import RunSettings
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import plan
 
@@ -48,11 +46,6 @@ def test_named_error_is_retried(here: Path, name: str) -> None:
     assert len((here / "asked").read_text()) == 5
 
 
-def test_unnamed_error_is_not_retried(here: Path) -> None:
-    assert main([*RUN, *plan(**PATIENT), "--id", "x"]) == 3
-    assert len((here / "asked").read_text()) == 3
-
-
 def test_resume_retries_named_errors(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "failing").write_text("9", encoding="utf-8")
     assert main([*RUN, *plan(**PATIENT, retry_on="Loading"), "--id", "x"]) == 3
@@ -62,16 +55,6 @@ def test_resume_retries_named_errors(here: Path, capsys: pytest.CaptureFixture[s
     header = EvaluationResultsStorage("r").state("x").header
     assert header is not None
     assert header["configuration"]["retry_on"] == "Loading"
-
-
-def test_retry_on_in_a_plan() -> None:
-    settings = {"system": "mine.py:f", "concurrency": 1, "retries": 1}
-    assert RunSettings.merged({**settings, "retry_on": ["Loading", "a.Busy"]}).call_policy().retry_on == (
-        *PASSING,
-        "Loading",
-        "Busy",
-    )
-    assert RunSettings.merged(settings).call_policy().retry_on == PASSING
 
 
 @pytest.mark.parametrize(

@@ -95,11 +95,6 @@ def test_the_best_value_is_not_among_the_worst(here: Path, capsys: pytest.Captur
     )
 
 
-def test_sample_without_its_flag_names_the_flag(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", "r", "q03"]) == 2
-    assert "unknown argument q03. For one sample: --sample q03." in capsys.readouterr().err
-
-
 # A results file of another tool.
 
 SEED = Path(__file__).parents[1] / "golden" / "seed_003" / "comprehensive.results.json"
@@ -113,19 +108,3 @@ def test_summary_and_metrics_of_the_document(capsys: pytest.CaptureFixture[str])
     assert ["hit@1", "0.7200", "[0.6800,", "0.7600]"] in rows
     assert ["span_accuracy.perfect_matches", "380"] in rows
     assert "the file is of another tool" in shown.err
-
-
-@pytest.mark.parametrize("words", [("--worst", "mrr"), ("--sample", "1")])
-def test_foreign_run_has_no_samples(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(SEED), *words]) == 2
-    assert "Another tool wrote it" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "content", ['{"summary": {"a": [1]}, "x_metrics": 5}', '{"x_metrics": {"m": {"value": "high"}}}', "{}"]
-)
-def test_strange_files(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "x.results.json"
-    path.write_text(content, encoding="utf-8")
-    assert main(["show", str(path)]) == (0 if "high" in content else 2)
-    assert "Traceback" not in capsys.readouterr().err

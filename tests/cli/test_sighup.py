@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.cli.interrupts import HANG_UP, StopNow, finishing_first
 from tests.stored import kept
 
 pytestmark = pytest.mark.full
@@ -64,35 +63,6 @@ def test_sighup_stops_a_run(here: Path) -> None:
         time.sleep(0.05)
     assert running.wait(30) == 128 + signal.SIGHUP
     assert 0 < kept(path) < 2000
-
-
-def test_second_sighup_is_ignored(capfd: pytest.CaptureFixture[str]) -> None:
-    before = signal.signal(HANG_UP, signal.SIG_DFL)
-    asked: list[str] = []
-    try:
-        with finishing_first(lambda: asked.append("stop")) as signalled:
-            signal.raise_signal(HANG_UP)
-            signal.raise_signal(HANG_UP)
-            assert not signalled.is_now
-            assert signalled.exit_code == 129
-            with pytest.raises(StopNow):
-                signal.raise_signal(signal.SIGTERM)
-        signal.raise_signal(HANG_UP)  # which may also come when the run is over
-        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN
-    finally:
-        signal.signal(HANG_UP, before)
-    assert asked == ["stop"]
-
-
-def test_nohup_ignores_sighup() -> None:
-    before = signal.signal(HANG_UP, signal.SIG_IGN)
-    try:
-        with finishing_first(lambda: None) as signalled:
-            signal.raise_signal(HANG_UP)
-            assert signal.getsignal(HANG_UP) is signal.SIG_IGN
-        assert signalled.number == 0
-    finally:
-        signal.signal(HANG_UP, before)
 
 
 def test_print_to_a_closed_terminal_does_not_fail_a_sample(here: Path) -> None:

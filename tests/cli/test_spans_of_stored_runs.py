@@ -59,18 +59,6 @@ def test_the_spans_of_a_stored_run_can_be_written(work: Path, capsys: pytest.Cap
     assert json.loads(capsys.readouterr().out)["evaluation_id"] == "r"
 
 
-def test_resume_of_a_finished_run_writes_spans_without_calls(
-    work: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*RUN, "--id", "r"]) == 0
-    assert main(["run", "--resume", "r", "--out", "out", "--spans", "later.jsonl", "--spans-content"]) == 0
-    said = capsys.readouterr().err
-    assert "nothing to resume" in said
-    assert "spans: 5 in later.jsonl" in said
-    assert "gen_ai.input.messages" in Path("later.jsonl").read_text(encoding="utf-8")
-    assert Path("asked").read_text(encoding="utf-8").splitlines() == ["q0", "q1", "q2"]
-
-
 def test_spans_that_cannot_be_written_at_the_end_name_the_command_for_later(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,34 +73,6 @@ def test_spans_that_cannot_be_written_at_the_end_name_the_command_for_later(
     assert spans("s.jsonl") == 5
 
 
-@pytest.mark.parametrize(
-    ("file", "why"),
-    [
-        ("/proc/nope/x", "/proc/nope/x cannot be written"),
-        ("d.jsonl", "exists already"),
-        ("d.jsonl/x", "cannot be written"),
-        (".", "is a folder"),
-    ],
-)
-def test_a_file_that_cannot_be_written_is_refused_before_the_run(
-    file: str, why: str, work: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*RUN, "--id", "r", "--spans", file]) == 4
-    assert why in capsys.readouterr().err
-    assert not Path("asked").exists()
-
-
-def test_folder_is_created_only_for_spans(work: Path) -> None:
-    assert main([*RUN, "--id", "r", "--spans", "new/folder/s.jsonl", "--top-k", "1"]) == 0
-    assert spans("new/folder/s.jsonl") == 5
-
-
-def test_a_benchmark_has_no_spans(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("b.json").write_text(json.dumps({"benchmark": {}}), encoding="utf-8")
-    assert main(["show", "b.json", "--out", "out", "--spans", "s.jsonl"]) == 2
-    assert not Path("s.jsonl").exists()
-
-
 def test_spans_can_be_sent_to_a_collector(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, "--id", "r"]) == 0
     with chat_server() as server:
@@ -121,22 +81,7 @@ def test_spans_can_be_sent_to_a_collector(work: Path, capsys: pytest.CaptureFixt
     assert f"spans: 5 in {server.url}/traces" in capsys.readouterr().err
 
 
-def test_spans_that_a_collector_refuses_can_be_sent_later(
-    work: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with chat_server(["401"]) as server:
-        assert main([*RUN, "--id", "r", "--spans", f"{server.url}/traces"]) != 0
-    notes = capsys.readouterr().err
-    assert f"The run is stored. Write its spans later: auepora show r --out out --spans {server.url}" in notes
-
-
 def test_spans_cross_no_network_unencrypted(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, "--id", "r", "--spans", "http://collector.example:4318/v1/traces"]) != 0
     assert "unencrypted" in capsys.readouterr().err
     assert not Path("asked").exists()  # before the first call
-
-
-def test_spans_hold_the_scores(work: Path) -> None:
-    assert main([*RUN, "--id", "r"]) == 0
-    assert main(["show", "r", "--out", "out", "--spans", "with.jsonl"]) == 0
-    assert Path("with.jsonl").read_text(encoding="utf-8").count("gen_ai.evaluation.result") == 4

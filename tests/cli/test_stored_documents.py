@@ -63,12 +63,6 @@ def test_an_experiment_is_shown(say: Say, experiment: Path) -> None:
     assert f"of experiment {document['experiment_id']}: " in say("show", first)[0]
 
 
-def test_an_experiment_is_not_a_run_that_can_be_verified(say: Say, experiment: Path) -> None:
-    assert (
-        "Only runs that auepora stored can be verified" in say("show", str(experiment), "--verify", code=2)[1]
-    )
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from itertools import count
 from pathlib import Path
 
 import pytest
 
-from auepora_eval.cli import common, echo
+from auepora_eval.cli import echo
 from auepora_eval.cli.main import main
 from tests.stored import kept as kept_in
 
@@ -77,28 +75,6 @@ def test_terminal_encoding_without_unicode(here: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
-def test_prints_of_a_system_are_not_in_the_json(here: Path) -> None:
-    done = auepora("run", "--dataset", "d.jsonl", "--system", "quick.py:system", "--json")
-    assert done.stdout.startswith("{")
-    assert "hello from the system" in done.stderr
-
-
-def test_progress_is_not_drawn_for_each_sample(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = count()
-    monkeypatch.setattr(common, "monotonic", lambda: next(clock) / 1000)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("CI", raising=False)
-    with common.progress_bar(1000, "answers") as advance:
-        for number in range(1000):
-            advance(number % 100 == 0)
-    drawn = re.findall(r"(\d+)/1000", capsys.readouterr().err)
-    assert int(drawn[-1]) > 940  # of 1000: it is drawn about every 50 samples
-    assert len(drawn) < 30
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("word", ["metrics", "--help"])
 def test_full_disk_on_stdout_is_a_storage_error(here: Path, word: str) -> None:
@@ -143,28 +119,6 @@ def test_interrupt_keeps_outputs_and_shows_the_resume_command(here: Path, number
     assert f"{50 - kept} × MissingPrediction" in done.stdout
 
 
-def test_a_long_table_has_the_columns_of_a_short_one(capsys: pytest.CaptureFixture[str]) -> None:
-    headings = ("Run", "Dataset", "Samples")
-    rows = [(f"run-{n:03}", "フェリー" if n % 2 else "ferries", str(n)) for n in range(201)]
-    echo.say_table(headings, rows[1:], numeric=(2,))
-    short = capsys.readouterr().out.splitlines()
-    echo.say_table(headings, rows, numeric=(2,))
-    long = capsys.readouterr().out.splitlines()
-    assert [line.rstrip() for line in short[2:]] == long[3:]
-    assert short[0].rstrip() == long[0]
-
-
-@pytest.mark.parametrize("width", [12, 30])
-def test_a_long_table_on_a_narrow_screen(
-    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(echo, "_PIPE_WIDTH", width)
-    echo.say_table(("Run", "Samples"), [(f"a-run-{n:03}", str(n)) for n in range(300)], numeric=(1,))
-    lines = capsys.readouterr().out.splitlines()
-    assert all(len(line) <= width for line in lines)
-    assert any("299" in line for line in lines)
-
-
 def with_closed_reader(*words: str, together: bool = False, **environment: str) -> tuple[int, str]:
     """The exit code of a command that writes to a pipe nobody reads, and what it said beside it."""
     reader, writer = os.pipe()
@@ -197,11 +151,3 @@ def test_exit_code_does_not_depend_on_the_reader(here: Path, form: tuple[str, ..
         assert "Traceback" not in err
         assert "Exception ignored" not in err
     assert (here / "summary.md").read_text(encoding="utf-8").count("### gate") == 3
-
-
-def test_command_without_verdict_ends_with_its_reader(here: Path) -> None:
-    for words in (("metrics",), ("--help",), ("dataset",), ("gate", "--help"), ("--version",)):
-        assert with_closed_reader(*words) == (0, "")
-    code, err = with_closed_reader("run", "--dataset", "d.jsonl", "--system", "quick.py:system", "--id", "y")
-    assert code == 0
-    assert "stored: " in err

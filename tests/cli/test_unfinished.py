@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from pathlib import Path
 
 import pytest
@@ -52,13 +51,6 @@ def test_list_shows_unfinished_runs(here: Path, capsys: Said) -> None:
     assert "--resume y" not in out
 
 
-def test_json_list_has_unfinished_runs_separately(here: Path, capsys: Said) -> None:
-    assert main(["list", "--json", "--out", "my runs"]) == 0
-    said = capsys.readouterr()
-    assert json.loads(said.out) == []
-    assert "note: x is not finished, 3 of 8: auepora run --resume x --out 'my runs'" in said.err
-
-
 def test_running_run_is_not_offered_for_resume(here: Path, capsys: Said) -> None:
     with RunLock(here / "my runs" / "x.run.db"):
         assert main(["list", "--out", "my runs"]) == 0
@@ -68,16 +60,6 @@ def test_running_run_is_not_offered_for_resume(here: Path, capsys: Said) -> None
         assert main(["show", "x", "--out", "my runs"]) == 2
     said = capsys.readouterr().err
     assert f"have an output. It is being written by process {os.getpid()} on " in said
-
-
-@pytest.mark.parametrize("host", [platform.node(), "container-1"])
-def test_run_with_a_stale_lock_is_offered_for_resume(here: Path, capsys: Said, host: str) -> None:
-    note = {"pid": os.getppid(), "host": host}
-    (here / "my runs" / ".x.run.db.lock").write_text(json.dumps(note), encoding="utf-8")
-    assert main(["list", "--out", "my runs"]) == 0
-    out = flat(capsys.readouterr().out)
-    assert "3 of 8 auepora run --resume x" in out
-    assert "being written" not in out
 
 
 @pytest.mark.parametrize("content", [b"", b"[1]"])
@@ -93,11 +75,6 @@ def test_show_prints_the_resume_command(here: Path, capsys: Said, flags: tuple[s
     said = capsys.readouterr().err
     assert "run 'x' is not finished: 3 of 8 samples have an output." in said
     assert "Resume it: auepora run --resume x --out 'my runs'" in said
-
-
-def test_wrong_id_lists_unfinished_runs(here: Path, capsys: Said) -> None:
-    assert main(["show", "z", "--out", "my runs"]) == 2
-    assert "No run 'z' in my runs. It has no finished runs. Unfinished: x." in capsys.readouterr().err
 
 
 def test_unfinished_runs_in_python(tmp_path: Path) -> None:

@@ -94,23 +94,6 @@ def test_outputs_in_three_folders(project: Path, capsys: pytest.CaptureFixture[s
     assert "will not know" not in capsys.readouterr().err
 
 
-def test_notes_of_a_build(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_tasks(DATA / "offline_dataset.jsonl", [a_raw_task("1", expected_response="Far out [9].")])
-    splits = ["--splits", "qa,summaries,citations", "--json"]
-    assert main(["dataset", "build", *splits]) == 0
-    shown = capsys.readouterr()
-    assert "no record is for the split summaries: evaluation/datasets/summaries.jsonl is empty" in shown.err
-    assert "note: 1 markers [n] in reference answers point to no citation" in shown.err
-    assert json.loads(shown.out)["notes"] == {"markers_of_nothing": 1}
-
-
-def test_second_build_changes_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_tasks(DATA / "offline_dataset.jsonl", [*tasks(6), "{"])
-    for _ in range(2):
-        assert main(["dataset", "build", "--rejects", "rejects.jsonl"]) == 0
-    assert "is there already, unchanged" in capsys.readouterr().out
-
-
 @pytest.mark.skipif("splits" not in set(FORMATS), reason="the format is not registered")
 def test_models_are_evaluated_on_either_split(project: Path) -> None:
     assert main(["dataset", "build"]) == 0
@@ -196,28 +179,6 @@ def test_smaller_build_of_a_version_is_noted(project: Path, capsys: pytest.Captu
     assert "the rag_prompt is empty. Add it" in capsys.readouterr().out
     assert main(["dataset", "check", split, "--suspicious", "--sample", "1"]) == 0
     assert "How many boats?" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (["--splits", "qa,nonsense"], 2, "there is no split 'nonsense'"),
-        (["--splits", ","], 2, "names no split"),
-        (["--version", "2"], 2, "is not a version"),
-        (["--offline-dataset", "nowhere.jsonl"], 2, "there is no such file"),
-        (["--config", "nowhere.yaml"], 2, "there is no such file"),
-        (["--qa-output", str(DATA / "offline_dataset.jsonl"), "--force"], 4, "is the source itself"),
-        (["--limit", "0"], 2, "0 is less than 1"),
-    ],
-)
-def test_bad_flags_of_a_build(
-    project: Path, words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = (DATA / "offline_dataset.jsonl").read_bytes()
-    assert main(["dataset", "build", *words]) == code
-    assert message in capsys.readouterr().err
-    assert [path.name for path in DATA.iterdir()] == ["offline_dataset.jsonl"]
-    assert (DATA / "offline_dataset.jsonl").read_bytes() == before
 
 
 def hashes() -> list[str]:

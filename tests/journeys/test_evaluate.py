@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.cli.main import COMMANDS, main
+from auepora_eval.cli.main import main
 from tests.builders import plan
 from tests.stored import kept
 
@@ -108,18 +108,6 @@ def test_the_demo_prints_the_verdict_and_the_next_commands(
     assert "\n  missed:    " in printed
     assert auepora("demo", "--out", "runs", "--json") == 0
     assert parsed(capsys)["runs"][0].endswith("demo-bm25-2.results.json")
-
-
-def test_notes_of_a_summary_are_of_the_values_that_it_shows(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = ("run", "--dataset", "data.jsonl", "--system", "my_rag.py:system")
-    others = "recall@1,hit@1,mrr,map,exact_match,token_f1,rouge1,rougeL_answer"
-    for number, (metrics, is_shown) in enumerate(((f"bleu,{others}", True), (f"{others},bleu", False))):
-        auepora(*run, "--metrics", metrics, "--id", f"r{number}")
-        assert ("bleu has a scale of 0 to 100." in capsys.readouterr().out) == is_shown
-    assert auepora("show", "r1") == 0
-    assert "bleu has a scale of 0 to 100." in capsys.readouterr().out, "the table has all values"
 
 
 def test_run_show_list_score_again_compare_report(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -262,37 +250,6 @@ def test_default_metrics_are_those_that_the_dataset_supports(
         "grounding_overlap",
         "latency@0.95[end_to_end]",
     ]
-
-
-def test_metrics_lists_and_explains(capsys: pytest.CaptureFixture[str]) -> None:
-    assert auepora("metrics", "--json") == 0
-    described = parsed(capsys)
-    keys = {"name", "target", "requires", "bounds", "higher_is_better", "oracle", "description"}
-    assert all(set(metric) >= keys for metric in described)
-    assert auepora("metrics", "recall@5") == 0
-    assert "trec_eval recall_k" in capsys.readouterr().out
-    assert auepora("metrics", "--target", "latency") == 0
-    assert "recall" not in capsys.readouterr().out
-    assert auepora("metrics", "--target", "speed") == 2
-    assert auepora("metrics", "recal") == 2
-    assert "Did you mean recall" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert auepora(command, "--help") == 0
-    out = capsys.readouterr().out
-    assert f"  auepora {command}" in out
-
-
-def test_command_without_arguments_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    assert auepora() == 0
-    out = capsys.readouterr().out
-    assert all(f"  {command} " in out for command in COMMANDS)
-    assert auepora("--version") == 0
-    assert capsys.readouterr().out.startswith("auepora 0.")
-    assert auepora("runn") == 2
-    assert "Did you mean run?" in capsys.readouterr().err
 
 
 def test_json_is_one_document_on_stdout_and_notes_are_on_stderr(here: Path) -> None:

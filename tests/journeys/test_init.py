@@ -38,14 +38,6 @@ def rag(query):
     return {"answer": str(number) if number % 3 else "I don't know.", "retrieved": [chunk]}
 """
 
-BREVITY = """
-from auepora_eval import metric
-
-@metric("shortness", target="style")
-def shortness(sample, output):
-    return float(len(output.response.text) < 9)
-"""
-
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -209,29 +201,6 @@ def test_a_system_that_cannot_be_loaded_leaves_nothing_behind(project: Path) -> 
     assert sorted(path.name for path in project.iterdir() if path.suffix) == ["d.jsonl", "my_rag.py"]
 
 
-def test_paths_are_relative_to_the_folder_of_the_project(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["init", "--dataset", "d.jsonl", "--system", "my_rag.py:my_rag", "--folder", "sub"]
-    assert main(words) == 0
-    assert "Run these commands in sub." in capsys.readouterr().out
-    plan = yaml.safe_load((project / "sub" / PLAN).read_text(encoding="utf-8"))
-    assert (plan["dataset"], plan["system"]) == ("../d.jsonl", "../my_rag.py:my_rag")
-    assert (project / "sub" / TEST).is_file()
-    assert main(["init", "--dataset", "none.jsonl", "--system", "my_rag.py:my_rag", "--folder", "new"]) == 2
-    assert not (project / "new").exists()
-    assert main([*words[:-1], "d.jsonl"]) == 4, "it is a file"
-
-
-def test_interrupted_pilot_is_continued(project: Path) -> None:
-    system = ["--dataset", "d.jsonl", "--system", "my_rag.py:my_rag"]
-    assert main(["run", *system, "--estimate", "--id", "baseline", "--out", "baselines"]) == 0
-    path = project / "baselines/baseline.run.db"
-    assert kept(path) == 5
-    assert main(["init", *system]) == 0
-    assert kept(path) == 5
-
-
 def test_system_without_documents_has_no_metrics_of_documents(project: Path) -> None:
     (project / "plain.py").write_text("def answer(query):\n    return 'a'\n", encoding="utf-8")
     assert main(["init", "--dataset", "demo", "--system", "plain.py:answer"]) == 0
@@ -239,17 +208,6 @@ def test_system_without_documents_has_no_metrics_of_documents(project: Path) -> 
     assert "recall@5" not in plan["metrics"]
     rules = yaml.safe_load((project / RULES).read_text(encoding="utf-8"))
     assert rules["no_regression"] == ["contains_answer", "rejection_rate"]
-
-
-@pytest.mark.usefixtures("own_metrics")
-def test_metrics_of_a_file_are_found_again(project: Path) -> None:
-    (project / "my_metrics.py").write_text(BREVITY, encoding="utf-8")
-    words = ["--dataset", "d.jsonl", "--system", "my_rag.py:my_rag", "--metrics", "my_metrics.py:shortness"]
-    assert main(["init", *words]) == 0
-    plan = yaml.safe_load((project / PLAN).read_text(encoding="utf-8"))
-    assert plan["metrics"] == ["my_metrics.py:shortness"]
-    assert main(["run", "--resume", "baseline", "--out", "baselines"]) == 0
-    assert [main(command) for command in commands_of(project)] == [0, 0]
 
 
 def test_hostile_names_stay_data() -> None:
@@ -264,10 +222,3 @@ def test_hostile_names_stay_data() -> None:
     assert "import os" not in files[TEST]
     with pytest.raises(ValueError, match="not the name of an environment variable"):
         project_files(plan, [], ["X }} ${{ github.token"])
-
-
-def test_without_flags_the_message_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["init"]) == 2
-    err = capsys.readouterr().err
-    assert "--dataset is missing. Example: auepora init --dataset questions.jsonl --system" in err
-    assert "--config" not in err

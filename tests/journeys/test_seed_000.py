@@ -197,21 +197,6 @@ def test_a_cut_off_line_is_the_same_error_in_raw_tasks_and_splits(run: Run) -> N
     assert len(errors) == 1
 
 
-def test_lost_documents_are_summed_up(run: Run) -> None:
-    sources = Path("evaluation/datasets/offline_dataset.jsonl")
-    tasks = [a_task(n) for n in range(40)]
-    for task in tasks:
-        task["metadata"]["source_path"] = f"{task['task_id']}.txt"
-    write_tasks(sources, tasks)
-    run("dataset", "build", "--version", "v1")
-    Path("evaluation/datasets/manifest.json").rename("v1.json")
-    write_tasks(sources, tasks[:10])
-    run("dataset", "build", "--version", "v2", "--force")
-    out, _ = run("dataset", "check", "evaluation/datasets/manifest.json", "--previous", "v1.json", code=1)
-    assert "30 documents have lost records: 30 are gone, 0 have fewer, 30 records in all." in out
-    assert len(out.splitlines()) < 15
-
-
 def test_the_prompt_reaches_a_server_that_asks_for_it(run: Run) -> None:
     run("dataset", "build")
     Path("mine.md").write_text("# system\nBe brief.\n# user\n{{rag_prompt}}\n", encoding="utf-8")

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 
 import auepora_eval as ae
 from auepora_eval.cli.main import main
-from auepora_eval.core.plan import PartialCoverageWarning
 from auepora_eval.core.targets import NamedTarget, TargetCategory
 from auepora_eval.metrics.parse import default_metrics
 from auepora_eval.reporting.plots import plot_metrics
@@ -232,22 +230,6 @@ def cell_again(sample, output) -> float:
             exec(cell, {"ae": ae, "__name__": "another_module"})  # noqa: S102
     finally:
         ae.METRICS._things.pop("cell_again", None)
-
-
-def test_coverage_warnings_name_the_line_of_the_user() -> None:
-    some = [SAMPLES[0], {"sample_id": "x", "query": "q"}]
-    with pytest.warns(PartialCoverageWarning, match="1 of 2 samples have reference_answer") as caught:
-        ae.evaluate(echo, some, metrics="exact_match")
-    assert [warning.filename for warning in caught] == [__file__]
-
-
-def test_a_question_that_is_unanswerable_on_purpose_is_no_warning() -> None:
-    unanswerable: dict[str, Any] = {"sample_id": "x", "query": "q", "labels": {"answerable": False}}
-    some = [SAMPLES[0], unanswerable]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        run = ae.evaluate(echo, some, metrics="exact_match,rejection_rate")
-    assert run["exact_match"].coverage.skipped == 1
 
 
 def test_a_sample_that_cannot_be_stored_is_named() -> None:

@@ -1,4 +1,4 @@
-"""T-07: hung calls free their slots."""
+"""Hung calls free their slots."""
 
 from __future__ import annotations
 
@@ -88,4 +88,4 @@ def test_hung_calls_do_not_block_the_others(executor: str, system: Callable[[], 
     assert {o.extra["attempts"][0]["kind"] for o in run.outputs if o.error} == {"timeout"}
     assert len(arrived) == 32
     assert max(arrived) < 2 * TIMEOUT
-    print(f"T-07 {json.dumps(executor)}: 32 of 32 healthy after {max(arrived):.2f} s, timeout {TIMEOUT} s")
+    print(f"{json.dumps(executor)}: 32 of 32 healthy after {max(arrived):.2f} s, timeout {TIMEOUT} s")

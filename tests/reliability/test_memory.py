@@ -1,4 +1,4 @@
-"""T-01: memory hardly grows with the number of samples. benchmarks/scale.py runs a million."""
+"""Memory hardly grows with the number of samples. benchmarks/scale.py runs a million."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="peak memory is 
 SIZES = (12_000, 30_000)
 
 
-def test_t01_memory_per_sample(tmp_path: Path) -> None:
+def test_memory_per_sample(tmp_path: Path) -> None:
     from benchmarks.scale import Measured, commands, measured_python
 
     measurements: dict[str, list[Measured]] = {"run": [], "score": []}
@@ -26,7 +26,7 @@ def test_t01_memory_per_sample(tmp_path: Path) -> None:
     for command, (small, large) in measurements.items():
         growth = (large.peak - small.peak) * 1000 / (SIZES[1] - SIZES[0])
         print(
-            f"\nT-01 {command}: {SIZES[1]:,} samples in {large.cpu:.1f} s of CPU, "
+            f"\n{command}: {SIZES[1]:,} samples in {large.cpu:.1f} s of CPU, "
             f"{SIZES[1] / large.cpu:,.0f} per second of it, "
             f"peak {large.peak:.0f} MB, {growth:+.3f} kB per sample more"
         )

@@ -1,4 +1,4 @@
-"""T-22: the clock jumps: records are ordered by number, durations are not negative, files use UTC."""
+"""The clock jumps: records are ordered by number, durations are not negative, files use UTC."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ from tests.stable import stable_bytes
 @pytest.mark.parametrize(
     "jump", [timedelta(hours=1), -timedelta(hours=1), timedelta(days=365), -timedelta(days=365)], ids=str
 )
-def test_t22_clock_jump_during_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: timedelta
-) -> None:
+def test_clock_jump_during_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: timedelta) -> None:
     storage, world = EvaluationResultsStorage(tmp_path), dataset_of(30)
     evaluator("serial", 1, 0.0).run(world, evaluation_id="quiet", storage=storage)
     running, real, seen = evaluator("threads", 4, 0.001), time.time, []
@@ -41,12 +39,12 @@ def test_t22_clock_jump_during_a_run(
     results = storage.load_results("x")
     assert stable_bytes(results) == stable_bytes(storage.load_results("quiet"))
     times = [row["latency_ms"] for row in results["query_results"] if row["latency_ms"] is not None]
-    print(f"\nT-22 {jump}: shortest time {min(times):.2f} ms")
+    print(f"\n{jump}: shortest time {min(times):.2f} ms")
     assert min(times) >= 0
     assert 0 <= results["summary"]["total_evaluation_time_seconds"] < 60
 
 
-def test_t22_files_use_utc_in_every_time_zone(tmp_path: Path) -> None:
+def test_files_use_utc_in_every_time_zone(tmp_path: Path) -> None:
     told = {
         "out": str(tmp_path),
         "id": "x",
@@ -66,4 +64,4 @@ def test_t22_files_use_utc_in_every_time_zone(tmp_path: Path) -> None:
     results = EvaluationResultsStorage(tmp_path).load_results("x")
     for text in (results["timestamp"], results["_metadata"]["saved_at"]):
         assert before <= datetime.fromisoformat(text) <= datetime.now(UTC)
-    print("\nT-22: UTC in the files of a machine in Kathmandu")
+    print("\nUTC in the files of a machine in Kathmandu")

@@ -1,4 +1,4 @@
-"""T-08: dead workers and nodes lose and repeat nothing, and samples that kill their worker are found."""
+"""Dead workers and nodes lose and repeat nothing, and samples that kill their worker are found."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_processes_killed_at_random(tmp_path: Path) -> None:
     kills = len(list(tmp_path.iterdir()))
     assert kills == 12
     assert sorted(results) == [(n, n * n) for n in range(1500)]
-    print(f"T-08 processes: {kills} kills in 1500 samples, 0 lost, 0 twice, {seconds:.1f} s")
+    print(f"processes: {kills} kills in 1500 samples, 0 lost, 0 twice, {seconds:.1f} s")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL here")
@@ -63,7 +63,7 @@ def test_ray_run_survives_lost_workers_and_a_lost_node(tmp_path: Path) -> None:
     assert counted(folder, told, toll) == expected
     seconds = time.perf_counter() - start
     fate = f"{toll.kills} workers and 1 of 2 nodes killed, {size} samples"
-    print(f"\nT-08 ray: {fate}: {toll.in_words()}, {seconds:.0f} s")
+    print(f"\nray: {fate}: {toll.in_words()}, {seconds:.0f} s")
     assert toll.kills == WORKERS
     assert (toll.lost, toll.twice) == (0, 0)
 

@@ -1,4 +1,4 @@
-"""T-03: kill -9 at any moment loses no acknowledged output, and results equal those of a quiet run."""
+"""Kill -9 at any moment loses no acknowledged output, and results equal those of a quiet run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def await_the_kill(kind: str, folder: Path, running: subprocess.Popen[str], chan
 
 
 @pytest.mark.parametrize("kind", list(EXECUTORS))
-def test_t03_random_kills(kind: str, tmp_path: Path) -> None:
+def test_random_kills(kind: str, tmp_path: Path) -> None:
     kills = KILLS or FEW[kind]
     expected, toll, chance = quiet_bytes(tmp_path, SIZE), Toll(), random.Random(f"{kind} {kills}")
     with where(kind) as (address, environment):
@@ -77,7 +77,7 @@ def test_t03_random_kills(kind: str, tmp_path: Path) -> None:
                 check_kept(folder, "x", toll)
             assert finish(folder, told, toll, environment) == expected
     print(
-        f"\nT-03 {kind}: {toll.kills} random kills over {toll.runs} runs, {toll.acknowledged} samples: "
+        f"\n{kind}: {toll.kills} random kills over {toll.runs} runs, {toll.acknowledged} samples: "
         f"{toll.in_words()}"
     )
     assert (toll.lost, toll.twice) == (0, 0)
@@ -94,7 +94,7 @@ def test_t03_random_kills(kind: str, tmp_path: Path) -> None:
         pytest.param(("replace", 2, True), id="after the results got their name"),
     ],
 )
-def test_t03_named_moments(die_at: tuple[str, int, bool], tmp_path: Path) -> None:
+def test_named_moments(die_at: tuple[str, int, bool], tmp_path: Path) -> None:
     expected, toll = quiet_bytes(tmp_path, SIZE), Toll()
     folder = tmp_path / "run"
     folder.mkdir()
@@ -105,5 +105,5 @@ def test_t03_named_moments(die_at: tuple[str, int, bool], tmp_path: Path) -> Non
     assert running.returncode == -signal.SIGKILL
     check_kept(folder, "x", toll)
     assert finish(folder, told, toll) == expected
-    print(f"\nT-03 {die_at}: lost {toll.lost}, twice {toll.twice}; results equal")
+    print(f"\n{die_at}: lost {toll.lost}, twice {toll.twice}; results equal")
     assert (toll.lost, toll.twice) == (0, 0)

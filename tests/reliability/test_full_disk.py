@@ -1,4 +1,4 @@
-"""T-04: a full disk ends a command with code 4, and what was stored is kept."""
+"""A full disk ends a command with code 4, and what was stored is kept."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_full_disk_stops_a_run_that_can_be_resumed(here: Path) -> None:
     assert "What was stored before is kept" in said
     assert "Traceback" not in said
     asked, stored = len(Path("asked").read_text().split()), kept(here / "out" / "x.run.db")
-    print(f"\nT-04: {asked} calls were made, {stored} are stored")
+    print(f"\n{asked} calls were made, {stored} are stored")
     assert 0 < asked - stored <= 8, "only the calls under way were not stored"
     assert main(["run", "--resume", "x", "--out", "out"]) == 0
     assert len(Path("asked").read_text().split()) == asked + SIZE - stored

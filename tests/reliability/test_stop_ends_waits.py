@@ -1,4 +1,4 @@
-"""T-05: a run that is asked to stop ends its waits: for the rate limit, for a retry, for Retry-After."""
+"""A run that is asked to stop ends its waits: for the rate limit, for a retry, for Retry-After."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def started(here: Path, url: str, *words: str) -> subprocess.Popen[str]:
         ),
     ],
 )
-def test_t05_signal_ends_waits_without_another_request(
+def test_signal_ends_waits_without_another_request(
     here: Path, mode: str, requests: int, words: str, keys: dict[str, object]
 ) -> None:
     asked: list[float] = []
@@ -92,7 +92,7 @@ def test_t05_signal_ends_waits_without_another_request(
     assert "Traceback" not in err
     assert "resume: auepora run --resume x" in err
     late = [moment - sent for moment in asked if moment > sent + 0.4]
-    print(f"\nT-05 waits, {words}: {len(late)} of {len(asked)} requests after the signal, {seconds:.1f} s")
+    print(f"\nwaits, {words}: {len(late)} of {len(asked)} requests after the signal, {seconds:.1f} s")
     assert late == []
     assert seconds < 7  # what a busy machine takes to end a process; not the pause, nor the ten seconds
     path = here / "runs" / "x.run.db"
@@ -121,7 +121,7 @@ class WaitingAsync(Waiting):
 
 @pytest.mark.parametrize("system", [Waiting, WaitingAsync])
 @pytest.mark.parametrize("name", ["serial", "threads", "async"])
-def test_t05_stop_ends_the_waits_of_every_executor(name: str, system: type[Waiting]) -> None:
+def test_stop_ends_the_waits_of_every_executor(name: str, system: type[Waiting]) -> None:
     thing, kept = system(), list[str]()
     evaluator = AueporaEvaluator(
         thing,
@@ -140,23 +140,3 @@ def test_t05_stop_ends_the_waits_of_every_executor(name: str, system: type[Waiti
     assert kept == ["0"]
     time.sleep(0.2)
     assert thing.calls == calls
-
-
-def test_t05_breaker_ends_waits() -> None:
-    class Mixed(Waiting):
-        def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
-            if int(sample.sample_id) < 2:
-                return super().run(a_sample("1"), top_k=top_k)
-            time.sleep(0.1)
-            raise CallError("no such model", kind="http_4xx", status=404)
-
-    evaluator = AueporaEvaluator(
-        Mixed(),
-        EvaluationPlan([]),
-        executor=EXECUTORS.get("threads")(concurrency=3),
-        policy=CallPolicy(retries=3, breaker_after=4),
-    )
-    start = time.monotonic()
-    with pytest.raises(RuntimeError, match="4 samples failed in a row"):
-        evaluator.run(a_dataset(*(a_sample(str(n)) for n in range(20))))
-    assert time.monotonic() - start < 10

@@ -1,4 +1,4 @@
-"""T-24: many threads, running event loops, and nothing left open."""
+"""Many threads, running event loops, and nothing left open."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_32_threads_give_the_results_of_one() -> None:
     many = AueporaEvaluator(Quick(), PLAN, executor=ThreadExecutor(concurrency=32), policy=POLICY)
     assert digest(many.run(dataset)) == alone
     seconds = time.perf_counter() - start
-    print(f"T-24: 32 threads, {SAMPLES:,} samples, the digest of one thread; {seconds:.1f} s")
+    print(f"32 threads, {SAMPLES:,} samples, the digest of one thread; {seconds:.1f} s")
 
 
 @pytest.mark.parametrize("name", ["serial", "threads", "async"])

@@ -1,4 +1,4 @@
-"""T-03 for other commands: a kill leaves the old file, the new one or none, and the command works again."""
+"""A kill leaves the old file, the new one or none, and the command works again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_t03_killed_commands_leave_whole_files(tmp_path: Path) -> None:
+def test_killed_commands_leave_whole_files(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.reliability.killed_commands", str(tmp_path)],
         cwd=ROOT,
@@ -40,7 +40,7 @@ def test_t03_killed_commands_leave_whole_files(tmp_path: Path) -> None:
         if path.is_file() and not path.name.endswith(".tmp"):
             check_whole(path)
     kills = sum(end < 0 for one in facts for end in one["ends"])
-    print(f"\nT-03 commands: {kills} kills of {len(COMMANDS)} commands: every file is whole")
+    print(f"\ncommands: {kills} kills of {len(COMMANDS)} commands: every file is whole")
 
 
 def check_whole(path: Path) -> None:

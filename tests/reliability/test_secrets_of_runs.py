@@ -1,4 +1,4 @@
-"""T-17: keys in the environment, headers and exceptions are never written or printed."""
+"""Keys in the environment, headers and exceptions are never written or printed."""
 
 from __future__ import annotations
 

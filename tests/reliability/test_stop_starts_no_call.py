@@ -1,4 +1,4 @@
-"""T-05: a run that is asked to stop starts no further call, on any executor."""
+"""A run that is asked to stop starts no further call, on any executor."""
 
 from __future__ import annotations
 
@@ -70,9 +70,7 @@ def asked(here: Path) -> list[float]:
     ("system", "executor", "concurrency"),
     [("system", "threads", 4), ("Async", "async", 4), ("system", "processes", 2)],
 )
-def test_t05_no_call_starts_after_the_signal(
-    here: Path, system: str, executor: str, concurrency: int
-) -> None:
+def test_no_call_starts_after_the_signal(here: Path, system: str, executor: str, concurrency: int) -> None:
     running = started(here, system, executor, concurrency)
     for _ in range(3000):
         if len(asked(here)) > concurrency:  # the second round has begun: the third is most of a second away
@@ -84,7 +82,7 @@ def test_t05_no_call_starts_after_the_signal(
     assert running.returncode == 130, err
     assert "Traceback" not in err
     late = [moment - sent for moment in asked(here) if moment > sent + 0.4]
-    print(f"\nT-05 {executor}: {len(late)} calls started after the signal, of {len(asked(here))}")
+    print(f"\n{executor}: {len(late)} calls started after the signal, of {len(asked(here))}")
     assert late == []
     path = here / "runs" / "x.run.db"
     assert kept(path) == len(asked(here))  # what was under way is finished and kept

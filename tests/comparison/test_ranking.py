@@ -21,7 +21,6 @@ from auepora_eval.comparison.tables import (
 )
 from auepora_eval.core.dataset import plain
 from auepora_eval.core.types import EvaluationRun
-from auepora_eval.errors import PlanError
 from auepora_eval.pages.markdown import report_markdown
 from tests.comparison.test_compare_more import scored
 
@@ -67,16 +66,6 @@ def test_equal_runs_share_a_rank_and_go_by_their_ids() -> None:
     assert ranking.metrics[0].standings[0].rank_interval == (1, 1)
     assert ranking.systems == ["good", "again", "bad"]
     assert "Several share the best value on mrr." in ranking_in_words(ranking)
-
-
-def test_one_run_is_no_ranking_and_other_data_no_rivals() -> None:
-    runs = three()
-    with pytest.raises(PlanError, match="two runs or more"):
-        rank_runs(runs[:1])
-    strange = [runs[0], replace(runs[1], dataset_fingerprint="x")]
-    with pytest.raises(PlanError, match="different data"):
-        rank_runs(strange)
-    assert rank_runs(strange, allow_mismatch=True).mismatches
 
 
 def test_a_ranking_as_text() -> None:

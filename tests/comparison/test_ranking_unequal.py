@@ -10,7 +10,6 @@ from auepora_eval.comparison.compare import Comparison
 from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.comparison.tables import pair_table, ranking_in_words, ranking_table
 from auepora_eval.core.types import EvaluationRun
-from tests.comparison.test_compare_more import scored
 from tests.decide.gated import a_run
 
 HIGH, LOW = [1.0] * 12, [1.0] * 4 + [0.0] * 8
@@ -39,26 +38,6 @@ def test_what_one_of_them_lacks_costs_the_others_nothing() -> None:
     assert unequal.notes == ["mrr, hit@5, ndcg@5 are not compared: r2 does not have them"]
     assert alone.notes == []
     assert unequal.pairs[0].not_compared["mrr"] == "r2 does not have it"
-
-
-def test_nothing_in_common() -> None:
-    ranking = rank_runs(runs_of(["recall@5"], ["mrr"], ["mrr", "hit@5"]), resamples=100)
-    assert ranking.metrics == []
-    assert [pair.metrics for pair in ranking.pairs] == [[], [], []]
-    assert ranking.notes == [
-        "recall@5 is not compared: r1, r2 do not have it",
-        "mrr is not compared: r0 does not have it",
-        "hit@5 is not compared: r0, r1 do not have it",
-    ]
-
-
-def test_a_metric_that_measured_nothing_in_one_of_them() -> None:
-    runs = runs_of(["recall@5", "mrr"], ["recall@5", "mrr"], ["recall@5", "mrr"])
-    skipped = scored([None] * 12, metric="mrr").results[0].scores
-    runs[2].results[1] = replace(runs[2].results[1], scores=skipped)
-    ranking = rank_runs(runs, resamples=100)
-    assert [one.name for one in ranking.metrics] == ["recall@5"]
-    assert ranking.notes == ["mrr is not compared: no sample was scored in both (r0 and r2)"]
 
 
 @pytest.mark.parametrize("order", [(60, 30, 20), (30, 60, 20), (20, 30, 60)])

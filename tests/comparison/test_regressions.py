@@ -6,7 +6,6 @@ from pathlib import Path
 
 from auepora_eval.comparison.compare import (
     Comparison,
-    LostSample,
     compare_runs,
     lost_most,
     lost_samples,
@@ -63,10 +62,3 @@ def test_what_was_found_is_shown_where_the_metric_is_about_documents(tmp_path: P
     assert rows[0][4:] == ("relevant at 2 and 5 of 6: x, a*, c, d, b*, …", "none relevant of 3: x, y, z")
     assert rows[1][5] == "failed: RuntimeError: no luck"
     assert (lost[1].candidate_answer, lost[1].candidate_error) == (None, "RuntimeError: no luck")
-
-
-def test_of_other_metrics_the_answers_are_shown() -> None:
-    one = LostSample("token_f1", "", "s", "q", "yes", None, 1.0, 0.0, False, ("a",), ("a",), ("a",))
-    nothing = LostSample("recall@5", "", "s", "q", "", "", 1.0, 0.0, True, (), None, ("a",))
-    assert regression_table([one, nothing]).rows[0][4:] == ("yes", "(none)")
-    assert regression_table([one, nothing]).rows[1][4:] == ("no documents", "(empty)")

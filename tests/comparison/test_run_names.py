@@ -27,19 +27,6 @@ def test_names(systems: list[str], ids: list[str], names: list[str]) -> None:
     assert names_apart(systems, ids) == names
 
 
-@pytest.mark.parametrize(
-    ("names", "short"),
-    [
-        (["bm25", "hybrid"], ["bm25", "hybrid"]),
-        (["retriever-one", "other-system"], ["retr…one", "othe…tem"]),
-        (["bm25_clapnq_lastturn", "bm25_clapnq_rewrite"], ["bm25…urn", "bm25…ite"]),
-        (["my-rag-512-top-k", "my-rag-256-top-k"], ["my-rag-…2-top-k", "my-rag-…6-top-k"]),
-    ],
-)
-def test_what_is_cut_off_is_what_the_names_share(names: list[str], short: list[str]) -> None:
-    assert shortened(names, 8) == short
-
-
 @given(st.lists(st.text(alphabet="ab-", max_size=30), min_size=2, max_size=4, unique=True))
 def test_different_names_stay_different(names: list[str]) -> None:
     assert len(set(shortened(names, 8))) == len(names)

@@ -6,7 +6,7 @@ import pytest
 
 from auepora_eval.comparison.compare import Comparison
 from auepora_eval.comparison.tables import comparison_table
-from auepora_eval.comparison.words import interval_notes, margin_kept
+from auepora_eval.comparison.words import margin_kept
 from auepora_eval.core.types import TargetCategory
 from tests.comparison.test_plain_words import changed, inconclusive, metric, words
 
@@ -64,11 +64,3 @@ def test_a_difference_in_the_last_digits_is_shown() -> None:
     assert "60.001% of the answers are exactly right, compared with 60.000%" in told
     [told, _] = words(metric("my{own}", ANSWERS, "better", baseline=0.6, candidate=0.600001))
     assert "my{own} is 0.600001, compared with 0.600000" in told
-
-
-def test_where_alpha_is_the_reason_it_is_said() -> None:
-    bleu = inconclusive("bleu", ANSWERS, None, interval=(-6.0, -0.1), p=0.048)
-    few = inconclusive("exact_match", ANSWERS, None, interval=(-0.2, 0.0), p=0.0625)
-    assert interval_notes(Comparison("a", "b", "old", "new", 0.001, [bleu, few])) == [
-        "bleu (p = 0.048): the 95% interval excludes 0, but alpha requires p below 0.001."
-    ]

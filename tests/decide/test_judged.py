@@ -102,9 +102,3 @@ def test_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules = tmp_path / "gate.yaml"
     rules.write_text("allow_uncalibrated: true\n", encoding="utf-8")
     assert main([*command, "--rules", str(rules)]) == 0
-
-
-def test_a_judged_metric_that_is_missing_names_the_command_that_judges() -> None:
-    verdict = gate_run(judged_run("run", SEVENTY), {"min": {"judged_faithfulness": 0.5}}).verdicts[0]
-    command = "auepora judge runs/run --judge NAME --metrics judged_faithfulness"
-    assert verdict.fix == f'Score it: run.save("runs"), then {command}'

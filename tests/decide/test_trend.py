@@ -63,14 +63,6 @@ def test_a_crash_counts_as_the_worst(tmp_path: Path) -> None:
     assert [point.failed for point in line.points] == [0, 0, 0, 24, 24]
 
 
-def test_failing_on_what_would_be_wrong_is_no_gain(tmp_path: Path) -> None:
-    for day, failing in enumerate([0, 0, 0, 30, 30], start=1):
-        store(tmp_path, day, 60, wrong=30, failing=failing)
-    (line,) = lines(tmp_path)
-    assert [point.value for point in line.points] == [0.5] * 5
-    assert (line.points[4].value_answered, line.points[4].failures_counted) == (1.0, True)
-
-
 def test_times_of_failed_calls_have_no_worst(tmp_path: Path) -> None:
     store(tmp_path, 1, 30, failing=10)
     (line,) = lines(tmp_path, "mean_latency")
@@ -121,17 +113,3 @@ def test_the_plot(tmp_path: Path) -> None:
     assert save_figure(figure, tmp_path / "t.png").stat().st_size > 10_000
     with pytest.raises(ValueError, match="nothing to plot"):
         plot_trend(replace(trend, lines=()))
-
-
-def test_a_plot_of_many_runs_can_be_read(tmp_path: Path) -> None:
-    nights = [(5, 0)] * 3 + [(40, 0)] * 2 + [(0, 60), (40, 0), (20, 0), (20, 0), (58, 0), (58, 20), (58, 20)]
-    for day, (hits, failing) in enumerate(nights, start=1):
-        store(tmp_path, day, hits, failing=failing, seconds=0.001 * day)
-    trend = metric_trend(EvaluationResultsStorage(tmp_path), "recall@1")
-    figure = plot_trend(trend)
-    figure.canvas.draw()
-    axes = figure.axes[0]
-    boxes = [text.get_window_extent() for text in axes.get_xticklabels()]
-    assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
-    times = plot_trend(metric_trend(EvaluationResultsStorage(tmp_path), "mean_latency"))
-    assert times.axes[0].get_ylabel() == "seconds"

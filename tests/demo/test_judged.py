@@ -9,7 +9,6 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.demo import judged
 from auepora_eval.demo.judged import judged_claims
-from auepora_eval.demo.world import altered_claims
 from auepora_eval.errors import MissingDependencyError
 from auepora_eval.judges.judge import FunctionJudge
 from auepora_eval.judges.question import Question
@@ -17,13 +16,6 @@ from auepora_eval.judges.question import Question
 
 def oracle(question: Question) -> str:
     return "yes" if question.material["claim"] in question.material["passage"] else "no"
-
-
-def test_half_of_the_claims_are_wrong() -> None:
-    claims = list(altered_claims())
-    assert len(claims) >= 100
-    assert all((claim in passage) == is_supported for passage, claim, is_supported in claims)
-    assert abs(sum(is_supported for *_, is_supported in claims) - len(claims) / 2) <= 1
 
 
 def test_the_audit_tells_a_good_judge_from_one_that_says_yes() -> None:
@@ -34,10 +26,6 @@ def test_the_audit_tells_a_good_judge_from_one_that_says_yes() -> None:
     assert (yes.yes_of(True), yes.yes_of(False)) == ((8, 8), (8, 8))
     assert yes.calibration is not None
     assert yes.calibration.auroc.value == 0.5
-
-
-def test_the_time_is_bounded() -> None:
-    assert judged_claims(FunctionJudge(oracle), seconds=-1.0).verdicts == []
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"]])

@@ -16,7 +16,6 @@ reason is that there are no counterfactual samples here. There are no paraphrase
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -42,19 +41,6 @@ def value_of(system: str, metric: str, rows: list[dict[str, Any]]) -> float:
     value = run[metric].value
     assert value is not None
     return value
-
-
-def is_in(answer: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", text, re.IGNORECASE) is not None
-
-
-def test_a_literal_answer_is_in_a_relevant_document() -> None:
-    for row in rows_of("literal"):
-        if row["labels"]["query_type"] != "yes_no":
-            reference = row["reference_answer"]
-            answers = [reference["text"], *reference["metadata"]["alternatives"]]
-            texts = [document["text"] for document in row["relevant_docs"]]
-            assert any(is_in(answer, text) for answer in answers for text in texts), row["query"]
 
 
 def test_the_relevant_documents_are_the_bundled_ones() -> None:
@@ -89,10 +75,6 @@ def test_no_question_is_bundled() -> None:
 def test_answers_that_contain_the_right_one(system: str, kinds: list[str], share: float) -> None:
     rows = [row for kind in kinds for row in rows_of(kind)]
     assert value_of(system, "contains_answer", rows) == pytest.approx(share)
-
-
-def test_hybrid_reaches_the_required_share() -> None:
-    assert value_of("hybrid", "contains_answer", ROWS) >= 0.35
 
 
 def test_relevant_documents_in_the_top_5() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,23 +27,6 @@ def source(text: str, **fields: object) -> SourceDocument:
     return SourceDocument("pier.md", "pier.md", text, **fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param(
-            "Mr. Brae left. He is in the U.S. Navy.", ["Mr. Brae left.", "He is in the U.S. Navy."], id="Mr."
-        ),
-        pytest.param("A line that\nis broken. Two.", ["A line that\nis broken.", "Two."], id="line ends"),
-        pytest.param("# Title\nText here.\n## More ##\nText.", ["Text here.", "Text."], id="headings"),
-        pytest.param("```\ncode. Here.\n```\nText.", ["Text."], id="code"),
-        pytest.param("Text.\n```\ncode. Here.", ["Text."], id="code without an end"),
-    ],
-)
-def test_sentences(text: str, expected: list[str]) -> None:
-    document = cut(source(text))
-    assert [text[start:end] for start, end in document.sentences] == expected
-
-
 def test_chunk_has_its_source() -> None:
     document = cut(source(TEXT, title="Piers", page_starts=(0, TEXT.index("## Size"))), tokens=30, overlap=0)
     first, second = document.chunks
@@ -60,12 +42,6 @@ def test_whole_sentences_overlap() -> None:
     assert chunks[0].text == "Sentence 0 is here. Sentence 1 is here. Sentence 2 is here. Sentence 3 is here."
     assert chunks[1].text.startswith("Sentence 3 is here. Sentence 4")
     assert all(after.token_start == before.token_end - 5 for before, after in pairwise(chunks))
-
-
-@pytest.mark.parametrize(("tokens", "overlap"), [(10, 10), (10, -1), (0, 0)])
-def test_overlap_as_long_as_a_chunk_is_an_error(tokens: int, overlap: int) -> None:
-    with pytest.raises(ValueError, match="overlap must be"):
-        cut(source(TEXT), tokens=tokens, overlap=overlap)
 
 
 PIECES = st.sampled_from(
@@ -92,10 +68,3 @@ def test_chunks_are_exact_and_cover_the_text(text: str, tokens: int, overlap: in
 
 def covered(document: CutDocument) -> set[int]:
     return {place for chunk in document.chunks for place in range(chunk.token_start, chunk.token_end)}
-
-
-def test_chunks_with_a_span() -> None:
-    document = cut(source(" ".join(f"Sentence {n} is here." for n in range(20))), tokens=20, overlap=5)
-    shared = document.chunks[0].text.index("Sentence 3")
-    assert [chunk.id for chunk in document.chunks_with(shared, shared + 19)] == ["pier.md#0", "pier.md#1"]
-    assert document.chunks_with(0, 10_000) == []

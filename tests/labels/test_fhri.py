@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +9,6 @@ from hypothesis import strategies as st
 from auepora_eval.labels.fhri import (
     DEFAULT_WEIGHTS,
     SubScores,
-    _companies,
     attribution,
     confidence,
     consistency,
@@ -119,21 +115,6 @@ def test_confidence_is_nearly_constant_at_the_published_entropies() -> None:
     assert [round(confidence(entropy), 2) for entropy in (1.788, 1.792)] == [0.58, 0.58]
     assert confidence(0.0) == 1.0
     assert confidence(9.0) == 0.0
-
-
-@pytest.mark.parametrize("piece", ["Abc ", "Abc Inc ", "1,", "NVDA "])
-def test_a_long_answer_takes_no_longer_than_its_length_asks_for(piece: str) -> None:
-    answer = piece * (200_000 // len(piece))
-    start = time.process_time()
-    grounding(answer, (answer,))
-    assert time.process_time() - start < 1
-
-
-@given(st.lists(st.sampled_from(["Abc", "Inc", "Inc.", "Co.", "Co", "LLC", "x", " ", "  ", "\n", "Mc"])))
-def test_companies_are_those_of_the_published_pattern(pieces: list[str]) -> None:
-    text = "".join(pieces)
-    published = r"([A-Z][a-z]+(?: [A-Z][a-z]+)*)\s+(?:Inc\.|Corp\.|Ltd\.|LLC|Co\.)"
-    assert _companies(text) == re.findall(published, text)
 
 
 @given(question=st.text(max_size=60), answer=st.text(max_size=200), passage=st.text(max_size=60))

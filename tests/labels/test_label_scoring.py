@@ -8,20 +8,17 @@ from typing import Any
 import pytest
 
 from auepora_eval.demo.world import demo_labels
-from auepora_eval.errors import DataError
 from auepora_eval.io.label_set import read_predicted_labels
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.outputs import matched_outputs
 from auepora_eval.labels.scoring import (
-    LiveLabelWarning,
-    MissingPartnerWarning,
     compare_detectors,
     pair_accuracy,
     scenario_accuracy,
     score_labels,
 )
 from auepora_eval.text.label_terms import LABELS
-from tests.builders import a_failure, a_sample
+from tests.builders import a_failure
 from tests.labels.labelled import REAL, a_labelled, predicting, real_data
 
 
@@ -83,36 +80,6 @@ def test_slices_add_up_to_the_whole() -> None:
     assert not score_labels(samples, outputs, slices=False)["slices"]
 
 
-def test_samples_without_labels_are_refused_by_name() -> None:
-    with pytest.raises(
-        DataError, match=r"samples\[1\] \(2\): labels.ground_truth_label: None is not a label"
-    ):
-        score_labels([a_labelled("1"), a_sample("2")], [predicting("accurate")] * 2)
-
-
-def test_live_mode_says_what_its_labels_are_about() -> None:
-    samples = [a_labelled("1"), a_labelled("2", "hallucination")]
-    with pytest.warns(LiveLabelWarning, match="1 labels say that the stored answer"):
-        report = score_labels(samples, [predicting("accurate")] * 2, mode="live")
-    assert report["mode"] == "live"
-
-
-def test_what_people_wrote_for_people_changes_no_score() -> None:
-    samples = list(demo_labels())
-    outputs = [predicting(LABELS[place % 3]) for place in range(len(samples))]
-    before = score_labels(samples, outputs)
-    for place, sample in enumerate(samples):
-        words = {"notes": "x" * place, "rubric": [str(place)], "your_annotation": LABELS[place % 2]}
-        sample.metadata = {**sample.metadata, **words}
-    assert score_labels(samples, outputs) == before
-
-
-def test_a_pair_of_one_is_warned_about() -> None:
-    with pytest.warns(MissingPartnerWarning, match="no partner for p:"):
-        report = score_labels([a_labelled("1", pair="p"), a_labelled("2")], [predicting("accurate")] * 2)
-    assert report["pair_accuracy"] is None
-
-
 PAIRS = [a_labelled("1", pair="p"), a_labelled("2", "contradiction", pair="p")]
 
 
@@ -147,13 +114,6 @@ def test_each_later_member_of_a_pair_counts_with_the_nearest_earlier_one() -> No
         "contradictions_found": 1,
         "not_predicted": 1,
     }
-
-
-def test_a_sample_without_a_scenario_is_of_the_default_one() -> None:
-    samples = [a_labelled("1", scenario="news"), a_labelled("2"), a_labelled("3", scenario="")]
-    report = score_labels(samples, [predicting("accurate")] * 3)
-    assert sizes(report, "scenario") == {"default": 2, "news": 1}
-    assert "scenario" not in score_labels(samples[1:], [predicting("accurate")] * 2)["slices"]
 
 
 def test_detected_scenarios_against_expected_ones() -> None:

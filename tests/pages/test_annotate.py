@@ -151,20 +151,6 @@ def test_only_our_own_page_can_label(hostile: Served) -> None:
     assert item_in(hostile.get("/annotate/ada").text) == "2", "nothing was saved"
 
 
-def test_before_the_first_label_the_lead_sees_where_to_label(tmp_path: Path) -> None:
-    stored_task(tmp_path)
-    with served("annotate", tmp_path, "--lead") as server:
-        page = server.get("/lead").text
-        assert "Nobody has given a label yet" in page
-        assert 'href="/annotate/ada"' in page
-        assert "auepora" not in page.partition("<main")[2]  # no command that would find no labels
-        item = item_in(server.get("/annotate/ada").text)
-        server.post("/annotate/ada/press", item=item, key="1", note="")
-        page = server.get("/lead").text
-        assert "No item was labelled by two people yet." in page
-        assert "auepora judge-audit" in page
-
-
 def test_without_lead_there_is_no_page_of_the_lead(tmp_path: Path) -> None:
     stored_task(tmp_path, people=("ada", "ben"))
     with served("annotate", tmp_path) as server:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import signal
@@ -15,10 +14,7 @@ from urllib.request import urlopen
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.cli.pages import _open
-from auepora_eval.cli.view import _home
 from auepora_eval.errors import install_command
-from auepora_eval.pages.security import listening_socket
 
 pytestmark = pytest.mark.full
 
@@ -70,34 +66,6 @@ def test_a_missing_extra_is_named(
     assert install_command("view") in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("runs", "page"),
-    [
-        ([], "/"),
-        (["a"], "/run/a"),
-        (["a", "b"], "/compare?run=a&run=b"),
-        (["a", "b", "c"], "/compare?run=a&run=b&run=c"),
-    ],
-)
-def test_the_first_page_is_about_the_runs_that_were_named(runs: list[str], page: str) -> None:
-    assert _home(runs) == page
-
-
-@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="these always have a screen")
-@pytest.mark.parametrize(("screen", "opened"), [(":0", 1), (None, 0)])
-def test_a_browser_is_opened_only_if_there_is_a_screen(
-    screen: str | None, opened: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[str] = []
-    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    monkeypatch.delenv("DISPLAY", raising=False)
-    if screen:
-        monkeypatch.setenv("DISPLAY", screen)
-    monkeypatch.setattr("webbrowser.open", calls.append)
-    _open("http://127.0.0.1:1/")
-    assert len(calls) == opened
-
-
 @pytest.mark.parametrize("port", ["65536", "99999"])
 def test_a_port_that_no_machine_has_is_an_error(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["view", "--no-open", "--port", port]) == 2
@@ -113,25 +81,3 @@ def test_a_mistake_in_the_rules_is_reported_before_the_server_starts(
     rules.write_text("min: {recall@5: much}\n")
     assert main(["view", "--no-open", "--rules", str(rules), "--out", str(demo_runs)]) == 2
     assert "gate.yaml: min.recall@5: limit" in capsys.readouterr().err
-
-
-async def _sends_at_once() -> bool:
-    """Return whether a connection of the server sends small packets without waiting for the browser."""
-    loop = asyncio.get_running_loop()
-    accepted: asyncio.Future[int] = loop.create_future()
-
-    def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        ours = writer.get_extra_info("socket")
-        accepted.set_result(ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
-        writer.close()
-
-    listening = listening_socket()
-    async with await asyncio.start_server(connected, sock=listening):
-        _, writer = await asyncio.open_connection(*listening.getsockname())
-        at_once = await accepted
-        writer.close()
-    return bool(at_once)
-
-
-def test_the_end_of_a_page_does_not_wait_until_its_start_is_confirmed() -> None:
-    assert asyncio.run(_sends_at_once())

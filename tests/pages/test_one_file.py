@@ -115,25 +115,6 @@ def test_of_very_many_samples_the_worst_are_in_the_file(tmp_path: Path) -> None:
         assert f"This file has {MOST:,} of the {count:,} samples" in page
 
 
-def test_a_sample_that_one_run_lacks_is_counted(tmp_path: Path) -> None:
-    page = file_of(tmp_path, scored([0.0, 1.0] * 30, "old"), scored([1.0, 1.0] * 29 + [0.0], "new"))
-    assert "59 of 60<" in page
-
-
-def test_a_loss_within_the_margin_is_marked(tmp_path: Path) -> None:
-    page = file_of(tmp_path, scored([1.0] * 200, "old"), scored([1.0] * 190 + [0.0] * 10, "new"), margin=0.2)
-    assert '<span class="verdict worse">worse, within margin</span>' in page
-
-
-def test_two_runs_of_one_system_go_by_their_ids(tmp_path: Path) -> None:
-    before, now = (
-        replace(scored([1.0] * 30, name), system_name="rag") for name in ("chunks-256", "chunks-512")
-    )
-    page = file_of(tmp_path, before, now)
-    assert "<h1>chunks-512 against chunks-256</h1>" in page
-    assert "<dt>Answer of chunks-512" in page
-
-
 def test_hostile_text_in_every_field(tmp_path: Path) -> None:
     doc = Document(EVIL, EVIL, {"title": EVIL, "spans": [{"start": 0, "end": 9}], "source": EVIL})
     samples = [

@@ -13,7 +13,7 @@ from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.errors import DataError
 from auepora_eval.io.schema import DataFormatValidator
 from auepora_eval.people.agreement import annotator_agreement
-from auepora_eval.people.annotators import adjudicated, merge_annotations, with_own_ids
+from auepora_eval.people.annotators import adjudicated, merge_annotations
 from tests.builders import a_sample, annotations_of
 from tests.people.annotations import judged, marked, people
 
@@ -55,26 +55,6 @@ def test_spans(marks: list[Any], spans: list[Any], settled_by: str, open_questio
     assert len(result["metadata"]["annotators"]) == len(marks)
 
 
-def test_united_span_keeps_text_and_mean_scores() -> None:
-    text = "The Annet moors at the north pier."
-    one = marked("ada", "q", (0, 18), text=text[:18], relevance_score=1.0, page_number=3)
-    other = marked("ben", "q", (10, 34), text=text[10:], relevance_score=0.5, page_number=3)
-    assert settled(one, other)["citations"] == [
-        {
-            "file_name": "f",
-            "page_number": 3,
-            "start_char": 0,
-            "end_char": 34,
-            "text": text,
-            "relevance_score": 0.75,
-        }
-    ]
-    other["citations"][0]["text"] = text[10:].upper()  # they do not tell the same: neither is believed
-    assert "text" not in settled(one, other)["citations"][0]
-    del other["citations"][0]["text"]
-    assert "text" not in settled(one, other)["citations"][0]
-
-
 def test_scores_and_ratings_of_two() -> None:
     result = settled(
         judged(
@@ -111,29 +91,6 @@ def test_scores_and_ratings_of_three() -> None:
     assert result["metadata"]["settled_by"] == "majority"
     assert result["metadata"]["needs_adjudication"] is False
     assert "overall_score" not in result
-
-
-def test_ratings_alone_are_settled() -> None:
-    result = settled(
-        *(rated(name, "q", tone) for name, tone in (("ada", "warm"), ("ben", "warm"), ("cleo", "cold")))
-    )
-    assert result["aspect_ratings"] == {"tone": "warm"}
-    assert "quality_scores" not in result
-
-
-def rated(annotator: str, query_id: str, tone: str) -> dict[str, Any]:
-    """A rating in words, and no scores."""
-    annotation = judged(annotator, query_id, aspect_ratings={"tone": tone})
-    del annotation["quality_scores"]
-    return annotation
-
-
-def test_answers_are_settled_one_by_one() -> None:
-    result = adjudicated(
-        people(judged("ada", "q", answer="x"), judged("ben", "q", answer="x"), judged("ada", "q", answer="y"))
-    )
-    assert [each["answer_text"] for each in result] == ["x", "y"]
-    assert [each["annotation_id"] for each in result] == ["adjudicated_0001", "adjudicated_0002"]
 
 
 SCORES = st.dictionaries(st.sampled_from("xyz"), st.floats(0, 1), max_size=3)
@@ -195,9 +152,3 @@ def test_both_kinds_merge_into_one_dataset() -> None:
     assert annotations_of(dataset) == []
     with pytest.raises(DataError, match="annotated queries are not in it"):
         merge_annotations(InMemoryDataset("d", [a_sample("q9")]), everyone)
-
-
-def test_ids_used_by_two_people_are_made_unique() -> None:
-    same = [{**marked(name, "q", (0, 9)), "annotation_id": "1"} for name in ("ada", "ben", "cleo")]
-    same[2]["annotation_id"] = "ben_1"
-    assert [each["annotation_id"] for each in with_own_ids(people(*same))] == ["1", "ben_1", "cleo_ben_1"]

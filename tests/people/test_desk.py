@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.errors import DataError
 from auepora_eval.people.desk import Desk
 from auepora_eval.people.labels import read_labels
 from auepora_eval.people.task import is_swapped
@@ -53,14 +52,6 @@ def test_the_end_of_a_queue_writes_the_label_files(desk: Desk) -> None:
     assert next_id(desk) == last
 
 
-def test_not_sure_finishes_an_item_without_a_label(desk: Desk) -> None:
-    for _ in range(4):
-        desk.press("ada", next_id(desk), "0")
-    assert desk.next_item("ada") is None
-    assert desk.progress("ada").not_sure == 4
-    assert desk.write_labels() is False
-
-
 def test_skipped_items_come_back_in_turn(desk: Desk) -> None:
     order = []
     for _ in range(6):
@@ -68,19 +59,6 @@ def test_skipped_items_come_back_in_turn(desk: Desk) -> None:
         desk.press("ada", order[-1], "skip")
     assert len(set(order[:4])) == 4
     assert order[4:] == order[:2]
-
-
-@pytest.mark.parametrize("key", ["3", "9", "", "x", "-1", "²", "10", "1.0"])
-def test_a_key_that_is_not_a_label_saves_nothing(desk: Desk, key: str) -> None:
-    with pytest.raises(DataError, match="is not a label"):
-        desk.press("ada", next_id(desk), key, note="typed")
-    assert not (desk.folder / "annotations" / "ada.jsonl").exists()
-
-
-@pytest.mark.parametrize(("person", "item"), [("ada", "99"), ("ada", ""), ("eve", "1"), ("../ada", "1")])
-def test_only_items_of_ones_own_queue_can_be_labelled(desk: Desk, person: str, item: str) -> None:
-    with pytest.raises(DataError, match=r"is not in the queue|is not one of"):
-        desk.press(person, item, "1")
 
 
 def test_a_label_of_a_pair_is_of_the_run_whatever_side_it_was_shown_on(tmp_path: Path) -> None:
@@ -95,15 +73,6 @@ def test_a_label_of_a_pair_is_of_the_run_whatever_side_it_was_shown_on(tmp_path:
             desk.press("ada", shown.item.item_id, "2" if shown.second == shown.item.text else "1")
     assert sides == {True, False}
     assert {said.label for said in read_labels(tmp_path, task, "ada").said.values()} == {"first"}
-
-
-def test_the_lead_settles(desk: Desk) -> None:
-    desk.settle("3", "1")
-    with pytest.raises(DataError, match="there is no item"):
-        desk.settle("99", "1")
-    with pytest.raises(DataError, match="is not a label"):
-        desk.settle("3", "0")
-    assert (desk.folder / "annotations" / "_settled.db").exists()
 
 
 def test_a_decision_on_a_pair_is_never_swapped(tmp_path: Path) -> None:

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.errors import DataError
 from auepora_eval.io.ground_truth import load_ground_truth
 from auepora_eval.io.jsonl import read_records
 from auepora_eval.judges.trust.labels import Columns, labelled_claims
 from auepora_eval.people.agreement import annotator_agreement
 from auepora_eval.people.annotators import read_annotators
 from auepora_eval.people.labels import SETTLED, Said, read_labels
-from auepora_eval.people.results import export, next_commands, task_summary
+from auepora_eval.people.results import export, task_summary
 from auepora_eval.people.task import Kind, create_task
 from tests.people.tasks import a_task, an_item, stored_task
 
@@ -96,13 +95,6 @@ def test_the_summary_has_progress_disputes_and_the_mean(tmp_path: Path) -> None:
     assert summary.mean.value == pytest.approx((1 + 0.5 + 0 + 1) / 4)
 
 
-def test_extremes_give_no_mean(tmp_path: Path) -> None:
-    task, _ = stored_task(tmp_path, chosen="disagree:a,b")
-    for item in "1234":
-        read_labels(tmp_path, task, "ada").label(item, Said(YES))
-    assert task_summary(tmp_path).mean is None
-
-
 def test_the_same_answer_of_two_runs_is_one_annotation_of_a_person(tmp_path: Path) -> None:
     items = [an_item(1, runs=("one",)), an_item(2, sample_id="q1", text="answer 1", runs=("two",))]
     task = a_task(runs=("one", "two"), people=("ada", "ben"))
@@ -142,28 +134,3 @@ def test_every_kind_is_exported(tmp_path: Path, kind: Kind, label: str, expected
     record = next(read_records(tmp_path / "x.jsonl"))[1]
     assert {name: record[name] for name in expected} == expected
     assert export(tmp_path, tmp_path / "x.gt.json") == 1
-
-
-def test_without_labels_there_is_nothing_to_export(tmp_path: Path) -> None:
-    stored_task(tmp_path)
-    for name in ("x.jsonl", "x.gt.json"):
-        with pytest.raises(DataError, match="there are no labels yet"):
-            export(tmp_path, tmp_path / name)
-    with pytest.raises(DataError, match=r"is not a \.jsonl or \.gt\.json"):
-        export(tmp_path, tmp_path / "x.csv")
-
-
-def test_the_next_command_has_what_the_labels_need(tmp_path: Path) -> None:
-    folder = tmp_path / "a b"
-    task, items = stored_task(folder, kind="documents", people=("ada", "ben"))
-    audit = f"auepora judge-audit --labels '{folder}/labels.jsonl' --judge lexical --scale 0,1"
-    assert next_commands(folder, task, items) == [audit]
-    for person in task.people:
-        read_labels(folder, task, person).label("1", Said("relevant"))
-    assert next_commands(folder, task, items) == [
-        audit,
-        f"auepora annotate --agree '{folder}/labels.gt.json'",
-    ]
-    pair = an_item(1, scores={"same": 0.5, "differs": 1.0})
-    (command,) = next_commands(tmp_path, a_task("pairs"), [pair])
-    assert "--score differs --threshold 0.5 --scale 0,1" in command

@@ -10,7 +10,7 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.errors import DataError
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.people.items import Wanted, differences, items_of, kind_for, task_of_runs
+from auepora_eval.people.items import Wanted, differences, items_of, task_of_runs
 from auepora_eval.people.task import read_task
 from tests.builders import a_failure, a_sample, an_output, scored_run
 
@@ -96,17 +96,3 @@ def test_answers_that_decline_have_nothing_to_support(
     _, items = read_task(tmp_path)
     assert sorted(item.text for item in items) == sorted(expected)
     assert left_out.declined == 3 - len(expected)
-
-
-def test_two_runs_are_compared_unless_something_else_is_asked_for() -> None:
-    assert kind_for(Wanted(), ["a", "b"]) == "pairs"
-    assert kind_for(Wanted(), ["a"]) == "answers"
-    assert kind_for(Wanted(kind="documents"), ["a", "b"]) == "documents"
-
-
-def test_runs_of_different_datasets_are_an_error(tmp_path: Path) -> None:
-    one, two = runs()
-    two.dataset_fingerprint = "another"
-    with pytest.raises(DataError, match="different datasets"):
-        task_of_runs(tmp_path / "t", [one, two], Wanted())
-    assert not (tmp_path / "t").exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.errors import DataError, StorageError
-from auepora_eval.people.labels import Said, labels_of_all, read_labels
+from auepora_eval.people.labels import Said, read_labels
 from auepora_eval.people.task import queue_of
 from tests.people.tasks import stored_task
 
@@ -44,17 +44,6 @@ def test_undo_goes_back_step_by_step(tmp_path: Path) -> None:
     assert (labels.said, labels.skipped) == ({}, [])
 
 
-def test_the_last_label_of_an_item_counts(tmp_path: Path) -> None:
-    task, _ = stored_task(tmp_path)
-    labels = read_labels(tmp_path, task, "ada")
-    labels.skip("1")
-    labels.label("1", Said("supported"))
-    labels.label("1", Said("not supported"))
-    assert labels.said == {"1": Said("not supported")}
-    labels.take_back()
-    assert labels.said == {}, "undo takes the item back, not to the label before"
-
-
 def test_only_people_of_the_task_have_a_file(tmp_path: Path) -> None:
     task, _ = stored_task(tmp_path)
     for name in ("ben", "../ada", ""):
@@ -77,14 +66,6 @@ def test_a_label_that_cannot_be_written_is_an_error_and_does_not_count(tmp_path:
     with pytest.raises(StorageError, match="cannot be written"):
         labels.label("2", Said("supported"))
     assert list(labels.said) == ["1"]
-
-
-def test_a_file_that_is_not_a_table_of_labels_is_an_error(tmp_path: Path) -> None:
-    task, _ = stored_task(tmp_path)
-    (tmp_path / "annotations").mkdir()
-    (tmp_path / "annotations" / "ada.db").write_text("not a database " * 100)
-    with pytest.raises(StorageError, match=r"ada\.db has no labels that can be read"):
-        labels_of_all(tmp_path, task)
 
 
 _LABELS_UNTIL_KILLED = """

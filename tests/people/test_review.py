@@ -11,7 +11,7 @@ from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample
 from auepora_eval.errors import DataError
 from auepora_eval.io.jsonl import load_jsonl_dataset, save_jsonl_dataset
-from auepora_eval.people.review import Finding, Review, selected_span, spans_of
+from auepora_eval.people.review import Review, selected_span, spans_of
 from auepora_eval.quality.description import dataset_difference
 
 TEXT = "The Annet moors at the north pier. She carries 22 cars."
@@ -75,23 +75,6 @@ def test_undo_takes_back_step_by_step(review: Review) -> None:
     assert review.at(0).decision == review.at(1).decision == ""
 
 
-def test_the_next_question_is_the_next_that_is_not_decided(review: Review) -> None:
-    review.decide(2, "accept")
-    assert review.next_open(2) == 3
-    for place in (3, 4):
-        review.decide(place, "accept")
-    assert review.next_open(4) == 0
-    for place in (0, 1):
-        review.decide(place, "accept")
-    assert review.next_open(0) is None
-
-
-def test_findings_are_beside_the_sample(tmp_path: Path) -> None:
-    finding = Finding("warning", "the question is repeated")
-    with Review(a_dataset(), tmp_path, {list(a_dataset())[4].sample_id: [finding]}) as review:
-        assert [list(one.findings) for one in review.all()] == [[], [], [], [], [finding]]
-
-
 def test_a_review_is_continued(tmp_path: Path) -> None:
     with Review(a_dataset(), tmp_path) as first:
         first.decide(0, "accept")
@@ -111,30 +94,6 @@ def test_another_dataset_cannot_continue_a_review(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "arguments"),
-    [
-        ("decide", (0, "maybe")),
-        ("decide", (0, "reject", "a reason of my own")),
-        ("decide", (5, "accept")),
-        ("decide", (-1, "accept")),
-        ("edit", (0, "  ", "x")),
-        ("edit", (0, "x" * 100_001, "x")),
-        ("mark", (0, 1, 0, 3)),
-        ("mark", (0, 0, 3, 3)),
-        ("mark", (0, 0, 0, 10_000)),
-        ("unmark", (0, 0, 1)),
-        ("unmark", (4, 0, 0)),
-    ],
-)
-def test_a_wrong_step_is_an_error_and_changes_nothing(
-    review: Review, step: str, arguments: tuple[object, ...]
-) -> None:
-    with pytest.raises(DataError):
-        getattr(review, step)(*arguments)
-    assert not review.can_undo
-
-
-@pytest.mark.parametrize(
     ("text", "start", "end", "shown", "expected"),
     [
         pytest.param("one two", 4, 7, "two", (4, 7), id="plain"),
@@ -148,11 +107,3 @@ def test_a_selection_is_found_in_the_text(
     text: str, start: int, end: int, shown: str, expected: tuple[int, int]
 ) -> None:
     assert selected_span(text, start, end, shown) == expected
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "shown"), [(0, 3, "two"), (4, 99, "two"), (2, 3, "🙂"), (0, 0, ""), (3, 4, " ")]
-)
-def test_a_selection_that_is_not_there_is_an_error(start: int, end: int, shown: str) -> None:
-    with pytest.raises(DataError, match="is not in the document"):
-        selected_span("one 🙂two", start, end, shown)

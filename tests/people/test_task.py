@@ -12,7 +12,6 @@ from auepora_eval.people.task import (
     check_people,
     create_task,
     is_swapped,
-    labels_of,
     queue_of,
     read_task,
 )
@@ -87,34 +86,6 @@ def test_a_name_that_cannot_be_a_file_name_is_an_error(name: str) -> None:
 def test_two_names_that_share_a_file_on_some_systems_are_an_error() -> None:
     with pytest.raises(DataError, match="Ada and ada would share a file"):
         check_people(["Ada", "ada"])
-
-
-@pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", ""], list("abcdefghij")])
-def test_labels_are_two_to_nine_different_words(names: list[str]) -> None:
-    with pytest.raises(DataError, match="from 2 to 9 different labels"):
-        labels_of("answers", names)
-
-
-def test_labels_go_from_the_worst_to_the_best() -> None:
-    assert [label.value for label in labels_of("answers", ["bad", "fair", "good"])] == [0, 0.5, 1]
-    with pytest.raises(DataError, match="pairs have the labels"):
-        labels_of("pairs", ["left", "right"])
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("task.json", b"{", "is not a task"),
-        ("task.json", b'{"kind": "answers"}', "is not a task"),
-        ("task.json", b" " * 1_000_001, "too large"),
-        ("items.jsonl", b'{"item_id": 1}\n', "is not an item"),
-    ],
-)
-def test_an_edited_task_is_one_clear_error(tmp_path: Path, file: str, content: bytes, message: str) -> None:
-    stored_task(tmp_path)
-    (tmp_path / file).write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        read_task(tmp_path)
 
 
 def test_a_hostile_name_in_a_task_file_is_an_error(tmp_path: Path) -> None:

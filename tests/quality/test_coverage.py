@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.io.builds import Coverage, FileFacts, Manifest, drops, drops_in_words, not_compared
+from auepora_eval.io.builds import Coverage, FileFacts, Manifest, drops, not_compared
 
 
 def a_manifest(qa: int, **coverage: Any) -> Manifest:
@@ -62,21 +62,3 @@ def test_what_is_not_counted_is_no_loss(
     old, new = a_manifest(10, **before), a_manifest(10, **after)
     assert [drop.name for drop in drops(old, new)] == expected
     assert not_compared(old, new) == after.get("not_counted", [])
-
-
-def test_many_lost_documents_are_summarised() -> None:
-    before = {f"d{number}": 10 + number for number in range(40)}
-    after = dict.fromkeys(list(before)[30:], 1)
-    losses = drops(a_manifest(1000, documents=before), a_manifest(500, documents=after))
-    assert drops_in_words(losses) == [
-        "40 documents have lost records: 30 are gone, 10 have fewer, 1170 records in all. "
-        "The largest losses: d39 (49 to 1), d38 (48 to 1), d37 (47 to 1).",
-        "split qa: 50% fewer, 500 records after 1000.",
-    ]
-    few = drops(a_manifest(1, documents={"a": 2}), a_manifest(1, documents={}))
-    assert drops_in_words(few) == ["document a: gone, 0 records after 2."]
-
-
-def test_the_share_can_be_set() -> None:
-    assert drops(a_manifest(100), a_manifest(60), 0.5) == []
-    assert len(drops(a_manifest(100), a_manifest(99), 0.001)) == 1

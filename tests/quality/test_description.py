@@ -51,10 +51,3 @@ def test_targets_are_those_that_the_fields_allow() -> None:
     full = describe(a_dataset(*samples))["targets"]
     assert all(each["metrics"] and not each["lacks"] for each in full)
     assert {each["target"]: each["samples"] for each in full}["RETRIEVAL_ACCURACY"] == 9
-
-
-def test_an_empty_dataset() -> None:
-    about = describe(a_dataset())
-    assert about["samples"] == 0
-    assert about["documents"]["corpus"] is None
-    assert about["lengths"]["words of a query"] is None

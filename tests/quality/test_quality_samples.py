@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from auepora_eval.core.dataset import EvaluationDataset
-from auepora_eval.core.types import Document, EvaluationSample, Response
+from auepora_eval.core.types import Document, EvaluationSample
 from auepora_eval.quality.checks import DataQualityChecker
-from auepora_eval.quality.samples import check_reference_support, reference_support
-from auepora_eval.quality.view import QualityIssue, view_of
+from auepora_eval.quality.view import QualityIssue
 from tests.builders import a_dataset, a_sample
 
 TEXT = "The Annet sails to Sallow every morning. The Dunlin is a workboat of Northmoss Station."
@@ -63,17 +61,6 @@ def test_reference_support(reference: str, fields: dict[str, Any], unsupported: 
     assert bool(issues_of(a_dataset(sample), "reference_support")) == unsupported
     sample.relevant_docs = [Document("a", TEXT), Document("b", "", {"text_missing": True})]
     assert issues_of(a_dataset(sample), "reference_support") == []  # what is not there may support it
-
-
-def test_an_alternative_or_the_title_may_support_a_reference() -> None:
-    sample = a_sample(reference="Gulls weigh seven hundred grams", alternatives=["Annet sails every morning"])
-    sample.relevant_docs = [Document("a", TEXT)]
-    assert issues_of(a_dataset(sample), "reference_support") == []
-    sample.reference_answer = Response("Timetable of autumn ferries")
-    assert len(issues_of(a_dataset(sample), "reference_support")) == 1
-    sample.relevant_docs[0].metadata["title"] = "Timetable, autumn: ferries"
-    assert issues_of(a_dataset(sample), "reference_support") == []
-    assert DataQualityChecker(min_support=0.0).issues(a_dataset(sample)) == []
 
 
 A = "When does the Annet sail to Sallow?"
@@ -163,41 +150,3 @@ def labelled(*labels: dict[str, Any]) -> EvaluationDataset:
 def test_labels_that_are_dead(labels: list[dict[str, Any]], said: str) -> None:
     (text,) = issues_of(labelled(*labels))
     assert said in text
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        pytest.param([{"k": "a"}, {"k": "b"}] * 10, id="two values"),
-        pytest.param([{"k": "a"}] * 20, id="one value"),
-        pytest.param([{"k": "hop1"}] * 5 + [{"k": "hop2"}], id="numbered"),
-        pytest.param([{"scenario": "base"}, {"scenario": "typo", "variant_of": "q0"}], id="noise"),
-        pytest.param([{"scenario": "noise", "noise_ratio": 0.5}], id="a level of noise"),
-        pytest.param([{"k": ["a", "b"]}, {"k": {"c": None}}], id="labels that are no texts"),
-    ],
-)
-def test_labels_that_are_alive(labels: list[dict[str, Any]]) -> None:
-    assert issues_of(labelled(*labels)) == []
-
-
-def test_support_in_a_shared_corpus_is_that_of_each_sample() -> None:
-    """A check of all samples has the same shares as each sample alone."""
-    docs = [
-        Document("a", "Three boats sail to the islands in 2,018.", {"title": "Boats"}),
-        Document("b", "The harbour closed when storms were sailing by.", {}),
-    ]
-    answers = [
-        "three boats sailed",
-        "storm at harbours in 2018",
-        "whales eat much krill",
-        "boats",
-    ]
-    samples = [
-        EvaluationSample(str(n), "?", chosen, reference_answer=Response(answer))
-        for n, (answer, chosen) in enumerate(itertools.product(answers, ([docs[0]], [docs[1]], docs)))
-    ]
-    for least in (0.2, 0.35, 0.7, 1.0):
-        alone = [support and support.share for support in map(reference_support, samples)]
-        expected = [str(n) for n, share in enumerate(alone) if share is not None and share < least]
-        issues = list(check_reference_support(view_of(a_dataset(*samples)), least))
-        assert [issue.sample_id for issue in issues] == expected

@@ -20,12 +20,6 @@ def test_values_by_target_and_nothing_measured_is_none() -> None:
     assert results_to_dict(results) == {"RETRIEVAL_RELEVANCE": {"recall@5": 0.83}, "LATENCY": {"x": None}}
 
 
-def test_two_results_of_one_name_raise() -> None:
-    twice = [MetricResult("x", T.LATENCY, 1.0), MetricResult("x", T.LATENCY, 2.0)]
-    with pytest.raises(ValueError, match="two results are named 'x'"):
-        results_to_dict(twice)
-
-
 def test_coverage_is_next_to_the_value() -> None:
     samples = [a_sample(str(n), relevant="a") for n in range(5)] + [
         a_sample("5"),
@@ -77,10 +71,3 @@ def test_seconds_have_a_unit(seconds: float, text: str) -> None:
 )
 def test_intervals(interval: tuple[float, float] | None, unit: str, signed: bool, text: str) -> None:
     assert interval_text(interval, unit, signed=signed) == text
-
-
-def test_a_rate_among_the_latency_metrics_is_not_a_time() -> None:
-    result = parse_metric("failure_rate").compute(
-        [a_sample("1"), a_sample("2")], [an_output("a"), a_failure()]
-    )
-    assert "| LATENCY | failure_rate | 0.5000 | [0.0000, 1.0000] |" in results_to_markdown([result])

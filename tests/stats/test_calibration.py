@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -61,28 +59,3 @@ def test_a_calibrated_judge_stays_below_what_chance_gives(n: int) -> None:
     overconfident = calibration(np.clip(scores * 1.5, 0, 1), rng.random(n) < scores, bins=5)
     assert overconfident.by_chance is not None
     assert n < 100 or overconfident.error > overconfident.by_chance
-
-
-def test_edges() -> None:
-    found = calibration([0.0, 0.1, 0.100001, 1.0], [0, 0, 1, 1])
-    assert [each.samples for each in found.bins] == [2, 1, 0, 0, 0, 0, 0, 0, 0, 1]  # a bin ends with its edge
-    assert math.isnan(found.bins[3].label)
-    assert calibration([0.5], [0.5]).by_chance is None  # what part of a label is drawn by chance?
-    assert calibration([0.3, 0.6], [1, 1]).brier_of_mean == 0.0
-
-
-@pytest.mark.parametrize(
-    ("scores", "labels", "bins", "says"),
-    [
-        ([1.2], [1], 10, "not between 0 and 1"),
-        ([math.nan], [1], 10, "not between 0 and 1"),
-        ([0.5], [2], 10, "not between 0 and 1"),
-        ([], [], 10, "as many scores"),
-        ([0.5], [1, 0], 10, "as many scores"),
-        ([0.5], [1], 0, "from 1 to 1000 bins"),
-        ([0.5], [1], 10**9, "from 1 to 1000 bins"),
-    ],
-)
-def test_nonsense_is_refused(scores: list[float], labels: list[float], bins: int, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        calibration(scores, labels, bins=bins)

@@ -25,7 +25,3 @@ def test_clustered_errors_are_those_of_statsmodels(seed: int) -> None:
     assert mean_error(values, clusters=clusters.tolist()).freedom == groups - 1
     alone = values.std(ddof=1) / math.sqrt(90)
     assert mean_error(values, clusters=list(range(90))).error == pytest.approx(alone)
-
-
-def test_edges() -> None:
-    assert math.isnan(mean_error([]).error)

@@ -86,28 +86,6 @@ def test_clusters_count_by_their_size() -> None:
     assert (unscored.low, unscored.high) == pytest.approx((alone.low, alone.high))
 
 
-@pytest.mark.parametrize(("values", "low", "high"), [([0.0] * 50, 0.0, 0.12), ([1.0] * 50, 0.88, 1.0)])
-def test_all_alike(values: list[float], low: float, high: float) -> None:
-    interval = sequence_interval(values)
-    assert (interval.low, interval.high) == pytest.approx((low, high), abs=0.02)
-
-
-def test_nothing_seen_leaves_everything_open() -> None:
-    assert sequence_interval([])[:2] == (0.0, 1.0)
-
-
-@pytest.mark.parametrize("threshold", [0.0, 1.0, -1.0, math.nan])
-def test_a_threshold_lies_inside(threshold: float) -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        Evidence(threshold)
-
-
-@pytest.mark.parametrize(("total", "size"), [(1.5, 1), (-0.5, 1), (2.0, 2), (math.nan, 1)])
-def test_scores_out_of_bounds_are_refused(total: float, size: int) -> None:
-    with pytest.raises(ValueError, match="are not 1 between 0 and 1"):
-        Evidence(0.5).add(total, size)
-
-
 def ever_clear(totals: np.ndarray, threshold: float, alpha: float) -> np.ndarray:
     """Whether a person who looks after every sample would ever have called it: by row of runs."""
     shares = 0.8 * 0.5 ** np.arange(10)

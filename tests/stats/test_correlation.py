@@ -79,20 +79,3 @@ def test_samples_of_one_cluster_are_left_out_together(kind: Kind) -> None:
     assert alone is not None
     assert together is not None
     assert together.high - together.low > 1.5 * (alone.high - alone.low)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_has_no_correlation(kind: Kind) -> None:
-    assert math.isnan(correlation([0.5, 0.5, 0.5], [0.1, 0.2, 0.3], kind).value)
-    assert math.isnan(correlation([1.0], [1.0], kind).value)
-    assert correlation([], [], kind) == pytest.approx((math.nan, None, 0), nan_ok=True)
-    gaps = correlation([0.1, math.nan, 0.3, 0.9], [1.0, 2.0, math.nan, 3.0], kind)
-    assert gaps.value == pytest.approx(1.0)
-    assert gaps.samples == 2
-    with pytest.raises(ValueError, match="equal length"):
-        correlation([1.0], [1.0, 2.0], kind)
-
-
-def test_a_kind_that_is_not_there() -> None:
-    with pytest.raises(ValueError, match="pearson, spearman, kendall"):
-        correlation([1.0], [1.0], "cosine")  # type: ignore[arg-type]

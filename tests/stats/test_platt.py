@@ -47,27 +47,3 @@ def test_the_order_stays_and_chances_are_chances(rows: list[tuple[float, float]]
     chances = fit_platt(scores, labels).chances(np.sort(scores))
     assert np.all((chances >= 0) & (chances <= 1))
     assert np.all(np.diff(chances) >= -1e-12)
-
-
-def test_edges() -> None:
-    # Labels that the score separates have a finite slope; a score against the labels, and a constant, have 0.
-    separated = fit_platt([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1])
-    assert 0 < separated.slope < 5
-    assert fit_platt([0.9, 0.8, 0.2, 0.1], [0, 0, 1, 1]) == (0.0, 0.0)
-    assert fit_platt([0.5, 0.5, 0.5], [1, 1, 1]).chances([0.1]) == pytest.approx(0.8)  # (3 + 1) / (3 + 2)
-    assert fit_platt([0.0, 1.0], [0, 1]).chances([0.0, 1.0]) == pytest.approx([1 / 3, 2 / 3])
-
-
-@pytest.mark.parametrize(
-    ("scores", "labels", "says"),
-    [
-        ([0.5], [1, 0], "as many scores"),
-        ([], [], "as many scores"),
-        ([1.2], [1], "score is not between"),
-        ([float("nan")], [1], "score is not between"),
-        ([0.5], [2], "label is not between"),
-    ],
-)
-def test_other_values_raise(scores: list[float], labels: list[float], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        fit_platt(scores, labels)

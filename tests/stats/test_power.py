@@ -14,7 +14,6 @@ from statsmodels.stats.power import TTestIndPower, TTestPower  # type: ignore[im
 from auepora_eval.stats.intervals import mean_units, plus_two
 from auepora_eval.stats.power import (
     Spread,
-    cluster_design_effect,
     detectable_change,
     fewest_units,
     power_of,
@@ -100,11 +99,6 @@ def test_the_detectable_change_takes_that_many_units(
     assert units_needed(change * (1 + 1e-9), spread, alpha=alpha) == units
 
 
-def test_clusters_cost_what_their_design_effect_says() -> None:
-    assert cluster_design_effect(5, 0.25) == 2.0
-    assert cluster_design_effect(5, -1) == 1.0
-
-
 @pytest.mark.parametrize(("margin", "units"), [(0.02, 139), (0.05, 56), (0.1, 28)])
 def test_a_margin_takes_as_many_units_as_its_interval(margin: float, units: int) -> None:
     """Where no unit differs nothing varies: one unit fewer does not rule the margin out."""
@@ -121,23 +115,3 @@ def test_a_margin_is_ruled_out_as_often_as_the_power_says() -> None:
     gains = rng.normal(0, 0.2, (units, 2_000))
     lowest = plus_two(mean_units(gains), -1.0, 1.0).limits()[0]
     assert (lowest > -0.05).mean() == pytest.approx(0.8, abs=0.03)
-
-
-def test_what_takes_no_number_of_units() -> None:
-    assert units_needed(0.0, Spread(1.0, 1.0)) is None
-    assert units_needed(1e-9, Spread(1.0, 1.0)) is None
-    assert units_needed(0.1, Spread(0.0, 0.0)) == 6
-    assert detectable_change(5, Spread(0.1, 0.1)) is None
-    assert detectable_change(10, Spread(5.0, 5.0), reach=1.0) is None
-    assert power_of(0.1, 1, Spread(1.0, 1.0)) == 0.0
-    assert power_of(0.5, 10, Spread(0.0, 0.0)) == 1.0
-
-
-def test_nonsense_is_an_error() -> None:
-    for sd in (-1.0, math.nan):
-        with pytest.raises(ValueError, match="not"):
-            Spread(sd, 1.0)
-    with pytest.raises(ValueError, match="not 0"):
-        detectable_change(10, Spread(1.0, 1.0), alpha=0.0)
-    with pytest.raises(ValueError, match="not 1"):
-        units_needed(0.1, Spread(1.0, 1.0), power=1.0)

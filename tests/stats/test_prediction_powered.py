@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auepora_eval.stats.calibration import prediction_powered_mean, true_rate, true_rate_interval
+from auepora_eval.stats.calibration import prediction_powered_mean, true_rate_interval
 
 
 def judged(seed: int, n: int = 60, unlabelled: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -95,15 +95,6 @@ def test_a_judge_that_says_nothing_changes_nothing() -> None:
         prediction_powered_mean([1.0], [1.0], [1.0, 0.0])
 
 
-def test_rogan_and_gladen() -> None:
-    assert true_rate(0.75, 0.9, 0.8) == pytest.approx(0.785714, abs=1e-6)
-    assert true_rate(0.1, 0.9, 0.8) == 0.0
-    assert true_rate(0.95, 0.9, 0.8) == 1.0
-    for sensitivity, specificity in ((0.5, 0.5), (0.2, 0.3), (1.2, 0.9)):
-        with pytest.raises(ValueError, match=r"coin|shares"):
-            true_rate(0.5, sensitivity, specificity)
-
-
 def test_the_interval_of_a_corrected_rate_holds() -> None:
     """A true rate of 0.3, a judge of 0.9 and 0.8, each known from a few samples only."""
     rng = np.random.default_rng(2)
@@ -115,10 +106,3 @@ def test_the_interval_of_a_corrected_rate_holds() -> None:
         )
         held += interval.low <= 0.3 <= interval.high
     assert 0.925 <= held / 500 <= 0.985
-
-
-def test_counts_that_are_none_are_refused() -> None:
-    with pytest.raises(ValueError, match="not a share"):
-        true_rate_interval((5, 4), (9, 10), (8, 10))
-    with pytest.raises(ValueError, match="coin"):
-        true_rate_interval((5, 10), (5, 10), (5, 10))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, permutation_test
+from scipy.stats import permutation_test
 
-from auepora_eval.stats import significance
 from auepora_eval.stats.arrays import Array
 from auepora_eval.stats.significance import paired_swap_test, sign_flip_test
 
@@ -35,11 +34,6 @@ def test_only_pairs_that_differ_are_enumerated() -> None:
     assert test.method == "sign flip, exact, 10 units"
 
 
-def test_for_0_and_1_it_is_the_exact_mcnemar_test() -> None:
-    gains = np.array([-1.0, -1, 1, 1, 1, 1, 1, 0])
-    assert sign_flip_test(gains).p_value == pytest.approx(binomtest(2, 7).pvalue)
-
-
 @pytest.mark.parametrize("kind", ["many values", "few values"])
 @pytest.mark.parametrize("seed", range(3))
 def test_agrees_with_scipy(kind: str, seed: int) -> None:
@@ -65,11 +59,6 @@ def test_p_is_never_zero() -> None:
 def test_flips_that_tie_up_to_rounding_count() -> None:
     # 0.1 + 0.2 differs from 0.3 in the last bit: both flips of these three are as extreme as what was seen.
     assert sign_flip_test(np.array([0.1, 0.2, -0.3 + 1e-17])).p_value == 1.0
-
-
-def test_equal_systems_do_not_differ() -> None:
-    assert sign_flip_test(np.zeros(2))[:2] == (1.0, 0.0)
-    assert paired_swap_test(np.ones((3, 1)), np.ones((3, 1)), mean).p_value == 1.0
 
 
 def test_clusters_are_flipped_together() -> None:
@@ -118,14 +107,6 @@ def test_swaps_leave_alone_what_does_not_differ() -> None:
         assert by_sums.p_value == by_rows.p_value
 
 
-def test_resamples_are_those_asked_for() -> None:
-    rng = np.random.default_rng(4)
-    gains = rng.normal(0.5, 1, 100)
-    assert sign_flip_test(gains, resamples=3_000).resamples == 3_000
-    rows = np.stack([gains, np.ones(100)], axis=1)
-    assert paired_swap_test(rows * 0, rows, mean, resamples=3_000).resamples == 3_000
-
-
 def gains_with_p(p_value: float) -> Array:
     """Sixty differences whose sign-flip test has about this p-value."""
     gains = np.random.default_rng(5).normal(0, 1, 60)
@@ -144,21 +125,6 @@ def test_more_are_drawn_where_the_verdict_would_depend_on_the_seed() -> None:
     assert sign_flip_test(gains_with_p(0.02), levels=(clear.p_value,)).resamples > 10_000
 
 
-def test_no_more_are_drawn_than_is_bearable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(significance, "_MOST_CELLS", 60 * 20_000)
-    assert sign_flip_test(gains_with_p(0.05)).resamples == 20_000
-
-
-@pytest.mark.parametrize("units", [12, 64])
-def test_small_blocks_give_the_same(monkeypatch: pytest.MonkeyPatch, units: int) -> None:
-    gains = np.random.default_rng(6).normal(0.2, 1, units)
-    rows = np.stack([gains, np.ones(units)], axis=1)
-    flips, swaps = sign_flip_test(gains), paired_swap_test(rows * 0, rows, mean)
-    monkeypatch.setattr(significance, "CELLS_AT_ONCE", 2_500)
-    assert sign_flip_test(gains).p_value == pytest.approx(flips.p_value, abs=0.006)
-    assert paired_swap_test(rows * 0, rows, mean).p_value == pytest.approx(swaps.p_value, abs=0.006)
-
-
 @pytest.mark.parametrize("shift", [0.0, 0.005, 0.01])
 def test_very_many_pairs_need_no_resamples(shift: float) -> None:
     """The normal form says what 1,500 flips, drawn here, say."""
@@ -173,9 +139,3 @@ def test_very_many_pairs_need_no_resamples(shift: float) -> None:
     swap = paired_swap_test(rows * [0, 1], rows, ratio, of_sums=True)
     assert swap.method == "swap, normal form, 21000 units"
     assert swap.p_value == pytest.approx(ours.p_value, abs=1e-3)
-
-
-def test_one_huge_difference_among_many_is_not_called_normal() -> None:
-    gains = 1e-6 * np.random.default_rng(0).random(21_000)
-    gains[0] = 1.0
-    assert sign_flip_test(gains, resamples=199, levels=()).resamples == 199

@@ -78,12 +78,6 @@ def test_sentences_of_a_text(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
 
 
-def test_lines_may_count_as_spaces() -> None:
-    text = "before The boat\nNorth Pier. It left. after"
-    spans = sentence_spans(text, 7, len(text) - 6, lines=False)
-    assert [text[start:end] for start, end in spans] == ["The boat\nNorth Pier.", "It left."]
-
-
 @given(st.text() | st.text(alphabet="aA1 .!?…。\n\r\t\"'()[]-・と\u2028"))
 def test_the_pieces_and_their_places_give_the_text_back(text: str) -> None:
     end = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from unicodedata import combining, normalize
 
@@ -116,8 +116,7 @@ class Facts:
         self._errors: dict[tuple[str, str], int] = {}
         self._error_codes = array("i")
         self._gold_missed = bytearray()
-        self._families: dict[str, int] = {}
-        self._family_codes = array("i")
+        self._families: dict[str, list[int]] = {}  # of samples that name a cluster or a base question
 
     def add(self, batch: Batch) -> list[str]:
         """Take further samples; return the text of each that is searched."""
@@ -132,8 +131,8 @@ class Facts:
         self._gold_missed.append(_misses_gold(sample, output, self.match))
         self._error_codes.append(self._error_code(output))
         variant_of = given(sample.labels, "variant_of") if cluster is None and sample.labels else cluster
-        family = sample.sample_id if variant_of is None else str(variant_of)
-        self._family_codes.append(self._families.setdefault(family, len(self._families)))
+        if variant_of is not None:
+            self._families.setdefault(str(variant_of), []).append(place)
         for name, value in sample.labels.items():
             self._add_value(name, value, place)
         for name, value in sample.metadata.items():
@@ -162,11 +161,9 @@ class Facts:
             key = (output.error.type, "other messages")
         return self._errors.setdefault(key, len(self._errors))
 
-    def as_meta(self) -> dict[str, Any]:
-        """Return the columns as they are stored."""
+    def as_meta(self, place_of: Callable[[str], int | None]) -> dict[str, Any]:
+        """Return the columns as they are stored; `place_of` finds a sample by its id."""
         kept = {name: field for name, field in self._fields.items() if field.is_slice}
-        families = np.frombuffer(self._family_codes, np.int32) if self._size else np.zeros(0, np.int32)
-        alone = np.bincount(families, minlength=1)[families] == 1 if self._size else families == 0
         return {
             "ids": self._ids.hexdigest(),
             "clusters": self.clusters if self._has_clusters else None,
@@ -174,9 +171,19 @@ class Facts:
             "errors": list(self._errors),
             "column error": np.array(self._error_codes, "<i4").tobytes(),
             "column gold_missed": bytes(self._gold_missed),
-            "column family": np.where(alone, np.int32(-1), families).astype("<i4").tobytes(),
+            "column family": self._family_column(place_of),
             **{f"column field {name}": field.column(self._size) for name, field in kept.items()},
         }
+
+    def _family_column(self, place_of: Callable[[str], int | None]) -> bytes:
+        """Return which samples are variants of one question: a code for each, -1 for those without."""
+        codes = np.full(self._size, -1, "<i4")
+        for code, (name, places) in enumerate(self._families.items()):
+            base = place_of(name)  # the question itself does not name it
+            members = places if base is None else [*places, base]
+            if len(members) > 1:
+                codes[members] = code
+        return codes.tobytes()
 
 
 def searched(text: str) -> str:

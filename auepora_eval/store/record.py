@@ -560,6 +560,7 @@ class PredictionRecord:
             survey.add(sample)
         self.predictions.check_known_samples(survey.ids if self._known is None else self._known)
         survey.check_unique(self.dataset.name)
+        survey.forget_ids()
         self.plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
 
     def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:

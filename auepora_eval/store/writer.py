@@ -104,7 +104,8 @@ class RunWriter:
         outcomes = sorted(self._database.outcomes().items())
         finished = {"outputs_sha256": outputs_sha256, "calls": calls, "outcomes": outcomes}
         add_scores(self._database, run.results)
-        self._database.set_meta(**self._facts.as_meta(), finished=finished, evaluation_id=run.evaluation_id)
+        facts = self._facts.as_meta(self._place_of)
+        self._database.set_meta(**facts, finished=finished, evaluation_id=run.evaluation_id)
         head, path = results_head(run, self.tally, outputs_sha256), self._state.path
         if self._rows is None:
             head["run_file"] = {"name": self._state.database.name, "rows": self.tally.total}
@@ -119,6 +120,10 @@ class RunWriter:
             self._publish()
         return path
 
+    def _place_of(self, sample_id: str) -> int | None:
+        rows = self._database.select("SELECT n FROM sample WHERE id = ?", [sample_id])
+        return rows[0][0] if rows else None
+
     def _publish(self) -> None:
         """Let readers of the database see the run."""
         self._database.commit()
@@ -126,7 +131,7 @@ class RunWriter:
 
 def add_scores(database: Database, results: Sequence[MetricResult]) -> None:
     """Store the scores of metrics, in place of those that they have."""
-    rows = [score_row(result) for result in results if result.scores]
+    rows = (score_row(result) for result in results if result.scores)  # one column at a time is in memory
     with database.transaction() as db:
         db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?)", rows)
 

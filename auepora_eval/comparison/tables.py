@@ -192,7 +192,7 @@ def _given(answer: str | None, documents: Sequence[str] | None, error: str | Non
 
 
 def _text(text: str | None, limit: int = 160) -> str:
-    flat = "(none)" if text is None else " ".join(text.split()) or "(empty)"
+    flat = "(not stored with this run)" if text is None else " ".join(text.split()) or "(empty)"
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
 
 

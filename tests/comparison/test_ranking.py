@@ -100,4 +100,4 @@ def test_a_comment_in_markdown_keeps_hostile_text_in_its_cells() -> None:
     lost = [LostSample("mrr", "", "s|1", "<script>", "a\n# b", None, 1.0, 0.0)]
     text = report_markdown(runs[:2], compare_runs(*runs[:2]), lost=lost)
     assert "Largest regressions on mrr" in text
-    assert r"| s\|1 | 1.0000 | 0.0000 | &lt;script> | a # b | (none) |" in text
+    assert r"| s\|1 | 1.0000 | 0.0000 | &lt;script> | a # b | (not stored with this run) |" in text

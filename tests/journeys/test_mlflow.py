@@ -70,7 +70,6 @@ def test_recipe_logs_values_intervals_and_coverage(project: Path) -> None:
     assert tracked["metrics"]["recall_5"] == recall.value
     assert [tracked["metrics"][f"recall_5.{end}"] for end in ("low", "high")] == list(recall.interval)
     assert tracked["metrics"]["recall_5.scored"] == recall.coverage.scored
-    assert "mean_latency_end_to_end" in tracked["metrics"]
     for result in run.results:
         name = result.name.replace("@", "_").replace("[", "_").rstrip("]")
         assert (name in tracked["metrics"]) == (result.value == result.value), name

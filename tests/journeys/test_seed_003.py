@@ -223,7 +223,7 @@ def test_one_annotators_ground_truth_is_the_gold_of_a_run(
     assert "valid (results)" in out
     out, _ = command(capsys, "show", "first")
     assert "cites on tools" in out  # the name of the system is kept beside its version
-    again = ("score", *data, "--outputs", "data/evaluation/results/first.run/journal.jsonl")
+    again = ("score", *data, "--outputs", "data/evaluation/results/first.run.db")
     command(capsys, *again, "--id", "again", *plan(ground_truth="tools.gt.json", system_version="v3"))
     scored = EvaluationResultsStorage().load_results("again")
     assert scored["system_version"] == "v3"

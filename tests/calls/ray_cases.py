@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from pathlib import Path
@@ -21,7 +20,7 @@ from auepora_eval.core.systems.named import load_system
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import PlanError, RunStoppedError, WorkerLostError
 from tests.builders import a_dataset, a_sample, an_output
-from tests.calls.worker_calls import DeadlyAt, locked_at_2, odd
+from tests.calls.worker_calls import DeadlyAt
 
 ADDRESS = os.environ["AUEPORA_RAY"]
 
@@ -76,18 +75,6 @@ def notes(tmp_path: Path) -> dict[str, list[str]]:
     return found
 
 
-def test_a_signal_reaches_the_handler_after_ray_has_started() -> None:
-    """This is the first test: the start of Ray is what would replace the handler of SIGTERM."""
-    received: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
-    try:
-        assert sorted(on_the_cluster().map(abs, range(5))) == [(n, n) for n in range(5)]
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert received == [signal.SIGTERM]
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def test_a_worker_loads_the_system_once(system: Any, tmp_path: Path) -> None:
     call: Caller[Any, Any] = Caller(SystemCall(system, 5))
     results = list(on_the_cluster().map(call, samples(120)))
@@ -116,28 +103,12 @@ def test_a_system_that_cannot_be_sent_is_refused() -> None:
         list(on_the_cluster().map(Caller(SystemCall(Locked(), 5)), samples(1)))
 
 
-def test_workers_that_die_once_lose_nothing(tmp_path: Path) -> None:
-    deadly = DeadlyAt(3, 90, once=tmp_path)
-    results = list(on_the_cluster().map(deadly, range(150)))
-    assert sorted(results) == [(n, n * n) for n in range(150)]
-    assert len(list(tmp_path.iterdir())) == 2
-
-
 def test_the_one_that_kills_its_worker_is_found_and_no_other_is_lost() -> None:
     results = dict(on_the_cluster().map(DeadlyAt(7), range(12)))
     lost = results.pop(7)
     assert isinstance(lost, WorkerLostError)
     assert "the worker died 3 times on it" in str(lost)
     assert results == {n: n * n for n in range(12) if n != 7}
-
-
-def test_what_cannot_be_copied_becomes_words() -> None:
-    results = dict(on_the_cluster(concurrency=1).map(odd, range(3)))
-    assert (str(results[1]), type(results[1])) == ("OddError: odd", RuntimeError)
-    unsendable = dict(on_the_cluster(concurrency=1).map(locked_at_2, range(4)))
-    assert isinstance(unsendable[2], TypeError)
-    assert "it cannot leave its process" in str(unsendable[2])
-    assert [unsendable[n] for n in (0, 1, 3)] == [0, 1, 3]
 
 
 def test_a_budget_is_counted_where_the_run_is() -> None:

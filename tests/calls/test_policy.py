@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.calls.asking import Caller
-from auepora_eval.calls.executors import threads_left_behind
 from auepora_eval.calls.policy import CallClock, CallPolicy, Pace
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.rag_interface import as_system
@@ -21,7 +18,6 @@ from auepora_eval.core.systems.call import EXECUTORS, SystemCall
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.errors import CallError, DataError, RunStoppedError
 from tests.builders import a_dataset, a_sample, an_output, one_output
-from tests.calls.test_left_behind import settled_count
 
 
 class Time:
@@ -63,7 +59,6 @@ def caller(system: Any, policy: CallPolicy) -> Caller[EvaluationSample, SystemOu
 
 
 both = pytest.mark.parametrize("kind", [Failing, FailingAsync])
-LIMITED = CallError("slow down", kind="rate_limited", status=429, retry_after=7.0)
 DOWN = CallError("bad day", kind="http_5xx", status=500)
 
 
@@ -102,13 +97,6 @@ def test_what_would_fail_again_is_not_tried_again(kind: type[Failing], error: Ex
     assert output.error.type == type(error).__name__
     assert len(output.extra["attempts"]) == 1
     assert output.timings == {}  # crashing is not answering fast
-
-
-def test_retry_after_is_honoured_up_to_a_limit() -> None:
-    time_ = Time()
-    long = CallError("later", kind="rate_limited", retry_after=86_400.0)
-    called(Failing(LIMITED, long), CallPolicy(retries=2, clock=time_.clock))
-    assert time_.slept == [7.5, 120.5]
 
 
 @given(st.integers(1, 1000), st.lists(st.floats(0, 90), min_size=1, max_size=300))
@@ -183,26 +171,6 @@ def test_the_breaker_stops_after_failures_in_a_row_only() -> None:
     with pytest.raises(RunStoppedError, match="4 samples failed in a row, the last one with ConnectionError"):
         AueporaEvaluator(down, EvaluationPlan([]), policy=policy).run(dataset)
     assert down.asked == 14
-
-
-def test_a_hung_call_gives_its_slot_back_and_its_thread_is_counted() -> None:
-    release = threading.Event()
-
-    def system(query: str) -> str:
-        release.wait(20)
-        return "late"
-
-    before = settled_count()
-    output = called(system, CallPolicy(timeout=0.05))
-    assert output.error is not None
-    assert (output.error.type, output.error.message) == ("TimeoutError", "no answer within 0.05 s")
-    assert threads_left_behind() == before + 1
-    release.set()
-    for _ in range(200):
-        if threads_left_behind() == before:
-            break
-        time.sleep(0.005)
-    assert threads_left_behind() == before
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import multiprocessing
 import os
 import signal
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -41,26 +39,11 @@ async def squared_async(number: int) -> int:
     return squared(number)
 
 
-def own_process(number: int) -> int:
-    return os.getpid()
-
-
-def helped(number: int) -> int:
-    """Start a process for a part of the work."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return int(pool.apply(abs, (-number,)))
-
-
 def odd(number: int) -> Any:
     """What cannot leave its process: an exception that cannot be copied, a result that cannot."""
     if number == 1:
         raise OddError("odd", more=1)
     return (lambda: number) if number == 2 else number
-
-
-def locked_at_2(number: int) -> Any:
-    """A result that nothing can copy."""
-    return threading.Lock() if number == 2 else number
 
 
 class DeadlyAt:

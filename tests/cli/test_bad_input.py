@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import subprocess
 import sys
@@ -76,34 +75,6 @@ def refused(work: Path, capsys: pytest.CaptureFixture[str]) -> Refuse:
 )
 def test_flags_of_score_that_do_not_fit_together(flags: str, message: str, refused: Refuse) -> None:
     assert message in refused("score", *flags.split())
-
-
-BAD_FILES = [
-    pytest.param(b'{"sample_id":"1","que', "bad.jsonl:1: the JSON ends in the middle", id="truncated"),
-    pytest.param(b'\n{"sample_id":"1","labels":{"x":NaN}}', "bad.jsonl:2: not JSON", id="NaN"),
-    pytest.param(b'{"sample_id":5}', "bad.jsonl:1: $", id="wrong type"),
-    pytest.param(b"[]", "bad.jsonl: there are no ", id="empty array"),
-    pytest.param(b"x" * 10_000_000, "bad.jsonl:1: the line is longer than 8 MB", id="10 MB line"),
-    pytest.param(b'{"sample_id":"\xff"}', "bad.jsonl:1: byte 15 is not UTF-8", id="not UTF-8"),
-    pytest.param(b'{"sample_id":"\\ud800"}', "bad.jsonl:1: a text holds half of a surrogate", id="surrogate"),
-    pytest.param(b"[" * 100_000, "bad.jsonl:1: the JSON is nested too deeply", id="100,000 brackets"),
-    pytest.param(gzip.compress(b"x" * 99)[:-9], "bad.jsonl:", id="gzip cut off"),
-    pytest.param(b"\x1f\x8bgarbage!", ": the file cannot be read on", id="begins like gzip"),
-]
-
-
-@pytest.mark.parametrize(("content", "message"), BAD_FILES)
-def test_bad_datasets(work: Path, refused: Refuse, content: bytes, message: str) -> None:
-    (work / "bad.jsonl").write_bytes(content)
-    run = ("run", "--dataset", "bad.jsonl", "--system", "bad_input_system.py:answer")
-    assert message in refused(*run)
-    assert message in refused("score", "--dataset", "bad.jsonl", "--outputs", "predictions.jsonl")
-
-
-@pytest.mark.parametrize(("content", "message"), BAD_FILES)
-def test_bad_predictions(work: Path, refused: Refuse, content: bytes, message: str) -> None:
-    (work / "bad.jsonl").write_bytes(content)
-    assert message in refused("score", "--dataset", "good.jsonl", "--outputs", "bad.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -259,27 +230,6 @@ def test_unwritable_outputs(refused: Refuse, out: str) -> None:
     data = ("--dataset", "good.jsonl", "--out", out)
     assert "cannot be" in refused("run", *data, "--system", "bad_input_system.py:answer", code=4)
     assert "cannot be" in refused("score", *data, "--outputs", "predictions.jsonl", code=4)
-
-
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"evaluation_id":5,"summary":[]}'])
-@pytest.mark.usefixtures("work")
-def test_a_damaged_results_file(content: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("out").mkdir()
-    Path("out/bad.results.json").write_text(content, encoding="utf-8")
-    for words in (
-        ["show", "bad"],
-        ["show", "bad", "--html", "page.html"],
-        ["show", "bad", "--markdown", "-"],
-        ["compare", "bad", "bad"],
-        ["score", "--run", "bad", "--metrics", "mrr"],
-    ):
-        assert main([*words, "--out", "out"]) == 2
-        shown = capsys.readouterr()
-        assert shown.out == ""
-        assert shown.err.startswith("auepora: bad.results.json: ")
-        assert shown.err.count("\n") == 1
-    assert main(["list", "--out", "out"]) == 0
-    assert "Traceback" not in capsys.readouterr().err
 
 
 ODD_VALUES = [

@@ -214,26 +214,3 @@ def test_hundred_errors_are_all_listed(wrong: int, capsys: pytest.CaptureFixture
     a_dataset("d.eval.json", wrong)
     main(["dataset", "check", "d.eval.json"])
     assert ("... and 1 more" in capsys.readouterr().out) == (wrong == 101)
-
-
-def test_missing_file_does_not_hide_other_errors(capsys: pytest.CaptureFixture[str]) -> None:
-    a_dataset("good.eval.json", 0)
-    a_dataset("bad.eval.json", 1)
-    files = ["nosuch.json", "good.eval.json", "x" * 5000, ".", "bad.eval.json"]
-    assert main(["dataset", "check", *files]) == 2
-    shown = capsys.readouterr()
-    assert [line for line in shown.out.splitlines() if "valid" in line.lower()] == [
-        "good.eval.json: valid (eval_json)",
-        "bad.eval.json: NOT VALID (eval_json)",
-    ]
-    assert shown.err.count("auepora: ") == len(shown.err.splitlines()) == 3
-    assert "nosuch.json: there is no such file" in shown.err
-    assert main(["dataset", "check", "--json", *files]) == 2
-    reports = [one["form"] for one in json.loads(capsys.readouterr().out)["files"]]
-    assert [(report["format"], report["valid"]) for report in reports] == [
-        (None, False),
-        ("eval_json", True),
-        (None, False),
-        (None, False),
-        ("eval_json", False),
-    ]

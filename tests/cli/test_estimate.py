@@ -73,18 +73,3 @@ def test_tokens_and_cost_are_those_that_the_endpoint_reports(
     assert estimate["input_tokens"]["total"] == pytest.approx(whole["input_tokens"])
     assert estimate["cost"]["total"] == pytest.approx(whole["estimated_cost_usd"])
     assert estimate["cost"]["total"] > 0
-
-
-def test_calls_that_fail_are_reported_and_retried(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with chat_server(["500"] * 5 + ["ok"], says=lambda body: "a") as server:
-        assert run(server, "--estimate", "--id", "r", *plan(retries=0)) == 3
-        captured = capsys.readouterr()
-        assert "5 × " in captured.out
-        assert "every call failed" in captured.err
-        # The failures say nothing about what a call takes: the same samples are called again.
-        assert main(["run", "--resume", "r", "--estimate", "--json"]) == 0
-        assert len(server.requests) == 5 + 5
-        pilot = json.loads(capsys.readouterr().out)
-        assert (pilot["pilot"], pilot["failed"], pilot["estimate"]["calls"]["total"]) == (5, 0, SAMPLES)
-        assert main(["run", "--resume", "r"]) == 0
-        assert len(server.requests) == 5 + SAMPLES

@@ -101,15 +101,6 @@ def test_resume_decides_again_by_the_current_file(here: Path, experiment: Run) -
     assert "40 samples, and 50 are required" in experiment("--resume")[0]
 
 
-def test_another_dataset_is_not_resumed(here: Path, experiment: Run) -> None:
-    config(here)
-    experiment()
-    edit(here, "dataset: questions.jsonl", "dataset: questions.jsonl\nlimit: 20")
-    said = experiment("--resume", code=4)[1]
-    assert "the dataset was" in said
-    assert "resume:" not in said  # it is what was just refused
-
-
 def edit(here: Path, old: str, new: str, file: str = "trial.config.yaml") -> None:
     text = (here / file).read_text(encoding="utf-8")
     assert old in text

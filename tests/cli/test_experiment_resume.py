@@ -58,16 +58,6 @@ def test_failures_are_retried(here: Path) -> None:
     assert experiment("--resume", "--retry-failed") == 0
 
 
-def test_a_spent_budget_may_be_raised(here: Path, capsys: Said) -> None:
-    (here / "e.config.yaml").write_text(CONFIG.format(more="budget_calls: 5"), encoding="utf-8")
-    assert experiment() == 1
-    assert experiment("--resume") == 1
-    assert EvaluationResultsStorage("runs").state("ab-a").answered == 5
-    assert "resume: auepora experiment e.config.yaml --resume" in capsys.readouterr().err
-    (here / "e.config.yaml").write_text(CONFIG.format(more="budget_calls: 20"), encoding="utf-8")
-    assert experiment("--resume") == 0
-
-
 @pytest.mark.parametrize("is_finished", [True, False], ids=["finished", "unfinished"])
 def test_a_variant_is_resumed_by_its_experiment(here: Path, capsys: Said, is_finished: bool) -> None:
     if not is_finished:

@@ -99,23 +99,6 @@ def test_missing_scores(
     assert said in capsys.readouterr().err
 
 
-def test_missing_predictions_are_failures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("few.jsonl").write_text('{"id": "answer_01", "predicted_label": "accurate"}\n')
-    assert main(["labels", "score", "--dataset", "demo", "--predictions", "few.jsonl"]) == 3
-    out, err = capsys.readouterr()
-    assert "23 of 24 samples failed (the predictions): coverage 4.2%" in err
-    assert "24 samples, static mode, 23 without a prediction" in out
-    assert "0.0417 to 1.0000" in out
-    assert "23 × MissingPrediction" in out
-    Path("few.jsonl").write_text('{"id": "answer_01", "predicted_label": " Accurate"}\n')
-    command = ["labels", "score", "--dataset", "demo", "--predictions", "few.jsonl"]
-    assert main([*command, "--min-coverage", "0.04"]) == 0
-    assert capsys.readouterr().out == out
-    Path("none.jsonl").write_text('{"id": "answer_01", "predicted_label": null}\n')
-    assert main(["labels", "score", "--dataset", "demo", "--predictions", "none.jsonl"]) == 3
-    assert "there is not a single prediction; nothing was measured" in capsys.readouterr().err
-
-
 def test_a_detector_sees_no_label_and_its_failure_is_counted(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -199,52 +182,6 @@ def test_scores_are_labelled_by_the_thresholds_of_scenarios(
     assert "no sample has the scenario 'tides' of own.yaml. Is it misspelt?" in err
     wrong = [one for one in json.loads(out)["detailed_results"] if one["true_label"] == "accurate"]
     assert {one["scenario"] for one in wrong if not one["correct"]} == {"regulatory"}
-
-
-def test_scenarios_of_ones_own(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    answers = [
-        {
-            "id": str(number),
-            "question": "q",
-            "ground_truth_label": "accurate",
-            "fhri_spec": {"scenario_override": scenario},
-        }
-        for number, scenario in enumerate(("tides", "tide", None))
-    ]
-    Path("tides.json").write_text(json.dumps(answers))
-    scores = [json.dumps({"id": str(number), "score": 0.5}) for number in range(3)]
-    Path("half.jsonl").write_text("\n".join(scores))
-    Path("own.yaml").write_text("tides: 0.4\n")
-    command = [
-        "labels",
-        "score",
-        "--dataset",
-        "tides.json",
-        "--scores",
-        "half.jsonl",
-        "--thresholds",
-        "own.yaml",
-    ]
-    assert main(command) == 2
-    err = capsys.readouterr().err
-    assert "sample '1': the scenario 'tide' has no threshold. Did you mean tides?" in err
-    Path("tides.json").write_text(json.dumps([answers[0], answers[2]]))
-    Path("half.jsonl").write_text("\n".join([scores[0], scores[2]]))
-    assert main([*command, "--slices", "--json"]) == 0
-    slices = json.loads(capsys.readouterr().out)["slices"]["scenario"]
-    swept = [
-        "labels",
-        "sweep",
-        "--dataset",
-        "tides.json",
-        "--scores",
-        "half.jsonl",
-        "--per-scenario",
-        "--json",
-    ]
-    assert main(swept) == 0
-    parts = [part["scenario"] for part in json.loads(capsys.readouterr().out)["parts"]]
-    assert sorted(slices) == sorted(parts) == ["default", "tides"]
 
 
 def test_sweep(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

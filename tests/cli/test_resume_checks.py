@@ -87,23 +87,6 @@ def test_unchanged_finished_run_stays_finished(here: Path, capsys: Said) -> None
     assert run("--resume", "x") == 0
 
 
-def test_changed_program_of_a_finished_run_is_noted(here: Path, capsys: Said) -> None:
-    assert run(*MINE, "--id", "x") == 0
-    (here / "mine.py").write_text(PLAIN + "# another\n", encoding="utf-8")
-    capsys.readouterr()
-    assert run("--resume", "x", "--system", "mine.py:answer") == 0
-    assert "was changed after this run, whose results are older" in capsys.readouterr().err
-
-
-def test_other_function_of_the_same_file_is_rejected(here: Path, capsys: Said) -> None:
-    (here / "mine.py").write_text("class Yes:\n    name = 'y'\n    def run(self, sample, top_k=5):\n"
-                                  "        return 'hello'\none = Yes()\ntwo = Yes()\n")  # fmt: skip
-    words = ("--dataset", "d.jsonl", "--metrics", "exact_match", "--budget-calls", "3")
-    assert run(*words, "--system", "mine.py:one", "--id", "x") == 1
-    assert run("--resume", "x", "--system", "mine.py:two", "--budget-calls", "9") == 4
-    assert "system was 'mine.py:one', now it is 'mine.py:two'" in capsys.readouterr().err
-
-
 def test_finished_run_keeps_its_exit_code(here: Path, capsys: Said) -> None:
     (here / "mine.py").write_text(
         "def answer(query):\n    if query in ('q 1', 'q 2'):\n        raise LookupError('no')\n"

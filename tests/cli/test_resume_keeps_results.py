@@ -169,22 +169,3 @@ def test_run_in_use_is_an_error_first(here: Path, capsys: Said) -> None:
         assert run("--resume", "x", "--budget-calls", "9") == 4
     [line] = capsys.readouterr().err.splitlines()
     assert "is being written by process" in line
-
-
-def test_a_budget_counts_all_sessions(here: Path, capsys: Said) -> None:
-    (here / "d.jsonl").write_text(lines(30), encoding="utf-8")
-    assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
-    assert run("--resume", "x", "--budget-calls", "10", *plan(max_failures=5)) == 1
-    assert stored().state("x").answered == 10
-    capsys.readouterr()
-    assert run("--resume", "x", "--budget-calls", "10") == 1
-    said = capsys.readouterr().err
-    assert "budget: 10 of 10 calls were spent before" in said
-    assert "the budget of 10 calls is used up" in said
-    # A session that was interrupted has spent its calls too.
-    (here / "mine.py").write_text("def answer(query):\n    raise KeyboardInterrupt\n", encoding="utf-8")
-    assert run("--resume", "x", "--budget-calls", "12") == 130
-    (here / "mine.py").write_text(PLAIN, encoding="utf-8")
-    assert run("--resume", "x", "--budget-calls", "12") == 1
-    assert stored().state("x").answered == 12
-    assert run("--resume", "x", "--budget-calls", "100") == 0

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -77,18 +72,3 @@ def test_printed_command_resumes_the_run(work: Path, capsys: pytest.CaptureFixtu
     assert results["evaluation_id"] == "r"
     assert main([*line.split()[1:], "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == results
-
-
-def test_signal_is_reported_in_json(work: Path) -> None:
-    words = [sys.executable, "-m", "auepora_eval", *asked("waits")]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for _ in range(600):
-        if Path("asked").exists():
-            break
-        time.sleep(0.05)
-    os.kill(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == 130, err
-    told = json.loads(out)
-    assert told["stopped"] == "interrupted (SIGINT)"
-    assert 1 <= told["kept"] < 60

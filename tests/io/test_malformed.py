@@ -10,23 +10,11 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from auepora_eval.errors import AueporaError
-from auepora_eval.io.benchmark import load_benchmark
-from auepora_eval.io.builds import load_split, read_manifest
-from auepora_eval.io.config.plan import load_config
-from auepora_eval.io.csv import load_eval_csv
-from auepora_eval.io.eval_json import load_eval_json
-from auepora_eval.io.ground_truth import load_ground_truth
-from auepora_eval.io.jsonl import load_jsonl_dataset
-from auepora_eval.io.outputs import load_predictions
-from auepora_eval.io.parquet import load_parquet_dataset
-from auepora_eval.io.results.tables import load_results
 from auepora_eval.io.schema import checker
 from tests.make_malformed import (
     EXPECTED,
@@ -45,33 +33,6 @@ TOLD: dict[str, dict[str, Any]] = json.loads(EXPECTED.read_text(encoding="utf-8"
 INTERNALS = re.compile(
     r"msgspec|Arrow|thrift|yaml\.|zlib|codec|Traceback|Error\b|<class|NoneType|\bdict\b|`|\n"
 )
-READERS: dict[str, Callable[[Path], Any]] = {
-    "eval.json": load_eval_json,
-    "eval.yaml": load_eval_json,
-    "gt.json": load_ground_truth,
-    "gt.yaml": load_ground_truth,
-    "results.json": load_results,
-    "results.yaml": load_results,
-    "results.csv": load_results,
-    "benchmark.json": load_benchmark,
-    "benchmark.yaml": load_benchmark,
-    "benchmark.parquet": load_benchmark,
-    "benchmark.h5": load_benchmark,
-    "config.json": load_config,
-    "config.yaml": load_config,
-    "manifest.json": lambda path: read_manifest(path).splits,
-    "csv": load_eval_csv,
-    "parquet": load_parquet_dataset,
-}
-
-
-def reader_of(name: str) -> Callable[[Path], Any]:
-    """The function that a program would read a file of the corpus with."""
-    for ending, reader in READERS.items():
-        if name.endswith(f".{ending}") or name.endswith(f"/{ending}"):
-            return reader
-    kinds: dict[str, Callable[[Path], Any]] = {"splits": load_split, "predictions": load_predictions}
-    return kinds.get(TOLD[name]["format"], load_jsonl_dataset)
 
 
 def test_the_stored_files_are_those_that_the_script_makes() -> None:
@@ -97,25 +58,6 @@ def test_a_message_is_one_line_with_the_place(name: str) -> None:
         assert not INTERNALS.search(message), message
         assert re.search(r"[.?)]$", message)
         assert len(message) < 400
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_the_readers_say_it_too_or_take_what_is_valid(name: str) -> None:
-    read, message = reader_of(name), ""
-    before = set(FOLDER.rglob("*"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            found = read(FOLDER / name)
-        except AueporaError as error:
-            message = str(error)
-        else:
-            # Nothing at all is valid for a reader of lines; who needs samples says that there are none.
-            assert not TOLD[name]["exit"] or len(found) == 0
-    assert bool(message) <= bool(TOLD[name]["exit"]) or name.endswith("not_a_table.parquet")
-    assert not INTERNALS.search(message), message
-    assert not message or message.startswith(Path(name).name)
-    assert set(FOLDER.rglob("*")) == before
 
 
 @pytest.mark.parametrize("name", ["evaluation_dataset", "ground_truth", "evaluation_results", "benchmark"])

@@ -63,13 +63,3 @@ def test_mistakes_are_named(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(DataError) as caught:
         load_evaluation_config(config(tmp_path / "a.yaml", text))
     assert words in str(caught.value)
-
-
-def test_the_root_is_above_configs_from_within_it_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "configs").mkdir()
-    (tmp_path / "configs" / "default.yaml").write_text("evaluation: {}\n")
-    monkeypatch.chdir(tmp_path / "configs")
-    config = load_evaluation_config("default.yaml")
-    assert config.path("manifest_path").resolve() == tmp_path / "evaluation" / "datasets" / "manifest.json"

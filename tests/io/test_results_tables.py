@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import tempfile
 import warnings
 from pathlib import Path
@@ -66,45 +65,6 @@ def test_rows_survive_csv(name: str, rows: list[Any]) -> None:
 def test_documents_survive_whole(tmp_path: Path, name: str) -> None:
     save_results(SEED, tmp_path / name)
     assert load_results(tmp_path / name) == SEED
-
-
-def test_the_table_reads_well(tmp_path: Path) -> None:
-    path = tmp_path / "r.results.csv"
-    row = {
-        "query_id": "q1",
-        "query_text": "=SUM(A1)",
-        "latency_ms": 1150,
-        "retrieval_results": {
-            "retrieved_docs": ["a", "b"],
-            "relevance_scores": [0.9, -0.5],
-            "ground_truth_relevant": ["a"],
-        },
-        "generated_answer": "42, of course",
-        "individual_metrics": {"hit@3": 1.0, "chrf": -0.5},
-    }
-    save_results_csv(
-        {"query_results": [row, {"query_id": "q2", "error": {"type": "E", "message": "m"}}]}, path
-    )
-    with path.open(encoding="utf-8", newline="") as file:
-        table = list(csv.reader(file))
-    assert ",".join(table[0]) == (
-        "query_id,query_text,latency_ms,retrieved_docs,relevance_scores,ground_truth_relevant,generated_answer,"
-        "hit@3,chrf,error,cluster,citations,statistics,not_measured"
-    )
-    # A number is no formula, so it stays a number; a text that is one is given an apostrophe.
-    assert table[1][:9] == [
-        "q1",
-        "'=SUM(A1)",
-        "1150",
-        "a;b",
-        "[0.9,-0.5]",
-        "a",
-        "42, of course",
-        "1.0",
-        "-0.5",
-    ]
-    assert table[2][9] == '{"type":"E","message":"m"}'
-    assert all(cells[-1] == "" for cells in table[1:])
 
 
 def test_what_is_left_out_is_said(tmp_path: Path) -> None:

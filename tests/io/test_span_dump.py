@@ -237,32 +237,3 @@ def test_otlp_gives_back_what_it_was_given(attributes: dict[str, Any]) -> None:
     assert read["attributes"] == attributes
     assert (read["traceId"], read["parentSpanId"], read["endTimeUnixNano"]) == ("a" * 32, "c" * 16, "2")
     assert read["status"] == {"code": 2, "message": "bad"}
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"question": "Who?"},
-        {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who?"}]},
-        [["human", "Who?"]],
-    ],
-)
-def test_a_value_may_be_an_object_rather_than_its_text(tmp_path: Path, value: Any) -> None:
-    forms: list[dict[str, Any]] = [
-        {"input.value": value, "output.value": "yes"},
-        {"input.value": json.dumps(value), "output.value": "yes"},
-        {"input": {"value": value}, "output": {"value": {"answer": "yes"}}},
-    ]
-    spans = [
-        {
-            "name": "chain",
-            "context": {"trace_id": f"{number:032x}", "span_id": f"{number:016x}"},
-            "attributes": {"openinference.span.kind": "CHAIN", **attributes},
-        }
-        for number, attributes in enumerate(forms, start=1)
-    ]
-    path = tmp_path / "spans.jsonl"
-    path.write_text("".join(json.dumps(span) + "\n" for span in spans), encoding="utf-8")
-    traces = list(TraceReader().add(SpanDump(path)))
-    assert [trace.sample.query for trace in traces] == ["Who?"] * 3
-    assert [trace.output.response.text for trace in traces] == ["yes"] * 3

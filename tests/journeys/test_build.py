@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.io.loader import FORMATS
 from tests.raw_tasks import a_raw_task, records, write_tasks
 
 pytestmark = pytest.mark.full
@@ -92,17 +91,6 @@ def test_outputs_in_three_folders(project: Path, capsys: pytest.CaptureFixture[s
     capsys.readouterr()
     assert main(["dataset", "build", *words, "--manifest-output", "manifest.json", "--force"]) == 0
     assert "will not know" not in capsys.readouterr().err
-
-
-@pytest.mark.skipif("splits" not in set(FORMATS), reason="the format is not registered")
-def test_models_are_evaluated_on_either_split(project: Path) -> None:
-    assert main(["dataset", "build"]) == 0
-    (project / "my_rag.py").write_text("def answer(query):\n    return 'Three boats'\n")
-    for split, count in (("qa", 16), ("summaries", 8)):
-        words = ("--dataset-type", split, "--config", "configs/default.yaml", "--system", "my_rag.py:answer")
-        ran = script("evaluate_models", *words, "--json")
-        assert ran.returncode == 0, ran.stderr
-        assert json.loads(ran.stdout)["summary"]["total_queries"] == count
 
 
 def test_every_flag_of_seed_000(project: Path) -> None:

@@ -177,12 +177,6 @@ def test_a_function_of_the_user_reads_any_shape(tmp_path: Path, name: str) -> No
         assert [sample.sample_id for sample in load_dataset(source, convert=from_odd)] == ["7"]
 
 
-FUNCTION = """
-def read(record):
-    return {"sample_id": str(record["nr"]), "query": record["frage"]["text"]}, record["ist"]
-"""
-
-
 def test_a_function_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(tmp_path / "odd.jsonl", ODD[0])
     code = tmp_path / "mine.py"

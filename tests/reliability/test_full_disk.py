@@ -63,10 +63,3 @@ def test_a_full_disk_leaves_nothing_of_a_scored_run(here: Path) -> None:
     assert "cannot be written" in said
     assert "Traceback" not in said
     assert not (here / "out").exists()
-
-
-def test_a_file_in_place_of_the_folder_is_an_error(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "out").write_text("", encoding="utf-8")
-    for words in (RUN, SCORE):
-        assert main(words) == 4
-        assert "Traceback" not in capsys.readouterr().err

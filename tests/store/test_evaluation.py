@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +10,9 @@ import pytest
 
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.systems.named import load_system
-from auepora_eval.errors import DataError, InterruptedRunError, PlanError, StorageError
+from auepora_eval.errors import InterruptedRunError
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.cache import CallCache
-from auepora_eval.store.identity import ChangedProgramWarning
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 
@@ -70,64 +64,6 @@ def test_what_failed_is_tried_again(tmp_path: Path, retry_failed: bool, asked: l
     assert len(storage.load_run("x").outputs) == 6
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        pytest.param({"metrics": "token_f1"}, "metrics was", id="metrics"),
-        pytest.param({"seed": 9}, "seed was 0, now it is 9", id="seed"),
-        pytest.param({"top_k": 9}, "top_k was 5, now it is 9", id="top_k"),
-    ],
-)
-def test_another_plan_is_refused(tmp_path: Path, change: dict[str, Any], told: str) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    stopped_run(storage)
-    with pytest.raises(StorageError, match=told):
-        an_evaluator(System(), **change).run(WORLD, evaluation_id="x", storage=storage, resume=True)
-
-
-TEXT = "def answer(query):\n    return 'yes'\n"
-SYSTEMS: dict[str, Callable[[Path], Any]] = {
-    "loaded by name": lambda path: load_system(f"{path}:answer"),
-    "a function": lambda path: imported(path).answer,
-    "part of a function": lambda path: partial(imported(path).answer),
-    "an object": lambda path: imported(path).System(),
-}
-
-
-def imported(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("mine", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["mine"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.parametrize("kind", list(SYSTEMS))
-def test_another_program_is_told_in_python_too(tmp_path: Path, kind: str) -> None:
-    made, storage = SYSTEMS[kind], EvaluationResultsStorage(tmp_path / "runs")
-    text = (
-        f"{TEXT}class System:\n    name = 'mine'\n    def run(self, sample, top_k=5):\n        return 'yes'\n"
-    )
-
-    def evaluator(name: str) -> AueporaEvaluator:
-        (tmp_path / "one.py").write_text(f"{text}# {name}\n", encoding="utf-8")
-        return an_evaluator(made(tmp_path / "one.py"))
-
-    begun = evaluator("one")
-    begun.on_output = lambda sample, output: begun.stop()
-    with pytest.raises(InterruptedRunError):
-        begun.run(WORLD, evaluation_id="x", storage=storage)
-    # The same: nothing is said.
-    run = evaluator("one").run(WORLD, evaluation_id="x", storage=storage, resume=True)
-    assert "programs_sha256" not in run.configuration
-    (tmp_path / "runs" / "x.results.json").unlink()
-    with pytest.warns(ChangedProgramWarning, match="The file of the system was changed"):
-        run = evaluator("two").run(WORLD, evaluation_id="x", storage=storage, resume=True)
-    assert len(set(run.configuration["programs_sha256"])) == 2
-
-
 def test_what_dead_processes_left_half_written_is_removed(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path)
     dead, alive = 2**22 + 1, os.getpid()
@@ -142,16 +78,6 @@ def test_what_dead_processes_left_half_written_is_removed(tmp_path: Path) -> Non
     an_evaluator(System()).run(WORLD, evaluation_id="x", storage=storage)
     left = {path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")}
     assert left == set(kept)
-
-
-def test_nothing_is_begun_that_cannot_be_done(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path / "runs")
-    with pytest.raises(PlanError):
-        an_evaluator(System(), "recall@5").run(WORLD, storage=storage)
-    twice = a_dataset(a_sample("a", reference="x"), a_sample("a", reference="x"))
-    with pytest.raises(DataError, match="sample_id of another one"):
-        an_evaluator(System()).run(twice, storage=storage)
-    assert not (tmp_path / "runs").exists()
 
 
 def cached(folder: Path, system: System, identity: str = "1", **options: Any) -> int:

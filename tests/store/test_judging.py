@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.calls.executors import ThreadExecutor
 from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.metrics_base import skip
 from auepora_eval.core.plan import EvaluationPlan
@@ -129,22 +128,6 @@ def test_a_spent_budget_stops_and_the_next_session_goes_on(storage: EvaluationRe
     assert len(judge.asked) == 6
     judged(storage, judge, policy=CallPolicy(max_calls=9))
     assert len(judge.asked) == 9
-
-
-@pytest.mark.parametrize("concurrency", [1, 8, 32])
-def test_a_replay_asks_nothing_and_gives_the_same_bytes(
-    storage: EvaluationResultsStorage, concurrency: int
-) -> None:
-    def scores() -> dict[str, object]:
-        document = storage.load_results("first")
-        return {name: value for name, value in document.items() if name != "_metadata"}
-
-    judged(storage, CountingJudge(), executor=ThreadExecutor(concurrency=concurrency))
-    before, judge = scores(), CountingJudge()
-    for _ in range(2):
-        judged(storage, judge, replay=storage.state("first").database)
-        assert scores() == before
-    assert judge.asked == []
 
 
 def test_a_replay_without_a_verdict_is_a_failure_and_not_a_call(

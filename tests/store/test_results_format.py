@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -148,53 +146,6 @@ def test_the_seeds_example_is_stored_as_it_is(tmp_path: Path) -> None:
     assert note["file_path"] == path
     assert note["evaluation_type"] == "standard"
     assert storage.list_results()[0]["dataset_id"] == "sample_eval_v1.0.0"
-
-
-WRITER = """
-import sys, warnings
-from auepora_eval.errors import StorageError
-from auepora_eval.store.storage import EvaluationResultsStorage
-from tests.store.test_storage import a_run
-storage, who = EvaluationResultsStorage(sys.argv[1]), sys.argv[2]
-won = []
-for number in range(12):
-    run = a_run(f"run{number}", configuration={"by": who})
-    run.samples[0].query = who
-    try:
-        storage.save_run(run, most_rows=number % 2)
-        won.append(number)
-    except StorageError:
-        pass
-    try:
-        storage.save_results({"evaluation_id": f"results{number}", "by": who})
-        won.append(100 + number)
-    except StorageError:
-        pass
-print(won)
-"""
-
-
-def test_two_writers_never_mix(tmp_path: Path) -> None:
-    """Two processes store runs of the same ids: each id has one winner, and all of its files are his."""
-    root = Path(__file__).parents[2]
-    both = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(tmp_path), who], cwd=root, stdout=subprocess.PIPE, text=True
-        )
-        for who in ("first", "second")
-    ]
-    won = [json.loads(process.communicate()[0]) for process in both]
-    assert [process.returncode for process in both] == [0, 0]
-    assert sorted(won[0] + won[1]) == [*range(12), *range(100, 112)]
-    storage = EvaluationResultsStorage(tmp_path)
-    for number in range(12):
-        winner = "first" if number in won[0] else "second"
-        run = storage.load_run(f"run{number}")
-        assert run.configuration["by"] == run.samples[0].query == winner
-        assert storage.load_results(f"run{number}")["query_results"][0]["query_text"] == winner
-        winner = "first" if 100 + number in won[0] else "second"
-        assert storage.load_results(f"results{number}")["by"] == winner
-    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".tmp")]
 
 
 def test_a_list_has_the_heads_of_our_files_and_of_others(tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -24,11 +22,7 @@ from auepora_eval.core.types import (
     TargetCategory,
 )
 from auepora_eval.errors import DataError, StorageError
-from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.storage import EvaluationResultsStorage
-from auepora_eval.store.verify import verify_run
-from auepora_eval.store.writer import ReplacedRunWarning
-from tests.builders import a_dataset
 
 
 def a_run(evaluation_id: str = "first", **fields: Any) -> EvaluationRun:
@@ -176,17 +170,6 @@ def test_list_newest_first_and_by_type(tmp_path: Path) -> None:
     assert [head["evaluation_id"] for head in storage.list_results("x")] == ["a", "c"]
 
 
-def test_a_document_alone_is_enough_to_compare(storage: EvaluationResultsStorage) -> None:
-    """A baseline in git is only the results document."""
-    whole = storage.load_run("first", texts=False)
-    (storage.results_directory / "first.run.db").unlink()
-    with pytest.raises(StorageError, match=r"first\.run\.db is missing"):
-        storage.load_run("first")
-    alone = storage.load_run("first", texts=False)
-    assert [list(result.scores) for result in alone.results] == [list(one.scores) for one in whole.results]
-    assert storage.load_results("first")["evaluation_id"] == "first"
-
-
 @pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\0 and no more"])
 def test_a_file_that_is_not_a_database_is_named(storage: EvaluationResultsStorage, content: bytes) -> None:
     (storage.results_directory / "first.run.db").write_bytes(content)
@@ -221,18 +204,3 @@ def test_an_edited_results_file_is_refused(storage: EvaluationResultsStorage, fi
     edited(storage, **fields)
     with pytest.raises(DataError, match=r"^first\.results\.json: .*Was it edited"):
         storage.load_run("first")
-
-
-def test_a_run_that_calls_a_system_comes_back(tmp_path: Path) -> None:
-    storage, run = EvaluationResultsStorage(tmp_path), a_run()
-    evaluator = AueporaEvaluator(lambda query: run.outputs[0], EvaluationPlan(parse_metrics("token_f1")))
-    stored = storage.evaluate(evaluator, a_dataset(*run.samples), evaluation_id="first")
-    assert names(tmp_path) == ["first.results.json", "first.run.db"]
-    loaded = storage.load_run("first")
-    assert [output.response for output in loaded.outputs] == [output.response for output in run.outputs]
-    assert loaded.samples == run.samples
-    assert stored.samples == []
-    assert verify_run(storage, "first").ok
-    with pytest.warns(ReplacedRunWarning, match="--force discards the results and 1 answers of 'first'"):
-        storage.save_run(run, force=True)
-    assert storage.load_run("first") == run

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from auepora_eval.cli.main import main
 from auepora_eval.core.runner import NoTimeWarning
 from auepora_eval.core.types import TIMES_LEFT_OUT, EvaluationSample, SystemOutputs
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample, an_output, one_output
-from tests.servers import chat_server
 
 HUGE = 1e308
 EVERY = {"end_to_end": HUGE, "retrieval": HUGE, "generation": HUGE, "ttft": HUGE}
@@ -66,44 +62,3 @@ def test_a_metric_of_that_time_says_why_it_has_no_value(name: str) -> None:
         assert math.isnan(result.value)
         assert result.scores[0].failed
         assert "is not a duration" in result.scores[0].reason
-
-
-def test_an_endpoint_that_tells_them_can_be_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    lines = [f'{{"sample_id": "{n}", "query": "q{n}", "reference_answer": "yes"}}\n' for n in range(3)]
-    Path("d.jsonl").write_text("".join(lines), encoding="utf-8")
-    reply = {"answer": "yes", "timings": EVERY, "usage": {"output_tokens": 4}}
-    common = ["--metrics", METRICS, "--out", "runs", "--dataset", "d.jsonl"]
-    with chat_server(says=lambda body: reply, bare=True) as server:
-        words = [
-            "run",
-            "--system",
-            f"http:{server.url}",
-            "--id",
-            "x",
-            "--spans",
-            "s.jsonl",
-            *common,
-        ]
-        assert main(words) == 3  # the times of the stages are wanted, and not there
-    span = json.loads(Path("s.jsonl").read_text(encoding="utf-8"))["resourceSpans"][0]["scopeSpans"][0][
-        "spans"
-    ][0]
-    assert int(span["startTimeUnixNano"]) < int(span["endTimeUnixNano"])  # by our own clock
-    shown = capsys.readouterr()
-    assert "1.0000" in shown.out
-    assert main(["show", "x", "--out", "runs"]) == 0
-    table = capsys.readouterr().out
-    assert shown.err.count("as end_to_end, which cannot be a time") == 1
-    scored = {line.split()[0]: line for line in table.splitlines() if "/3 " in line}
-    assert "3/3" in scored["mean_latency[end_to_end]"]
-    assert "0/3" in scored["mean_latency[retrieval]"]
-    # A journal of before holds them as they came.
-    old = Path("old.jsonl")
-    record = {"sample_id": "", "answer": "yes", "timings": EVERY}
-    old.write_text("".join(json.dumps({**record, "sample_id": str(n)}) + "\n" for n in range(3)))
-    words = ["score", "--outputs", str(old), "--id", "y", *common]
-    assert main(words) == 3
-    assert "1.0000" in capsys.readouterr().out

@@ -67,20 +67,6 @@ def test_other_columns_do_not_hide_the_question(tmp_path: Path, record: dict[str
         assert sample.reference_answer.text == "22"
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("a.jsonl", '{"id": 1, "answer": "22"}\n'),
-        ("a.json", '[{"id": 1, "answer": "22"}]'),
-        ("a.csv", "id;answer\n1;22\n"),
-        ("b.jsonl", '{"sample_id": "1", "actual_output": "22"}\n'),
-    ],
-)
-def test_answers_with_any_name_of_the_id(tmp_path: Path, name: str, content: str) -> None:
-    run = ae.score([OWN], str(written(tmp_path / name, content)), metrics="exact_match")
-    assert run["exact_match"].value == 1.0
-
-
 def test_the_columns_of_a_json_file(tmp_path: Path) -> None:
     """What pandas' to_json writes by default."""
     columns = {"question": {"0": "How many?", "1": "When?"}, "ground_truth": {"0": "22", "1": "noon"}}

@@ -15,7 +15,7 @@ from auepora_eval.core.dataset import EvaluationDataset
 from auepora_eval.errors import DataError, MissingDependencyError
 from auepora_eval.io.detect import kind_of_file
 from auepora_eval.io.ground_truth import load_ground_truth
-from auepora_eval.io.outputs import predictions_of, save_with_answers
+from auepora_eval.io.outputs import predictions_of
 from auepora_eval.read.fields import ReadingNote
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "interop"
@@ -373,23 +373,6 @@ def test_what_is_written_for_a_tool_is_read_back(tmp_path: Path, form: str) -> N
     if form != "beir":
         assert sample.reference_answer.text == "22"
         assert (output.response.text, [hit.doc.doc_id for hit in output.retrieved]) == ("23", ["d1", "d2"])
-
-
-@pytest.mark.parametrize(
-    ("form", "answers"), [("ragas", ["", None]), ("deepeval", ["", None]), ("label-studio", [""])]
-)
-def test_empty_and_failed_answers_that_are_written(tmp_path: Path, form: str, answers: list[Any]) -> None:
-    """An empty answer is an answer. A failed one has no text, is counted, and is not for annotators."""
-    lines = [json.dumps({"sample_id": name, "query": f"q{name}"}) for name in "12"]
-    source = written(tmp_path / "q.jsonl", "\n".join(lines))
-    outputs = [{"sample_id": "1", "answer": "", "retrieved": []}, {"sample_id": "2", "error": "timeout"}]
-    predictions = written(tmp_path / "a.jsonl", "\n".join(map(json.dumps, outputs)))
-    target = tmp_path / ("r.jsonl" if form == "ragas" else "r.json")
-    with pytest.warns(UserWarning, match="1 of 2 answers is missing: its call failed"):
-        save_with_answers(form, ae.load_dataset(source), target, predictions)
-    dataset = ae.load_dataset(target)
-    found = [dataset.outputs.get(sample.sample_id) for sample in dataset]
-    assert [None if output is None else output.response.text for output in found] == answers
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the sample files of other tools are not here")

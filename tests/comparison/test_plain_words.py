@@ -111,15 +111,6 @@ def test_how_many_questions_would_tell(needed: dict[str, int | None], says: str)
     assert len(told) == 1
 
 
-def test_times_of_one_run_each_are_the_machines() -> None:
-    untested: dict[str, Any] = {"p": None, "p_adjusted": None, "interval": None}
-    slow = inconclusive("mean_latency", T.LATENCY, None, unit="s", baseline=0.1, candidate=0.2)
-    assert words(changed(slow, **untested)) == [
-        "Inconclusive on speed: an answer takes 200 ms on average, compared with 100 ms. "
-        "With one run of each system, the difference may come from the machine."
-    ]
-
-
 def failing(name: str = "exact_match", failed: int = 10, **more: Any) -> MetricComparison:
     how = {"wins": 0, "ties": 50, "losses": 10, "change": -1 / 6, "bounds": (-1 / 6, 0.0)}
     how |= {"calls_baseline": 70, "calls_candidate": 70}  # ten of these are not about the metric
@@ -136,11 +127,3 @@ def test_failed_calls_are_counted_and_the_verdict_that_rests_on_them_says_so() -
         "10 of 70 calls of new failed; each counts as wrong. "
         "The verdicts on exact_match and token_f1 depend on that."
     )
-
-
-def test_margins() -> None:
-    no_worse = metric("mrr", T.RETRIEVAL_ACCURACY, "no worse", margin_size=0.02)
-    worse = metric("token_f1", T.GENERATION_CORRECTNESS, "worse", margin_within=True)
-    told = words(no_worse, worse)
-    assert "though by less than the margin. The" in told[0]
-    assert told[1] == "A loss as large as the margin is ruled out for mrr (0.0200)."

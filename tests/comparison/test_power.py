@@ -13,7 +13,6 @@ from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.power import (
     power_from_numbers,
     power_from_runs,
-    power_in_words,
 )
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.scores import Note, Scores
@@ -135,17 +134,6 @@ def test_the_promise_holds() -> None:
     assert again.needed_same == pytest.approx((2.8016 * again.same.sd / 0.01) ** 2, rel=0.02)
 
 
-def test_one_run_takes_a_guess_for_the_rest() -> None:
-    values = scores_of(2)[0]
-    half = power_from_runs(a_run("a", ndcg_5=values)).metrics[0]
-    none = power_from_runs(a_run("a", ndcg_5=values), correlation=0.0).metrics[0]
-    assert half.same is not None
-    assert half.same.sd == pytest.approx(values.std(ddof=1))
-    assert half.detectable_other == none.detectable_other
-    assert none.detectable_same == pytest.approx(none.detectable_other, rel=0.01)
-    assert "0.5 is assumed" in power_in_words(power_from_runs(a_run("a", ndcg_5=values)))[-2]
-
-
 def test_copies_in_a_cluster_are_no_further_samples() -> None:
     values = scores_of(3, 60)[0]
     alone = power_from_runs(a_run("a", ndcg_5=values), effect=0.05).metrics[0]
@@ -156,24 +144,6 @@ def test_copies_in_a_cluster_are_no_further_samples() -> None:
     assert clustered.samples == 240
     assert alone.needed_same is not None
     assert clustered.needed_same == 4 * alone.needed_same
-
-
-def test_repeats_tell_what_more_answers_would_save() -> None:
-    rng = np.random.default_rng(5)
-    questions = rng.normal(0.5, 0.05, 300)
-    runs = [a_run(f"a{n}", ndcg_5=np.clip(questions + rng.normal(0, 0.1, 300), 0, 1)) for n in range(4)]
-    other = [a_run(f"b{n}", ndcg_5=np.clip(questions + rng.normal(0, 0.1, 300), 0, 1)) for n in range(4)]
-    four = power_from_runs(runs, other).metrics[0]
-    one = power_from_runs(runs[0], other[0]).metrics[0]
-    guessed = power_from_runs(runs, other, per_question=1).metrics[0]
-    assert four.samples == one.samples == 300
-    assert four.detectable_same is not None
-    assert four.detectable_same < one.detectable_same  # type: ignore[operator]
-    assert guessed.detectable_same == pytest.approx(one.detectable_same, rel=0.15)
-    same = power_from_runs(runs, other, per_question=4).metrics[0]
-    assert same.detectable_same == pytest.approx(four.detectable_same)
-    with pytest.raises(PlanError, match="answers to one question"):
-        power_from_runs(runs[0], other[0], per_question=3)
 
 
 def test_more_samples_do_not_tell_more_about_times() -> None:

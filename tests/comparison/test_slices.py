@@ -70,14 +70,6 @@ def test_a_slice_is_the_comparison_of_its_samples() -> None:
     assert one.interval == pytest.approx(alone.effect.interval)
 
 
-def test_slices_of_repeats_hold_all_of_them() -> None:
-    rng = np.random.default_rng(2)
-    kinds = ["x"] * 20 + ["y"] * 20
-    runs = [labelled(rng.random(40), kinds, name) for name in ("a1", "a2", "b1", "b2")]
-    comparison = compare_runs(runs[:2], runs[2:], by=["kind"], samples=runs[0].samples)
-    assert [one.pairs for one in comparison.slices] == [40, 40]
-
-
 def test_a_slice_where_one_run_has_no_value_is_inconclusive() -> None:
     """Without a right answer on clean documents, the share that noise leaves is 0 / 0."""
     rows: list[dict[str, Any]] = [

@@ -33,19 +33,6 @@ def test_a_comparison_of_few_clusters_says_so() -> None:
     assert high <= 1
 
 
-def test_one_cluster_tells_nothing_and_ten_need_no_word() -> None:
-    values = np.linspace(0, 1, 40)
-    one, ten = (
-        compare_runs(
-            *(a_run(name, clusters, ndcg_5=v) for name, v in (("a", values), ("b", values[::-1] ** 2)))
-        )
-        for clusters in (["c"] * 40, clustered(10, 4))
-    )
-    assert one.metrics[0].effect.interval is None
-    assert "in 1 cluster, and" in one.notes[0]
-    assert ten.notes == []
-
-
 def test_one_large_cluster_is_worth_no_more_than_one() -> None:
     rng = np.random.default_rng(4)
     clusters = ["talk"] * 90 + [f"c{n}" for n in range(10)]

@@ -6,20 +6,13 @@ import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import FrozenInstanceError
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
-from auepora_eval.comparison.compare import compare_runs
-from auepora_eval.comparison.words import comparison_in_plain_words
-from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.metrics_base import METRICS, SampleMetric, metric, parse_metric, parse_metrics
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.rag_interface import as_system
-from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
 from auepora_eval.errors import UnknownNameError
-from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_sample, an_output
 
 
@@ -98,23 +91,6 @@ def test_duplicate_name_is_an_error() -> None:
             metric(template, target="latency")(lambda sample, output: 0.0)
 
 
-def test_a_metric_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
-    text = """
-        from auepora_eval import metric
-
-        @metric("shortness@{words}", target="generation_relevance")
-        def shortness(sample, output, *, words=10):
-            return float(len(output.response.text.split()) <= words)
-    """
-    (tmp_path / "shortness_metrics.py").write_text(dedent(text), encoding="utf-8")
-    found = parse_metrics("mrr,shortness_metrics.py:shortness@12")
-    assert [one.name for one in found] == ["mrr", "shortness@12"]
-    assert parse_metric("shortness_metrics.py:shortness@12") == found[1]
-    assert pickle.loads(pickle.dumps(found[1])) == found[1]  # noqa: S301
-
-
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
@@ -132,24 +108,3 @@ def test_a_file_without_metrics(
         (tmp_path / file).write_text(text, encoding="utf-8")
     with pytest.raises(UnknownNameError, match=message):
         parse_metric(f"{file}:x")
-
-
-def test_custom_target_is_stored_as_text(tmp_path: Path) -> None:
-    @metric("politeness", target="tone")
-    def politeness(sample: EvaluationSample, output: SystemOutputs) -> float:
-        return float("please" in output.response.text)
-
-    def polite(query: str) -> str:
-        return "please"
-
-    storage = EvaluationResultsStorage(tmp_path)
-    dataset = InMemoryDataset("d", [EvaluationSample(str(n), "q") for n in range(5)])
-    for run_id in ("a", "b"):
-        run = AueporaEvaluator(as_system(polite), EvaluationPlan(parse_metrics("politeness"))).run(dataset)
-        run.evaluation_id = run_id
-        storage.save_run(run)
-    stored = [storage.load_run(run_id) for run_id in ("a", "b")]
-    assert stored[0].results[0].target.name == "tone"
-    comparison = compare_runs(*stored)
-    assert comparison.metrics[0].target.name == "tone"
-    assert comparison_in_plain_words(comparison)

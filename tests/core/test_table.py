@@ -58,25 +58,6 @@ def test_markdown() -> None:
     ]
 
 
-def test_latex() -> None:
-    assert TABLE.to_latex().splitlines() == [
-        "% needs \\usepackage{booktabs}",
-        "\\begin{table}",
-        "\\centering",
-        "\\begin{tabular}{lrl}",
-        "\\toprule",
-        "Metric & Value & Note \\\\",
-        "\\midrule",
-        "RETRIEVAL &  &  \\\\",
-        "recall@5 & 0.5000 & five of ten \\\\",
-        "mrr\\_x & - & a \\& b <c> \\\\",
-        "\\bottomrule",
-        "\\end{tabular}",
-        "\\caption{Run a 2 samples failed.}",
-        "\\end{table}",
-    ]
-
-
 def test_html() -> None:
     html = TABLE.to_html()
     assert html == TABLE._repr_html_()

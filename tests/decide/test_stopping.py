@@ -263,19 +263,6 @@ def test_goals_that_cannot_be_decided_are_refused_before_the_first_call(
     assert not (tmp_path / "x.run.db").exists()
 
 
-def test_a_baseline_on_other_data_or_without_the_metric_is_refused(tmp_path: Path) -> None:
-    other = stored(tmp_path, "other", None, data=world(50))
-    with pytest.raises(PlanError, match="on other data"):
-        stored(tmp_path, "x", StopRule((Goal("exact_match", "better"),), baseline=other))
-    few = stored(tmp_path, "few", None, metrics="token_f1")
-    with pytest.raises(PlanError, match="few has no exact_match; it has token_f1"):
-        stored(tmp_path, "x", StopRule((Goal("exact_match", "better"),), baseline=few))
-    odd = stored(tmp_path, "odd", None)
-    odd.results[0].details["signature"] = {"metric": "exact_match", "tokens": "others"}
-    with pytest.raises(PlanError, match="not computed alike"):
-        stored(tmp_path, "x", StopRule((Goal("exact_match", "better"),), baseline=odd))
-
-
 def simulated(chance: float, size: int, seed: int, rule: StopRule) -> Stopping:
     """A run of a system that is right by chance, told to the watch as an executor would."""
     right = np.random.default_rng(seed).random(size) < chance

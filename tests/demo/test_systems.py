@@ -15,7 +15,6 @@ from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import Document, retrieved_ids
 from auepora_eval.demo import systems
-from auepora_eval.demo.systems import DECLINED, Spelling, TypedAnswerer
 from auepora_eval.demo.world import demo_corpus, demo_dataset, is_for_tuning
 from auepora_eval.errors import MissingDependencyError
 from auepora_eval.metrics import embeddings
@@ -38,14 +37,6 @@ def test_a_closed_context_is_answered_from_it_alone() -> None:
     run = AueporaEvaluator(systems.bm25(), "counterfactual_accuracy", top_k=2).run([sample])
     assert retrieved_ids(run.outputs[0].retrieved) == [doc.doc_id for doc in sample.candidate_docs or ()]
     assert run["counterfactual_accuracy"].coverage.scored == 1
-
-
-@pytest.mark.parametrize("query", ["", "   ", "\x00", "zzzz qqqq", "?" * 5000])
-def test_any_query_gets_an_answer(query: str) -> None:
-    for system in (systems.bm25(), systems.hybrid()):
-        output = system.run(a_sample(query=query))
-        assert len(output.retrieved) == 5
-        assert output.response.text
 
 
 def test_the_vectors_equal_those_of_the_package_that_they_come_from() -> None:
@@ -74,39 +65,6 @@ PIER = Document(
     {"title": "The north pier"},
 )
 TIDES = Document("tides", "The tide tables are printed in May. They cost 5 crowns.", {"title": "Tide tables"})
-
-
-@pytest.mark.parametrize(
-    ("query", "answer"),
-    [
-        pytest.param("How long is the north pier?", "40 metres", id="length"),
-        pytest.param("When was the north pier built?", "1911", id="date"),
-        pytest.param("Who built the north pier?", "Ansel Brae", id="name"),
-        pytest.param("What does a boat pay at the north pier?", "12 crowns a night", id="money"),
-        pytest.param("How deep is the water at the north pier?", "Six metres", id="the text asks itself"),
-        pytest.param("How many boats moor at the north pier?", "forty boats", id="count"),
-        pytest.param("How lnog is teh noth pier?", "40 metres", id="misspelt"),
-    ],
-)
-def test_answer_is_of_the_type_that_the_question_asks_for(query: str, answer: str) -> None:
-    corpus = [PIER, TIDES]
-    spelling = Spelling(doc.text for doc in corpus)
-    model = embeddings.embedder("wordllama")
-    answerer = TypedAnswerer(corpus, spelling, lambda text: model.embed([text])[0])
-    assert answerer.generate(query, corpus).text == answer
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        pytest.param("How heavy is the north pier?", id="no weight"),
-        pytest.param("How many boats moored at the north pier in 1955?", id="another year"),
-        pytest.param("Who designs penguins?", id="nothing of it"),
-    ],
-)
-def test_question_without_support_is_declined(query: str) -> None:
-    response = TypedAnswerer([PIER, TIDES], Spelling([PIER.text])).generate(query, [PIER, TIDES])
-    assert (response.text, response.structured) == (DECLINED, {"declined": True})
 
 
 @pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")

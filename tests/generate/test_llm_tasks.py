@@ -429,13 +429,3 @@ def test_records_have_the_form_of_the_raw_dataset(tmp_path: Path) -> None:
         span = about["evidence_spans"][0]
         assert text[span["start"] : span["end"]].startswith("The quay number")
     assert listed[0]["metadata"]["answer_span"]["start"] == 0
-
-
-def test_duplicate_question_is_left_out(tmp_path: Path) -> None:
-    text = "The lamp of the harbour is kept by Ansel Brae in winter. " * 2
-    twice = [cut_document("a.md", text), cut_document("b.md", text)]
-    with chat_server(says=good_model) as server, ChatModel(server.url, "m") as model:
-        made = generate_tasks(twice, model, tmp_path / "t.jsonl", wanted=ONE_QUESTION)
-    records = ModelRecords(made, twice)
-    assert len(list(records)) == 1
-    assert records.near_duplicates == 1

@@ -37,35 +37,6 @@ def echoing() -> Iterator[None]:
     support_function.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("record", "columns", "expected"),
-    [
-        ({"evidence": "e", "claim": "c", "label": 1}, Columns(), Labelled(("e",), "c", True)),
-        ({"premise": "e", "hypothesis": "c", "label": False}, Columns(), Labelled(("e",), "c", False)),
-        ({"references": ["e", "f"], "claim": "c", "label": "0"}, Columns(), Labelled(("e", "f"), "c", False)),
-        (
-            {"references": ["e"], "claim": "c", "attribution_label": "not attributable"},
-            Columns(),
-            Labelled(("e",), "c", False),
-        ),
-        (
-            {"doc": "e", "sentence": "c", "gold": "FULL", "set": "x"},
-            Columns("doc", "sentence", "gold", "FULL", "set"),
-            Labelled(("e",), "c", True, "x"),
-        ),
-        (
-            {"evidence": "e", "claim": "c", "label": "PARTLY"},
-            Columns(positive="FULL"),
-            Labelled(("e",), "c", False),
-        ),
-    ],
-)
-def test_records(record: dict[str, Any], columns: Columns, expected: Labelled) -> None:
-    other = {"evidence": "e", "claim": "c", "label": columns.positive or 1}
-    named = {columns.evidence: "e", columns.claim: "c", columns.label: columns.positive}
-    assert labelled_claims([("f:1", record), ("f:2", {**other, **named})], columns)[0] == expected
-
-
 @given(
     st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 0.7, 0.9]), st.booleans()), min_size=2, max_size=40)
 )

@@ -65,26 +65,3 @@ def test_the_share_of_yes_of_the_judge_alone_is_counted_not_averaged() -> None:
     assert corrected_mean(people, scores, rest).judge_alone == pytest.approx((1.6 + 1.89) / 6)
     both = [corrected_mean(people, scores, rest, yes_from=limit).corrected for limit in (None, 0.7)]
     assert both[0] == both[1]  # the correction is by the scores either way
-
-
-def test_rogan_and_gladen_by_hand() -> None:
-    """Of 10 yes it finds 9, of 10 no it lets 8 go; of the others it calls 75% yes: 0.785714 are."""
-    found = rate_by_errors(Rate(9, 10), Rate(8, 10), Rate(75, 100))
-    assert (found.sensitivity, found.specificity, found.reported) == (0.9, 0.8, 0.75)
-    assert found.value == pytest.approx(0.785714, abs=1e-6)
-    assert found.reason is None
-
-
-@pytest.mark.parametrize(
-    ("is_yes", "judged_yes", "says"),
-    [
-        ([True, True], [True, False], "all yes or all no"),
-        ([True, False], [False, True], "coin"),
-        ([True, False], [True, True], "coin"),
-    ],
-)
-def test_a_judge_that_cannot_be_corrected(is_yes: list[bool], judged_yes: list[bool], says: str) -> None:
-    found: Any = rate_by_errors(*rates(is_yes, judged_yes, [True, False]))
-    assert found.value is None
-    assert found.confidence_interval is None
-    assert says in found.reason

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.errors import DataError
 from auepora_eval.judges.trust.labels import Columns, Labelled, labelled_claims, unlabelled_claims
 
 TEXTS = {"evidence": "e", "claim": "c"}
@@ -47,23 +46,3 @@ def test_stored_scores_are_read(value: Any, scale: tuple[float, float], score: f
     columns = Columns(score="said", score_scale=scale)
     assert labelled_claims([("f:1", record)], columns) == [Labelled((), "", True, score=score)]
     assert unlabelled_claims([("f:1", {"said": value})], columns) == [Labelled((), "", False, score=score)]
-
-
-@pytest.mark.parametrize(
-    ("label", "columns", "says"),
-    [
-        ({}, Columns(), "f:1: it has no rating"),
-        ([None], Columns(), "it has no rating"),
-        ([1, 3], Columns(), "neither yes nor no.*--scale LOW,HIGH"),
-        (5, FOUR, "the label 5 is not a number from 1 to 4.*--scale"),
-        ("high", FOUR, "not a number from 1 to 4"),
-        (True, FOUR, "not a number from 1 to 4"),
-        (float("nan"), FOUR, "not a number from 1 to 4"),
-        ({"ada": [1]}, FOUR, "not a number from 1 to 4"),
-        (10**400, FOUR, "not a number from 1 to 4"),
-        (1, Columns(score="said"), "there is no 'said' in it.*--score"),
-    ],
-)
-def test_wrong_labels_raise(label: Any, columns: Columns, says: str) -> None:
-    with pytest.raises(DataError, match=says):
-        one(label, columns)

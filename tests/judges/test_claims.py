@@ -149,21 +149,6 @@ def test_documents_without_a_text_matter_only_where_documents_are_asked_about(
     assert (score.value, score.failed) == (value, False)
 
 
-def test_a_long_answer_is_split_into_claims_in_parts() -> None:
-    asked: list[int] = []
-
-    def judge(question: Question) -> object:
-        if question.kind.name == "claims":
-            asked.append(len(question.material["text"].split()))
-            return Judgement(score=1.0, texts=[f"claim {len(asked)}"])
-        return "yes"
-
-    output = boat_output(" ".join(f"The Annet carries {cars} cars." for cars in range(200)))
-    metric = metric_by(judge, "claim_precision[check=judge,claims=llm]")
-    assert metric.compute([SAMPLE], [output]).value == 1.0
-    assert asked == [350, 350, 300]
-
-
 def test_an_empty_answer_makes_no_claims_of_the_reference() -> None:
     values = [
         metric_by(literal, f"{name}[check=judge]").compute([SAMPLE], [boat_output("")]).scores[0].value

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SampleScore, SystemOutputs
-from auepora_eval.errors import CallError
 from auepora_eval.judges.metrics.faithfulness import CheckedClaims, ClaimCheck
 from auepora_eval.judges.question import Judgement, Question
 from auepora_eval.metrics.parse import parse_metric
@@ -250,31 +249,3 @@ def test_claims_of_the_judge_are_asked_for_first_and_then_checked() -> None:
         ("The Annet is red.", None),
     ]
     assert [kind.name for kind in metric.question_kinds()] == ["claims", "grounding"]
-
-
-def test_a_list_of_claims_that_failed_fails_the_sample() -> None:
-    def judge(question: Question) -> object:
-        raise CallError("the server is down", kind="http_5xx")
-
-    score = score_of(metric_by(judge, "judged_faithfulness[claims=llm]"), answered("It is red.", a=PIER))
-    assert (score.value, score.failed) == (None, True)
-    assert score.reason == "1 of 1 verdicts failed, the first with the server is down"
-
-
-def test_other_scripts_are_cut_and_located_like_latin() -> None:
-    answer, passage = "安妮号停在北码头。它载有四十辆车。", "港口很旧。安妮号停在北码头。海鸥很吵。"
-    metric = metric_by(literal_in_chinese, "judged_faithfulness")
-    assert score_of(metric, answered(answer, a=passage)).value == 0.5
-    first, second = metric.explain(a_sample(query="Where?"), answered(answer, a=passage))
-    assert (answer[slice(*first.at or ())], answer[slice(*second.at or ())]) == (
-        "安妮号停在北码头。",
-        "它载有四十辆车。",
-    )
-    assert first.evidence is not None
-    assert (first.evidence.source, first.evidence.quote) == ("matched", "安妮号停在北码头。")
-    share = metric_by(literal_in_chinese, "unsupported_span_share")
-    assert score_of(share, answered(answer, a=passage)).value == pytest.approx(8 / 17)
-
-
-def literal_in_chinese(question: Question) -> float:
-    return float(question.material["claim"].strip("。") in question.material["passage"])

@@ -14,7 +14,6 @@ from auepora_eval.io.outputs import matched_outputs
 from auepora_eval.labels.scoring import (
     compare_detectors,
     pair_accuracy,
-    scenario_accuracy,
     score_labels,
 )
 from auepora_eval.text.label_terms import LABELS
@@ -114,24 +113,6 @@ def test_each_later_member_of_a_pair_counts_with_the_nearest_earlier_one() -> No
         "contradictions_found": 1,
         "not_predicted": 1,
     }
-
-
-def test_detected_scenarios_against_expected_ones() -> None:
-    samples = [
-        a_labelled("1", expected_scenario="Multi-Ticker Comparison"),
-        a_labelled("2", expected_scenario="news"),
-        a_labelled("3", expected_scenario="Ticker Lookup"),
-        a_labelled("4"),
-        a_labelled("5", scenario="news", expected_scenario="news"),
-    ]
-    names = ("multi_ticker", "crypto", "news", "news", "news")
-    detected = [predicting("accurate", scenario_detected=name) for name in names]
-    found = scenario_accuracy(samples, detected)
-    assert found is not None
-    counts = {"total": 2, "expected_without_id": 1, "left_out_as_overridden": 1}
-    assert {name: found[name] for name in counts} == counts
-    assert (found["right"], found["accuracy"]) == (1, 0.5)
-    assert scenario_accuracy(samples, [predicting("accurate")] * 5) is None
 
 
 def test_two_detectors() -> None:

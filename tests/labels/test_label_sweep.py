@@ -175,19 +175,6 @@ def test_the_threshold_of_a_sample_is_chosen_without_it() -> None:
     assert result.cross_validated["accuracy"] == right / 5
 
 
-def test_answers_of_one_pair_are_resampled_together() -> None:
-    # Each row four times over, as one cluster: nothing was learned, so the interval must not be narrower.
-    rng = np.random.default_rng(1)
-    labels = [LABELS[n] for n in rng.integers(2, size=40)]
-    scores = rng.random(40).tolist()
-    whole = sweep(ScoredLabels.of(labels, scores), folds=5)
-    copies = sweep(ScoredLabels.of(labels * 4, scores * 4, clusters=[*range(40)] * 4), folds=5)
-    assert copies.cross_validated == pytest.approx(whole.cross_validated, nan_ok=True)
-    interval = whole.cross_validated_macro_f1_interval
-    assert interval is not None
-    assert copies.cross_validated_macro_f1_interval == pytest.approx(interval, abs=0.05)
-
-
 @real_data
 def test_the_public_label_set() -> None:
     samples = list(load_dataset(REAL / "data__evaluation_dataset.json"))

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from auepora_eval.core.types import Document
-from auepora_eval.errors import ScoringError
 from auepora_eval.metrics.citations.sources import (
     FABRICATED,
     OUT_OF_RANGE,
@@ -23,14 +22,6 @@ FERRIES = Document(
     "d1", "The Annet carries 22 cars.", {"file_path": "docs/ferries.pdf", "title": "All Ferries"}
 )
 TIDES = Document("tides", "High water is at noon.")
-
-
-@pytest.mark.parametrize(
-    "name", ["docs/ferries.pdf", "ferries.pdf", "elsewhere\\ferries.pdf", "ferries", "d1", "All Ferries"]
-)
-def test_a_file_is_found_by_path_base_name_stem_id_and_title(name: str) -> None:
-    found = Sources([FERRIES, TIDES]).find(Citation(name, None, (4, 9)))
-    assert (found.document, found.text, found.trouble) == (FERRIES, "Annet", "")
 
 
 @pytest.mark.parametrize(
@@ -87,24 +78,3 @@ def test_places_give_one_file_one_name() -> None:
 )
 def test_records(record: Any, expected: Citation) -> None:
     assert citations_of([record], "citations") == [expected]
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        [{}],
-        [{"file_name": 3}],
-        [{"file_name": "f", "start_char": 1}],
-        [{"file_name": "f", "start_char": "1", "end_char": 2}],
-        [{"file_name": "f", "page_number": True}],
-        [None],
-        [""],
-        "f",
-        {"file_name": "f"},
-        7,
-        ["f"] * 1001,
-    ],
-)
-def test_what_is_no_list_of_citations_is_said(records: Any) -> None:
-    with pytest.raises(ScoringError, match="citations"):
-        citations_of(records, "citations")

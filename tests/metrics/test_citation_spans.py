@@ -12,7 +12,6 @@ from auepora_eval.metrics.citations.sources import (
     GOOD,
     Place,
     assigned,
-    found,
     jaccard,
     overlapping,
     tolerant_jaccard,
@@ -81,20 +80,3 @@ def test_the_assignment_is_the_best_of_all(gold: list[Place], cited: list[Place]
         assert None in (one.page, other.page) or one.page == other.page
         assert match.exact <= match.tolerant + 1e-12
         assert match.exact < 1.0 or match.tolerant >= GOOD  # a perfect match is a good one
-
-
-@pytest.mark.parametrize(
-    ("cited", "expected"),
-    [
-        pytest.param([Place("a", 1, (0, 100))], (1, 1), id="the same"),
-        pytest.param([Place("a", None, (0, 100))], (1, 1), id="no page fits any"),
-        pytest.param([Place("a", 2, (0, 100))], (0, 0), id="another page"),
-        pytest.param([Place("b", 1, (0, 100))], (0, 0), id="another file"),
-        pytest.param([Place("a", 1, (0, 40))], (0, 0), id="less than half of it"),
-        pytest.param([Place("a", 1, None)], (0, 0), id="no span in a file of unknown length"),
-        pytest.param([Place("a", 1, (0, 60)), Place("a", 1, (40, 100))], (1, 2), id="two that find one"),
-    ],
-)
-def test_found(cited: list[Place], expected: tuple[int, int]) -> None:
-    gold = [Place("a", 1, (0, 100))]
-    assert found(gold, cited, overlapping(gold, cited)) == expected

@@ -118,26 +118,6 @@ def test_pyndeval_agrees(gold: dict[str, set[str]], ranking: list[str], alpha: f
             assert value == pytest.approx(judged[f"{theirs}@{k}"], abs=1e-9)
 
 
-def test_a_list_may_beat_the_greedy_ideal_here_as_in_ndeval() -> None:
-    gold = {"d0": list("ehgb"), "d1": list("dfea"), "d2": list("dfhg"), "d3": ["e"]}
-    ranking = ["d0", "d1", "d2", "d3"]
-    value = parse_metric("alpha_ndcg@5").compute([with_subtopics(gold)], [an_output(ranking)]).value
-    assert value == pytest.approx(1.0090290672909215)
-
-
-def test_gold_documents_that_do_not_count_have_no_subtopics() -> None:
-    sample = with_subtopics({"a": ["x"], "b": ["y"]})
-    assert sample.relevant_docs
-    sample.relevant_docs[1].metadata["relevance"] = 0
-    assert parse_metric("subtopic_recall").compute([sample], [an_output("ab")]).value == 1.0
-    (bare,) = parse_metric("alpha_ndcg").compute([a_sample(relevant="a")], [an_output("a")]).scores
-    assert bare.reason == "no relevant document of the sample names its subtopics"
-    bad = EvaluationSample("q", "q", relevant_docs=[Document("a", "", {"subtopics": "x"})])
-    (score,) = parse_metric("alpha_ndcg").compute([bad], [an_output("a")]).scores
-    assert score.failed
-    assert score.reason == "the subtopics of 'a' must be a list of names, not 'x'"
-
-
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=6), min_size=1, max_size=6), st.integers(1, 3))
 @settings(deadline=None)
 def test_distinct_n_of_the_corpus_is_what_its_name_says(answers: list[list[str]], n: int) -> None:

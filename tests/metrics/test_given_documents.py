@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import auepora_eval as ae
-from auepora_eval.calls.executors import AsyncExecutor, ThreadExecutor
 from auepora_eval.cli.main import main
 from auepora_eval.core.rag_interface import Generator, Retriever, SimpleRAGSystem
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument
@@ -146,14 +145,6 @@ def test_what_a_system_was_not_given_is_not_measured(kind: str) -> None:
     assert (run["contains_answer"].value, run["contains_answer"].coverage.scored) == (1.0, 2)
 
 
-@pytest.mark.parametrize(
-    "executor", [ThreadExecutor(concurrency=2), AsyncExecutor(concurrency=2)], ids=["threads", "async"]
-)
-def test_on_other_executors(executor: Any) -> None:
-    run = ae.evaluate(coroutine, SAMPLES, metrics="fake_adoption_rate", executor=executor)
-    assert (run["fake_adoption_rate"].value, run["fake_adoption_rate"].coverage.scored) == (1.0, 1)
-
-
 def test_open_questions_are_measured_for_everybody() -> None:
     opened = EvaluationSample("open", "Who is it?", labels={"answerable": False})
     run = ae.evaluate(lambda query: "I don't know.", [*SAMPLES, opened], metrics="rejection_rate")
@@ -168,15 +159,6 @@ def test_open_questions_are_measured_for_everybody() -> None:
 def test_a_function_that_needs_documents_says_so_where_there_are_none() -> None:
     with pytest.raises(ae.EvaluationError, match=r"read asks for documents.*closed_context.*documents=None"):
         ae.evaluate(read, [{"sample_id": "1", "query": "When?"}], metrics="non_answer_rate")
-
-
-def test_a_failed_call_stays_a_failure() -> None:
-    def broken(query: str) -> str:
-        raise RuntimeError("no luck")
-
-    with pytest.raises(ae.EvaluationError) as error:
-        ae.evaluate(broken, SAMPLES, metrics="rejection_rate,fake_adoption_rate")
-    assert [result.coverage.failed for result in error.value.run.results] == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -160,18 +160,6 @@ def test_agreement_with_people_on_mtrag(name: str, answers: int, correlation: fl
     assert spearmanr(*zip(*pairs, strict=True)).statistic == pytest.approx(correlation, abs=0.006)
 
 
-@pytest.mark.skipif(not (DATA / "mtrag").is_dir(), reason="needs ../shared/data/mtrag")
-def test_how_well_one_person_agrees_with_the_others() -> None:
-    ratings = [_ratings(e) for e in _mtrag()["evaluations"] if e["model_id"] != "reference"]
-    pairs = [
-        (one, np.mean(rated[:n] + rated[n + 1 :]))
-        for rated in ratings
-        if len(rated) > 1
-        for n, one in enumerate(rated)
-    ]
-    assert spearmanr(*zip(*pairs, strict=True)).statistic == pytest.approx(0.58, abs=0.006)
-
-
 @pytest.mark.skipif(not (DATA / "attributionbench").is_dir(), reason="needs ../shared/data/attributionbench")
 @pytest.mark.parametrize(
     ("name", "part", "claims", "auroc"),

@@ -204,31 +204,6 @@ def test_a_failed_base_question_leaves_its_variants_open() -> None:
         assert result.details["bounds_if_failed"] == bounds
 
 
-@pytest.mark.parametrize(
-    ("name", "higher_is_better", "bounds", "requires"),
-    [
-        ("noise_drop[recall@5]", False, (-1, 1), ["labels.noise_ratio", "relevant_docs"]),
-        ("noise_drop[bleu]", False, (-100, 100), ["labels.noise_ratio", "reference_answer"]),
-        ("noise_drop[mean_latency]", True, (-math.inf, math.inf), ["labels.noise_ratio"]),
-        ("noise_accuracy[mean_latency]", False, (0, math.inf), ["labels.noise_ratio"]),
-        ("flip_rate[bleu,scenario=typo]", False, (0, 1), ["labels.variant_of", "reference_answer"]),
-    ],
-)
-def test_the_base_says_what_is_needed_and_what_is_better(
-    name: str, higher_is_better: bool, bounds: tuple[float, float], requires: list[str]
-) -> None:
-    metric = parse_metric(name)
-    assert metric.higher_is_better is higher_is_better
-    assert metric.bounds == bounds
-    assert metric.required_fields() == requires
-
-
-def test_failures_may_be_what_noise_brings() -> None:
-    samples, outputs = noisy_world({0.0: [True, True], 0.8: [True, True]})
-    result = parse_metric("noise_drop[failure_rate]").compute(samples, [*outputs[:3], a_failure()])
-    assert (result.value, result.details["num_failed"]) == (-0.5, 0)
-
-
 @pytest.mark.parametrize("name", ["noise_slope", "noise_drop", "noise_retention", "noise_area"])
 def test_equal_scores_are_no_proof_that_noise_does_nothing(name: str) -> None:
     details = computed(name, noisy_world({0.0: [True] * 3, 0.8: [True] * 3})).details

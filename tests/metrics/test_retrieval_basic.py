@@ -9,24 +9,8 @@ import pytest
 
 from auepora_eval.core.types import Document
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.metrics.retrieval_basic import MRR, RecallAtK
+from auepora_eval.metrics.retrieval_basic import MRR
 from tests.builders import a_sample, an_output
-
-
-@pytest.mark.parametrize(
-    ("retrieved", "relevant", "k", "expected"),
-    [
-        pytest.param("abc", "b", 3, 1.0, id="found"),
-        pytest.param("abc", "bz", 3, 0.5, id="one of two"),
-        pytest.param("abc", "b", 1, 0.0, id="below the cutoff"),
-        pytest.param("aab", "ab", 2, 0.5, id="a repeat counts once"),
-        pytest.param("", "a", 5, 0.0, id="nothing retrieved"),
-        pytest.param("ab", "ab", 10, 1.0, id="a short list"),
-    ],
-)
-def test_recall_at_k(retrieved: str, relevant: str, k: int, expected: float) -> None:
-    result = RecallAtK(k).compute([a_sample(relevant=relevant)], [an_output(retrieved)])
-    assert result.value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -145,10 +129,3 @@ def test_a_grade_that_is_no_number_fails_that_sample_only(name: str, grade: Any)
     assert (result.details["num_samples"], result.details["num_failed"]) == (1, 1)
     assert "relevance" in result.scores[0].reason
     assert result.value == parse_metric(name).compute([good], [an_output("a")]).value
-
-
-@pytest.mark.parametrize("grade", [1e300, 2000])
-def test_a_grade_too_large_for_its_exponential_is_a_failure_not_a_crash(grade: float) -> None:
-    result = parse_metric("ndcg_exp").compute([a_sample(relevant={"a": grade})], [an_output("a")])
-    assert result.details["num_failed"] == 1
-    assert "not a number to average" in result.scores[0].reason

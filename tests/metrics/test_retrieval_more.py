@@ -12,24 +12,6 @@ from tests.builders import a_document, a_sample, an_output
 DOCS = "abcdefghij"
 
 
-@pytest.mark.parametrize(
-    ("retrieved", "expected"),
-    [
-        pytest.param("ab", 1.0, id="both, nothing above them"),
-        pytest.param("uvab", 1.0, id="what nobody judged is passed over"),
-        pytest.param("xab", 0.5, id="one of two is above both"),
-        pytest.param("axb", 0.75, id="one of two is above one"),
-        pytest.param("xyab", 0.0, id="both are above both"),
-        pytest.param("a", 0.5, id="one not retrieved"),
-        pytest.param("nab", 1.0, id="a grade below 0 is no judgement"),
-        pytest.param("", 0.0, id="nothing retrieved"),
-    ],
-)
-def test_bpref(retrieved: str, expected: float) -> None:
-    sample = a_sample(relevant={"a": 1, "b": 2, "x": 0, "y": 0, "n": -1})
-    assert parse_metric("bpref").compute([sample], [an_output(retrieved)]).value == expected
-
-
 def test_bpref_takes_what_is_not_relevant_from_the_candidates() -> None:
     sample = a_sample(relevant="ab")
     sample.candidate_docs = [a_document("x", 0), a_document("y", 0), a_document("b", 0), a_document("u")]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import re
 
-import pytest
-
 from auepora_eval.core.types import (
     Document,
     EvaluationSample,
@@ -18,14 +16,11 @@ from auepora_eval.core.types import (
     SystemOutputs,
     TargetCategory,
 )
-from auepora_eval.pages.components.charts import Dot, histogram, interval_plot, scatter, sparkline
-from auepora_eval.pages.components.diff import word_diff
+from auepora_eval.pages.components.charts import Dot
 from auepora_eval.pages.components.sample import (
     Answered,
     Claim,
-    document_item,
     sample_body,
-    shown_documents,
 )
 from auepora_eval.pages.components.tables import (
     Change,
@@ -35,7 +30,7 @@ from auepora_eval.pages.components.tables import (
     slices_table,
 )
 from auepora_eval.pages.page import inside, linked, own_file, page
-from tests.builders import a_sample, an_output
+from tests.builders import a_sample
 
 EVIL = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>\u202e\u0000"
 
@@ -51,14 +46,6 @@ def words(markup: object) -> str:
 
 
 # Cards and tables.
-
-
-def test_a_card_has_value_interval_coverage_and_the_range_if_failed() -> None:
-    card = metric_card(a_result(confidence_interval=[0.4, 0.6], bounds_if_failed=[0.45, 0.55]))
-    text = words(card)
-    for part in ("0.5000 [0.4000, 0.6000]", "8 of 10 scored, 1 skipped, 1 failed", "0.4500 to 0.5500"):
-        assert part in text
-    assert 'aria-hidden="true"' in str(card)  # the drawing repeats what the text says
 
 
 def test_a_forest_is_drawn_with_better_to_the_right() -> None:
@@ -102,109 +89,14 @@ def test_a_small_significant_change_has_a_side_and_an_open_one_is_not_filled() -
 # Drawings.
 
 
-def test_drawings_say_their_values() -> None:
-    made = str(histogram([0.05, 0.06, 0.95], 0, 1, label="recall", links=[f"?bin={n}" for n in range(10)]))
-    assert 'aria-label="recall: 2 from 0 to 0.1, 1 from 0.9 to 1"' in made
-    assert 'href="?bin=9"' in made
-    assert "no values" in str(sparkline([None], label="trend"))
-    assert "n/a" in str(interval_plot([Dot(None)], 0, 1, label="none"))
-    assert str(sparkline([1, None, 2, 3], label="x")).count("M") == 2  # a gap lifts the pen
-    assert ">4</text>" in str(scatter([(0, 0)] * 4, 0, 1, x_name="a", y_name="b", label="c"))
-    assert ">40</text>" in str(scatter([(0, 0)] * 40, 0, 1, x_name="a", y_name="b", label="c"))
-
-
 # Differences of texts.
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "left", "right"),
-    [
-        pytest.param("a b c", "a b c", "a b c", "a b c", id="equal"),
-        pytest.param(
-            "It opens at 9 am.", "It opens at 10 am.", "It opens at <del>9</del> am.",
-            "It opens at <ins>10</ins> am.", id="one word",
-        ),
-        pytest.param(
-            "It opens at nine in the morning.", "It opens at ten past noon in the morning.",
-            "It opens at <del>nine</del> in the morning.",
-            "It opens at <ins>ten past noon</ins> in the morning.", id="words in a row are one mark",
-        ),
-        pytest.param(
-            "See [1]. One two three.", "See [1]. Four five.", "See [1]. One two three.",
-            "See [1]. Four five.", id="little",
-        ),
-        pytest.param(
-            "The casing is yellow.", "The casing is yellow. It has three feet and a strainer, and it hums.",
-            "The casing is yellow.",
-            "The casing is yellow.<ins> It has three feet and a strainer, and it hums.</ins>", id="adds",
-        ),
-        pytest.param(
-            "yellow", "The casing is yellow, like every casing.", "yellow",
-            "The casing is yellow, like every casing.", id="one word in a sentence",
-        ),
-        pytest.param("one two three", "x y z", "one two three", "x y z", id="nothing in common"),
-        pytest.param("a <b> c", "a <b> d", "a &lt;b&gt; <del>c</del>", "a &lt;b&gt; <ins>d</ins>", id="tags"),
-        pytest.param("", "new", "", "new", id="empty"),
-    ],
-)  # fmt: skip
-def test_word_diff(before: str, after: str, left: str, right: str) -> None:
-    assert tuple(map(str, word_diff(before, after))) == (left, right)
 
 
 # Samples.
 
 
-def spanned(text: str = "The pier opens at 9. Dogs are welcome.") -> Document:
-    return Document("pier", text, {"spans": [{"start": 0, "end": 19}]})
-
-
 def hit(doc_id: str, rank: int, text: str, **metadata: object) -> RetrievedDocument:
     return RetrievedDocument(Document(doc_id, text, dict(metadata)), 1 / rank, rank)
-
-
-def test_gold_spans_are_found_in_the_document_and_in_a_chunk_of_it() -> None:
-    sample = EvaluationSample("1", "When?", relevant_docs=[spanned()])
-    whole = SystemOutputs([hit("pier", 1, "The pier opens at 9. Dogs are welcome.")], Response(""))
-    chunk = SystemOutputs([hit("pier-0", 1, "Hours. The pier opens at 9.", source="pier")], Response(""))
-    assert [one.gold for one in shown_documents(sample, [whole])] == [[(0, 19)]]
-    by_source = shown_documents(sample, [chunk], "source")
-    assert [(one.is_gold, one.gold) for one in by_source] == [(True, [(7, 26)])]
-    by_id = shown_documents(sample, [chunk])
-    assert [(one.doc.doc_id, one.is_gold, one.is_missed) for one in by_id] == [
-        ("pier", True, True),
-        ("pier-0", False, False),
-    ]
-
-
-def test_documents_of_two_runs_are_listed_once_with_both_ranks() -> None:
-    sample = a_sample(relevant="az")
-    shown = shown_documents(sample, [an_output("abc"), an_output("cad")])
-    assert [(one.doc.doc_id, one.ranks) for one in shown] == [
-        ("z", [None, None]), ("c", [3, 1]), ("a", [1, 2]), ("d", [None, 3]), ("b", [2, None]),
-    ]  # fmt: skip
-    body = words(
-        sample_body(sample, [Answered(an_output("abc"), name="x"), Answered(an_output("cad"), name="y")])
-    )
-    for part in ("3 → 1 ▲2 c", "1 → 2 ▼1 a gold", "– → 3 new d", "2 → – gone b"):
-        assert part in body
-    assert "z gold not retrieved text of z" in body
-    lost = shown_documents(a_sample(relevant="b"), [an_output("abc"), an_output("cad")])
-    assert [one.doc.doc_id for one in lost] == ["b", "c", "a", "d"], "gold that only the last run missed"
-    assert "2 → – gone b gold lost" in words(document_item(lost[0]))
-    assert Answered(an_output("abc")).misses_gold(sample)
-    assert not Answered(an_output("abc")).misses_gold(a_sample(relevant="a"))
-
-
-def test_a_failed_answer_and_a_skipped_score_say_why() -> None:
-    failed = SystemOutputs([], Response(""), error=Failure("TimeoutError", "60 s"))
-    scores = [
-        (a_result(), SampleScore(None, "the system failed", failed=True)),
-        (a_result(), SampleScore(None, "no gold")),
-    ]
-    scores[1] = (MetricResult("mrr", TargetCategory.RETRIEVAL_RELEVANCE, 1.0), scores[1][1])
-    text = words(sample_body(a_sample(reference="ok"), [Answered(failed, scores)]))
-    assert "Failed: TimeoutError: 60 s" in text
-    assert "recall@5 failed Skipped: mrr (no gold)" in text  # why is said once
 
 
 def test_a_huge_answer_is_cut() -> None:

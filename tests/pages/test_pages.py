@@ -13,16 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-import numpy as np
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.pages import workspace as workspaces
 from auepora_eval.pages.comparisons import comparison_of, gate_of, ranking_of
-from auepora_eval.store.pages import RunSamples
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 from tests.pages.serving import Client, serving
@@ -100,23 +97,6 @@ def test_no_link_is_broken(client: Client, path: str) -> None:
         assert client.get(address.partition("#")[0]).status in (200, 303), address
 
 
-def test_runs_are_listed_newest_first_with_the_first_metric(client: Client, demo_runs: Path) -> None:
-    page = text_of(client.get("/").text)
-    runs = [EvaluationResultsStorage(demo_runs).load_summary(name) for name in ("demo-hybrid", "demo-bm25")]
-    assert page.index("demo-hybrid hybrid") < page.index("demo-bm25 bm25")
-    for run in runs:
-        assert f"recall@5 {run.results[0].value:.4f}" in page
-    assert "Compare demo-hybrid with demo-bm25" in page
-
-
-def test_run_page_has_every_metric_of_the_run(client: Client, demo_runs: Path) -> None:
-    page = text_of(client.get("/run/demo-bm25").text)
-    for result in EvaluationResultsStorage(demo_runs).load_summary("demo-bm25").results:
-        assert result.name in page
-        coverage = result.coverage
-        assert f"{coverage.scored} of {coverage.total} scored" in page
-
-
 def test_a_bar_of_a_histogram_leads_to_as_many_samples_as_it_says(client: Client) -> None:
     page = client.get("/run/demo-bm25").text
     bars = re.findall(r'<a href="([^"]*)" aria-label="(\d+) samples?', page)
@@ -124,14 +104,6 @@ def test_a_bar_of_a_histogram_leads_to_as_many_samples_as_it_says(client: Client
     for address, count in bars:
         listed = text_of(client.get(html.unescape(address)).text)
         assert f" {count} of 160 samples" in listed, address
-
-
-def test_the_mean_of_a_slice_is_the_mean_of_its_scores(client: Client, demo_runs: Path) -> None:
-    index = RunSamples(demo_runs / "demo-bm25.results.json")
-    values = index.column("contains_answer")[index.members("difficulty", "hard")]
-    page = text_of(client.get("/run/demo-bm25?slices=contains_answer").text)
-    scored = values[~np.isnan(values)]
-    assert f"hard {len(scored)} {scored.mean():.4f}" in page
 
 
 def test_worst_first_is_what_show_worst_prints(
@@ -160,37 +132,12 @@ def test_pages_of_samples_join_to_all_of_them(client: Client) -> None:
     assert "101 to 150" in text_of(client.get(html.unescape(back[1])).text)
 
 
-def test_next_worst_walks_through_the_list(client: Client) -> None:
-    listed = client.get("/run/demo-bm25/samples?sort=ndcg@5&slice=scenario:noise").text
-    names = re.findall(r">(q\d+)</a>", listed)
-    page = client.get(links(listed, "/run/demo-bm25/sample?")[0]).text
-    walked = []
-    for _ in names:
-        walked.append(re.search(r"<h1>Sample (q\d+)", page)[1])  # type: ignore[index]
-        following = re.search(r'href="([^"]*)" rel="next"', page)
-        if following is None:
-            break
-        page = client.get(html.unescape(following[1])).text
-    assert walked == names
-
-
 def test_sample_page_marks_the_gold_span_and_names_what_was_missed(client: Client) -> None:
     page = client.get("/run/demo-bm25/sample?id=q001").text
     assert "<mark>lies in the narrows between Northmoss and the Calf Rock</mark>" in page
     assert "<mark>Tobin Verrill has been keeper of Northmoss Station since 2022</mark>" in page
     assert "not retrieved" in page
     assert "Tobin Verrill" in text_of(page)
-
-
-def test_variants_of_the_question_are_beside_the_sample(client: Client) -> None:
-    for path in ("/run/demo-bm25/sample?id=q009&sort=recall@5", f"/compare/sample?{PAIR}&id=q009"):
-        page = client.get(path).text
-        variants = page.partition("Variants of the same question")[2]
-        assert re.findall(r">(q\d+)</a>", variants) == ["q127", "q153"]
-        assert "typo" in variants
-        assert "counterfactual" in variants
-    assert "0.5000 0.5000" in text_of(variants), "of both runs, by recall@5"
-    assert "Variants of" not in client.get("/run/demo-bm25/sample?id=q003").text
 
 
 def test_judged_claims_are_marked_in_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,47 +169,7 @@ def test_a_missing_sample_or_run_is_a_page_that_says_so(client: Client) -> None:
     assert client.get("/compare?run=demo-bm25").status == 400
 
 
-def test_metrics_can_be_searched(client: Client) -> None:
-    page = text_of(client.get("/metrics?words=rouge+subsequence").text)
-    assert "rougeL_answer" in page
-    assert "recall@" not in page
-
-
 # Comparisons.
-
-
-def test_compare_page_has_the_verdict_and_the_changes(
-    client: Client, demo_runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = text_of(client.get(f"/compare?{PAIR}").text)
-    assert main(["compare", "demo-bm25", "demo-hybrid", "--json", "--out", str(demo_runs)]) == 0
-    compared = json.loads(capsys.readouterr().out)
-    for metric in compared["metrics"]:
-        assert f"{metric['name']}" in page
-    assert "hybrid is better at finding the right documents" in page
-    assert "145 of 160" in page
-
-
-@pytest.mark.parametrize("metric", ["recall@5", "contains_answer", "grounding_overlap"])
-def test_samples_won_and_lost_are_those_of_the_comparison(
-    client: Client, demo_runs: Path, metric: str
-) -> None:
-    from urllib.parse import quote
-
-    from auepora_eval.pages.pairs import pair_of
-    from auepora_eval.store.pages import Filter
-
-    pair = pair_of(client.workspace, "demo-bm25", "demo-hybrid")
-    effect = pair.comparison[metric].effect
-    counts = [pair.page(metric, outcome, Filter())[1] for outcome in ("won", "tied", "lost")]
-    assert counts == [effect.wins, effect.ties, effect.losses]
-    numbers, _ = pair.page(metric, "lost", Filter(), count=1000)
-    ours = {pair.b.ids[pair.places[1][number]] for number in numbers}
-    storage = EvaluationResultsStorage(demo_runs)
-    comparison = compare_runs(*(storage.load_run(name, texts=False) for name in ("demo-bm25", "demo-hybrid")))
-    assert ours == {one.sample_id for one in comparison[metric].regressions}
-    page = client.get(f"/compare?{PAIR}&metric={quote(metric)}&outcome=lost").text
-    assert f"lost ({effect.losses})" in page
 
 
 def ranked_runs(folder: Path) -> None:
@@ -304,13 +211,6 @@ def test_the_gate_is_that_of_the_command(
     named = next(one for one in report["verdicts"] if one["name"])
     leads = next(address for address in links(page, "/compare") if quote(named["name"]) in address)
     assert f"Samples by {named['name']}" in text_of(client.get(leads.partition("#")[0]).text)
-
-
-def test_a_gate_without_a_baseline_needs_rules(client: Client) -> None:
-    page = client.get("/gate?run=demo-bm25&baseline=")
-    assert (page.status, "Choose a baseline" in page.text) == (200, True)
-    assert client.get("/gate?run=none").status == 404
-    assert client.get("/gate?run=demo-bm25&baseline=demo-bm25").status == 400
 
 
 def test_a_gate_by_the_rules_of_a_file(demo_runs: Path, tmp_path: Path) -> None:

@@ -13,11 +13,10 @@ from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document
 from auepora_eval.errors import DataError
 from auepora_eval.io.documents import read_document, write_document
-from auepora_eval.people.agreement import annotator_agreement, known_order, wrong_overall
+from auepora_eval.people.agreement import annotator_agreement, wrong_overall
 from auepora_eval.people.annotators import (
     MarkedPlace,
     annotators_of,
-    check_same_dataset,
     file_names_of,
     marked_by,
     marks_of,
@@ -81,15 +80,6 @@ def test_annotator_without_an_id_is_named_after_the_file(tmp_path: Path) -> None
     assert found.names == ["ada", "ben"]
     with pytest.raises(DataError, match="'ada' annotated it already"):
         read_annotators([tmp_path / "ada.gt.json", tmp_path / "ada.gt.json"])
-
-
-def test_annotations_of_another_dataset_raise() -> None:
-    both = annotators_of([("1", {"version": "1", "annotations": [marked(n, "q", (0, 1)) for n in "ab"]})])
-    check_same_dataset(both, InMemoryDataset("d", [a_sample("q")], info={"version": "1"}))
-    with pytest.raises(DataError, match="its version is '2', the annotations are about '1'"):
-        check_same_dataset(both, InMemoryDataset("d", [a_sample("q")], info={"version": "2"}))
-    with pytest.raises(DataError, match="1 of the 1 annotated queries are not in it, the first is 'q'"):
-        check_same_dataset(both, InMemoryDataset("d", [a_sample("p")]))
 
 
 @pytest.mark.parametrize(
@@ -186,24 +176,6 @@ def test_order_of_ratings_is_known_or_passed() -> None:
         annotator_agreement(both, orders={"tone": ["cold", "plain"]})
     with pytest.raises(DataError, match="no aspect 'tune' was rated"):
         annotator_agreement(both, orders={"tune": ["a", "b"]})
-
-
-@pytest.mark.parametrize(
-    ("ratings", "order"),
-    [
-        ({"good", "poor", "excellent"}, ["poor", "good", "excellent"]),
-        ({"fully_correct", "partly_correct", "incorrect"}, ["incorrect", "partly_correct", "fully_correct"]),
-        ({"mostly_comprehensive", "not_comprehensive"}, ["not_comprehensive", "mostly_comprehensive"]),
-        ({"well_built", "poorly_built", "unbuilt"}, ["unbuilt", "poorly_built", "well_built"]),
-        ({"10", "9", "2.5"}, ["2.5", "9", "10"]),
-        ({"High", "low"}, ["low", "High"]),
-        ({"fair", "average"}, None),
-        ({"fully_correct", "mostly_complete"}, None),
-        ({"warm", "cold"}, None),
-    ],
-)
-def test_known_orders(ratings: set[str], order: list[str] | None) -> None:
-    assert known_order(ratings) == order
 
 
 def test_intervals_are_of_queries() -> None:

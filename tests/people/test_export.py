@@ -80,21 +80,6 @@ def test_agree_reads_the_ground_truth_and_finds_the_same_agreement(tmp_path: Pat
     assert first["metadata"] == {"item": "1", "runs": ["run"], "seconds": 3.0}
 
 
-def test_the_summary_has_progress_disputes_and_the_mean(tmp_path: Path) -> None:
-    labelled(tmp_path / "t", ada=ADA, ben=BEN)
-    summary = task_summary(tmp_path / "t")
-    ada, ben = summary.people
-    assert (ada.labelled, ada.not_sure, ada.total, ada.seconds, ada.is_finished) == (3, 1, 4, 3.0, True)
-    assert ben.labelled == 4
-    assert summary.labels == 7
-    (dispute,) = summary.disputes
-    assert dispute.said == {"ada": YES, "ben": NO}
-    assert dispute.notes["ada"] == "half of it"
-    assert dispute.decision is None
-    assert summary.mean is not None
-    assert summary.mean.value == pytest.approx((1 + 0.5 + 0 + 1) / 4)
-
-
 def test_the_same_answer_of_two_runs_is_one_annotation_of_a_person(tmp_path: Path) -> None:
     items = [an_item(1, runs=("one",)), an_item(2, sample_id="q1", text="answer 1", runs=("two",))]
     task = a_task(runs=("one", "two"), people=("ada", "ben"))

@@ -34,16 +34,6 @@ def test_labels_undo_skip_and_notes_survive_a_restart(tmp_path: Path) -> None:
     assert again.last_item == "3"
 
 
-def test_undo_goes_back_step_by_step(tmp_path: Path) -> None:
-    task, _ = stored_task(tmp_path)
-    labels = read_labels(tmp_path, task, "ada")
-    labels.label("1", Said("supported"))
-    labels.skip("2")
-    labels.note("1", "not a step")
-    assert [labels.take_back() for _ in range(3)] == ["2", "1", None]
-    assert (labels.said, labels.skipped) == ({}, [])
-
-
 def test_only_people_of_the_task_have_a_file(tmp_path: Path) -> None:
     task, _ = stored_task(tmp_path)
     for name in ("ben", "../ada", ""):

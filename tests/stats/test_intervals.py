@@ -18,14 +18,11 @@ from auepora_eval.stats.classification import (
     table_interval,
 )
 from auepora_eval.stats.intervals import (
-    aggregate_units,
     clusters_worth,
     mean_change_interval,
     mean_interval,
     mean_units,
     plus_two,
-    value_interval,
-    weighted_units,
 )
 
 SCALE = (0.0, 1.0)
@@ -98,17 +95,6 @@ def test_equal_scores_without_bounds_have_no_interval() -> None:
     assert mean_interval(np.full(20, 0.1), bounds=(0.0, math.inf)) is not None
 
 
-def test_the_jackknife_of_a_mean_gives_the_scores() -> None:
-    scores = np.random.default_rng(0).random(30)
-    rows = np.stack([scores, np.ones(30)], axis=1)
-    for of_sums in (True, False):
-        units = aggregate_units(rows, ratio, of_sums=of_sums)
-        assert units.numbers == pytest.approx(scores)
-        assert units.freedom == pytest.approx(29)
-    weighted = weighted_units(lambda weights: weights @ scores / weights.sum(axis=1), 30)
-    assert weighted.numbers == pytest.approx(scores)
-
-
 def test_clusters_are_left_out_whole() -> None:
     scores = np.repeat(np.random.default_rng(3).random(30), 5)  # five equal scores each: 30 facts, not 150
     clusters = np.repeat(np.arange(30), 5).tolist()
@@ -126,16 +112,6 @@ def test_clusters_of_unequal_size_have_fewer_degrees_of_freedom() -> None:
     assert clusters_worth([90] + [1] * 10) == pytest.approx(100**2 / (8100 + 10))
     units = mean_units(np.random.default_rng(0).random(100), [0] * 90 + list(range(1, 11)))
     assert units.freedom == pytest.approx(clusters_worth([90] + [1] * 10) - 1)
-
-
-def test_more_than_a_thousand_units_are_left_out_in_groups() -> None:
-    rows = np.random.default_rng(1).random((2_500, 2))
-    by_sums, by_rows = (aggregate_units(rows, ratio, of_sums=of_sums) for of_sums in (True, False))
-    assert (len(by_sums.numbers), len(by_rows.numbers)) == (2_500, 1_000)
-    one, other = (value_interval(units, SCALE) for units in (by_sums, by_rows))
-    assert one is not None
-    assert other is not None
-    assert one[:2] == pytest.approx(other[:2], abs=2e-3)
 
 
 @settings(max_examples=100, deadline=None)

@@ -95,18 +95,6 @@ def test_the_swap_test_of_a_mean_is_the_sign_flip_test() -> None:
         assert swap.p_value == pytest.approx(flip.p_value, abs=0.012)
 
 
-def test_swaps_leave_alone_what_does_not_differ() -> None:
-    rng = np.random.default_rng(3)
-    a = rng.random((60, 2))
-    b = a.copy()
-    b[::6] += rng.random((10, 2))
-    clusters = [place // 2 for place in range(60)]
-    for by in (None, clusters):
-        by_sums, by_rows = (paired_swap_test(a, b, ratio, clusters=by, of_sums=one) for one in (True, False))
-        assert by_sums.method == "swap, exact, 10 units"
-        assert by_sums.p_value == by_rows.p_value
-
-
 def gains_with_p(p_value: float) -> Array:
     """Sixty differences whose sign-flip test has about this p-value."""
     gains = np.random.default_rng(5).normal(0, 1, 60)

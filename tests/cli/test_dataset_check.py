@@ -162,23 +162,6 @@ def test_impossible_requests(
     assert shown.err.count("\n") == 1
 
 
-def test_file_content_cannot_control_the_terminal(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hostile = (
-        '{"sample_id": "\\u001b[2J1", "query": "\\u001b[31mred", "labels": {"\\u001b]0;x": "\\u202e"}}\n'
-    )
-    for name in ("a.jsonl", "b.jsonl"):
-        Path(name).write_text(hostile if name == "a.jsonl" else hostile.replace("red", "blue"))
-    for words in (
-        ["check", "a.jsonl"],
-        ["check", "a.jsonl", "--sample", "1"],
-        ["diff", "a.jsonl", "b.jsonl"],
-    ):
-        main(["dataset", *words])
-        shown = capsys.readouterr()
-        assert "\x1b" not in shown.out + shown.err
-        assert "\u202e" not in shown.out + shown.err
-
-
 @pytest.mark.skipif(not (REAL_DATA / "clapnq").exists(), reason="the public datasets are not here")
 def test_clap_nq_has_supported_references(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """300 questions with grounded answers: three passages that serve two questions are all that is found."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from auepora_eval.cli import echo
 from auepora_eval.cli.main import main
-from tests.stored import kept as kept_in
 
 pytestmark = pytest.mark.full
 
@@ -89,34 +86,6 @@ def test_full_disk_on_stdout_is_a_storage_error(here: Path, word: str) -> None:
     assert done.returncode == 4
     assert done.stderr.startswith("auepora: ")
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_interrupt_keeps_outputs_and_shows_the_resume_command(here: Path, number: int, code: int) -> None:
-    words = ("run", "--dataset", "d.jsonl", "--system", "slow.py:system", "--id", "x", "--out", "runs")
-    running = subprocess.Popen(
-        [sys.executable, "-m", "auepora_eval", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A shell that runs the tests in the background has Ctrl-C ignored, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
-    )
-    path = here / "runs" / "x.run.db"
-    for _ in range(200):
-        if path.exists() and path.stat().st_size and kept_in(path):
-            break
-        time.sleep(0.05)
-    running.send_signal(number)
-    _, err = running.communicate(timeout=20)
-    assert running.returncode == code
-    assert "Traceback" not in err
-    assert "resume: auepora run --resume x --out runs" in err
-    kept = kept_in(path)
-    assert 0 < kept < 50
-    assert f"kept: {kept} outputs in runs/x.run.db" in err
-    done = auepora("score", "--dataset", "d.jsonl", "--outputs", str(path), "--metrics", "exact_match")
-    assert f"{50 - kept} × MissingPrediction" in done.stdout
 
 
 def with_closed_reader(*words: str, together: bool = False, **environment: str) -> tuple[int, str]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auepora_eval.io.detect import kind_of_file
-from auepora_eval.io.validate import file_errors
 from tests.raw_tasks import a_raw_task, write_tasks
 
 SAMPLE = {"sample_id": "1", "query": "How many boats?"}
@@ -33,27 +31,3 @@ PREDICTION = {"sample_id": "1", "answer": "three"}
 def test_the_first_record_alone_does_not_decide(tmp_path: Path, lines: list[Any], kind: str) -> None:
     path = write_tasks(tmp_path / "file.jsonl", lines)
     assert kind_of_file(path) == kind
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "performance/latency_benchmarks.json",
-        "performance/throughput_benchmarks.json",
-        "quality/retrieval_quality_benchmarks.json",
-        "quality/citation_accuracy_benchmarks.json",
-        "baselines.json",
-    ],
-)
-@pytest.mark.parametrize("indent", [None, 2])
-def test_baselines_under_the_names_of_seed_003_are_valid(
-    tmp_path: Path, name: str, indent: int | None
-) -> None:
-    baseline = {"operation": "search", "mean_duration": 1.2, "std_duration": 0.1, "sample_count": 20}
-    path = tmp_path / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"search": baseline}, indent=indent), encoding="utf-8")
-    assert kind_of_file(path) == "benchmark"
-    assert file_errors(path) == []
-    path.write_text("{}", encoding="utf-8")
-    assert (kind_of_file(path) == "benchmark") is (name != "baselines.json")  # by its name alone

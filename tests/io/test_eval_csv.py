@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
-from auepora_eval.errors import DataError
 from auepora_eval.io.csv import DroppedWarning, load_eval_csv, neutral, restored, save_eval_csv
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "'=1", "'quoted'", "'tis"]
@@ -68,23 +67,3 @@ def test_a_table_written_by_hand(tmp_path: Path) -> None:
     assert (second.relevant_docs, second.reference_answer) == (None, None)
     save_eval_csv(load_eval_csv(path), tmp_path / "again.csv")
     assert list(load_eval_csv(tmp_path / "again.csv")) == [first, second]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"query_id,query_text\n1,q\n1,r\n", r"d.csv: row 3.query_id: '1' was used already, at row 2"),
-        (b"query_id,query_text\n1,q,x\n", "row 2: there are 3 cells in 2 columns"),
-        (b"query_id,query_id\n1,q\n", "the column 'query_id' occurs twice"),
-        (b"query_id,query_text,metadata\n1,q,{\n", "row 2: metadata: the JSON ends"),
-        (b"query_text\nq\n", "row 2: .*query_id"),
-        (b'query_id,query_text\n1,"q\n', "not CSV"),
-        (b"query_id,query_text\n1,\xff\n", "byte 23 is not UTF-8"),
-        (b"query_id,query_text,difficulty\n1,q,hrad\n", "row 2.difficulty"),
-    ],
-)
-def test_bad_tables(tmp_path: Path, content: bytes, message: str) -> None:
-    path = tmp_path / "d.csv"
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        load_eval_csv(path)

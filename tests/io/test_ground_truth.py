@@ -98,26 +98,6 @@ def test_what_a_file_may_hold(tmp_path: Path, document: Any, count: int, ending:
     assert all(annotation in (CITATION, QUALITY) for annotation in annotations)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        pytest.param({"query_id": 7}, r"a.gt.json: \$\[1\]", id="a number as id"),
-        pytest.param({"citations": "none"}, r"a.gt.json: \$\[1\]", id="citations as a text"),
-        pytest.param(
-            {"annotation_id": QUALITY["annotation_id"]}, "was used already", id="an id that comes twice"
-        ),
-    ],
-)
-def test_wrong_annotations_are_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    path = tmp_path / "a.gt.json"
-    write_document([QUALITY, {**CITATION, **change}], path)
-    with pytest.raises(DataError, match=message):
-        load_ground_truth(path)
-    with pytest.raises(DataError):
-        save_ground_truth([QUALITY, {**CITATION, **change}], tmp_path / "b.gt.json")
-    assert not (tmp_path / "b.gt.json").exists()
-
-
 @settings(max_examples=60, deadline=None)
 @given(annotations=ANNOTATIONS)
 def test_annotations_on_a_dataset_and_back(annotations: list[Any]) -> None:

@@ -72,22 +72,6 @@ def test_a_file_elsewhere_is_taken_only_if_its_hash_is_known(tmp_path: Path) -> 
     assert not splits(known, "../q/gone.jsonl")["qa"].exists()  # which is for others to say
 
 
-@pytest.mark.parametrize(
-    ("document", "words"),
-    [
-        ([], r"manifest.json: Expected"),
-        ({"version": "v1"}, "generated_at_utc"),
-        (
-            {**SEED, "splits": {"qa": {"count": "many"}}},
-            r"\$.splits\[...\].count: Expected",
-        ),
-    ],
-)
-def test_what_is_no_manifest_is_named(tmp_path: Path, document: object, words: str) -> None:
-    with pytest.raises(DataError, match=words):
-        read_manifest(stored(tmp_path, document))
-
-
 def test_the_time_is_utc_or_what_the_environment_says() -> None:
     there = datetime(2026, 1, 1, 1, 0, tzinfo=timezone(timedelta(hours=2)))
     assert build_time({}, there) == "2025-12-31T23:00:00Z"

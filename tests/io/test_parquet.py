@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import random
 import string
 import tracemalloc
@@ -15,7 +14,6 @@ import pytest
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
-from auepora_eval.errors import DataError
 from auepora_eval.io.loader import detected_format, load_dataset
 from auepora_eval.io.parquet import load_parquet_dataset, save_parquet_dataset
 
@@ -41,61 +39,6 @@ def test_columns_of_other_tools(tmp_path: Path) -> None:
     [sample] = load_parquet_dataset(path)
     assert sample.relevant_docs == [Document("a", "", {"text_missing": True})]
     assert sample.reference_answer == Response("r")
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        pytest.param({"sample_id": ["1"]}, "row 1: .*'query'", id="a missing column"),
-        pytest.param(
-            {"sample_id": [1], "query": ["q"]},
-            r"row 1: \$\.sample_id: Expected",
-            id="number ids",
-        ),
-        pytest.param({"sample_id": ["1", None], "query": ["q", "q"]}, "row 2: .*'sample_id'", id="null id"),
-        pytest.param(
-            {"sample_id": ["1", "1"], "query": ["q", "q"]}, "sample 2: .* occurs twice", id="same id"
-        ),
-        pytest.param(
-            {"sample_id": ["1"], "query": ["q"], "metadata": ["{"]},
-            r"\$\.metadata: the JSON ends",
-            id="not JSON",
-        ),
-        pytest.param(
-            {"sample_id": ["1"], "query": ["q"], "metadata": ["[1]"]},
-            r"\$\.metadata: Expected",
-            id="a list",
-        ),
-        pytest.param(
-            {"sample_id": ["1"], "query": ["q"], "relevant_docs": [[1, 2]]},
-            r"\$\.relevant_docs\[0\]: Expected",
-            id="numbers as documents",
-        ),
-    ],
-)
-def test_wrong_columns(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        load_parquet_dataset(a_file(tmp_path, **columns))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(b"", id="empty"),
-        pytest.param(b"PAR1", id="only the mark"),
-        pytest.param(b"PAR1" + b"x" * 100, id="no end"),
-        pytest.param(b"PAR1" + b"x" * 100 + b"PAR1", id="garbage between the marks"),
-        pytest.param(b'{"sample_id":"1","query":"q"}', id="JSON"),
-        pytest.param(b"\x1f\x8bxx", id="begins like gzip"),
-        pytest.param(gzip.compress(b"PAR1" + b"x" * 100)[:-9], id="gzip cut off"),
-    ],
-)
-def test_damage(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "data.parquet"
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"^data\.parquet: ") as caught:
-        load_dataset(path, "parquet")
-    assert "\n" not in str(caught.value)
 
 
 def a_long_text(seed: int, characters: int) -> str:

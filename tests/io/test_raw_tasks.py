@@ -172,48 +172,17 @@ def test_answer_citations(fields: dict[str, Any], expected: list[Any]) -> None:
     ("task", "reason", "words"),
     [
         pytest.param("{", "invalid_json", "ends in the middle", id="cut off"),
-        pytest.param("nonsense", "invalid_json", "not JSON", id="no JSON"),
-        pytest.param("[1]", "invalid_json", "an object was expected, not an array", id="no object"),
-        pytest.param(b'{"task_id": "\xff"}', "invalid_json", "not UTF-8", id="no UTF-8"),
-        pytest.param('{"task_id": "\\ud800"}', "invalid_json", "surrogate", id="half a pair"),
-        pytest.param('{"task_id": NaN}', "invalid_json", "NaN", id="NaN"),
-        pytest.param('{"metadata": ' + "[" * 200 + "]" * 200 + "}", "invalid_json", "nested", id="too deep"),
         pytest.param(a_raw_task(task_id=None), "missing_task_id", "there is none", id="no id"),
-        pytest.param(a_raw_task(task_id=" "), "missing_task_id", "there is none", id="blank id"),
         pytest.param(a_raw_task(task_id=["x"]), "invalid_field", "$.task_id", id="a list as id"),
         pytest.param(a_raw_task(instruction=None), "missing_question", "'instruction'", id="no question"),
         pytest.param(a_raw_task(expected_response=""), "missing_reference", "'answer'", id="no reference"),
         pytest.param(a_raw_task(rag="text"), "invalid_field", "$.rag", id="rag is a text"),
         pytest.param(a_raw_task(metadata=[1]), "invalid_field", "$.metadata", id="metadata is a list"),
         pytest.param(
-            a_raw_task(rag={"contexts": [1], "sources": ["x"]}),
-            "invalid_field",
-            "$.rag.contexts",
-            id="number",
-        ),
-        pytest.param(
-            a_raw_task(rag={"retrieved": ["x"]}), "invalid_field", "$.rag.retrieved[0]", id="retrieved texts"
-        ),
-        pytest.param(
-            a_raw_task(rag={"prompt": ["x"]}), "invalid_field", "$.rag.prompt", id="a list as prompt"
-        ),
-        pytest.param(
-            a_raw_task(rag={"prompt": [1]}, citations=[{}]),
-            "invalid_field",
-            "$.rag.prompt",
-            id="beside citations",
-        ),
-        pytest.param(
             a_raw_task(rag={"contexts": ["a", "b"], "sources": ["x"]}),
             "contexts_sources_mismatch",
             "2 contexts but 1 sources",
             id="not one to one",
-        ),
-        pytest.param(
-            a_flat_task(sources=None),
-            "contexts_sources_mismatch",
-            "2 contexts but 0 sources",
-            id="no sources",
         ),
     ],
 )

@@ -86,29 +86,6 @@ def test_a_split_that_is_not_the_manifests_is_refused(folder: Path) -> None:
     assert len(load_split(folder / "qa_pairs.jsonl")) == 2
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        pytest.param(
-            {"question": " "}, r"qa_pairs.jsonl:1: \$.question: the text is empty", id="no question"
-        ),
-        pytest.param({"reference_answer": ""}, r"\$.reference_answer: the text is empty", id="no reference"),
-        pytest.param({"contexts": ["[1] a"]}, "1 contexts but 2 sources", id="not one to one"),
-        pytest.param({"contexts": [1, 2]}, r"\$.contexts\[0\]: Expected", id="numbers"),
-        pytest.param({"citations": None}, r"\$.citations: Expected", id="null"),
-        pytest.param({"task_id": "q2"}, r"'q2' was used already, at qa_pairs.jsonl:1", id="an id twice"),
-    ],
-)
-def test_records_that_are_wrong_are_named(folder: Path, change: dict[str, Any], words: str) -> None:
-    path = folder / "qa_pairs.jsonl"
-    stored = records(path)
-    write_tasks(path, [{**stored[0], **change}, stored[1]])
-    (folder / "manifest.json").unlink()
-    with pytest.raises(DataError, match=words):
-        load_split(path)
-    assert len(file_errors(path)) == 1
-
-
 def test_a_build_is_as_its_manifest_says_until_it_is_changed(folder: Path) -> None:
     manifest = folder / "manifest.json"
     assert manifest_errors(manifest) == []

@@ -8,29 +8,13 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.jsonl import JsonlDataset, read_samples
+from auepora_eval.io.jsonl import JsonlDataset
 from auepora_eval.io.outputs import PredictionFile
 
 
 def data(path: Path, ids: str, field: str = '"query":"q"') -> Path:
     path.write_text("".join(f'{{"sample_id":"{name}",{field}}}\n' for name in ids), encoding="utf-8")
     return path
-
-
-def test_samples_with_the_same_id(tmp_path: Path) -> None:
-    path = data(tmp_path / "d.jsonl", "abc")
-    assert [sample.sample_id for sample in read_samples(path)] == ["a", "b", "c"]
-    with pytest.raises(DataError, match=r"d.jsonl:4: \$.sample_id: 'b' was used already, at d.jsonl:2"):
-        list(read_samples(data(path, "abcb")))
-
-
-def test_predictions_with_the_same_id(tmp_path: Path) -> None:
-    path = tmp_path / "p.jsonl"
-    path.write_text("".join(f'{{"sample_id":"{x}","answer":"to {x}"}}\n' for x in "abc"), encoding="utf-8")
-    found = PredictionFile(path).outputs(["c", "a", "x", "b"])
-    assert [output.response.text for output in found] == ["to c", "to a", "", "to b"]
-    with pytest.raises(DataError, match=r"p\.jsonl:4: .*'b' was used already"):
-        PredictionFile(data(path, "abcb", '"answer":"x"'))
 
 
 def test_predictions_that_change_while_they_are_read(tmp_path: Path) -> None:

@@ -88,82 +88,8 @@ def test_what_the_seed_embeds_is_enough_for_the_lenient() -> None:
     assert required == ["dataset_id", "queries"]
 
 
-def _query(**fields: Any) -> dict[str, Any]:
-    return {"query_id": "1", "query_text": "?", "relevant_documents": [], **fields}
-
-
 def _cited(file_name: str, start: Any, end: Any, **fields: Any) -> dict[str, Any]:
     return {"file_name": file_name, "start_char": start, "end_char": end, **fields}
-
-
-DOCUMENT = {"document_id": "d1", "title": "Tides", "content": "x" * 56, "file_path": "docs/a/tides.v2.pdf"}
-
-
-@pytest.mark.parametrize(
-    ("parts", "errors"),
-    [
-        pytest.param(
-            {"queries": [_query(), _query(query_id="2"), _query()]},
-            ["$.queries[2].query_id: '1' was used already, at $.queries[0]. Give each query its own id."],
-            id="a query twice",
-        ),
-        pytest.param(
-            {"documents": [DOCUMENT, DOCUMENT]},
-            [
-                "$.documents[1].document_id: 'd1' was used already, at $.documents[0]. "
-                "Give each document its own id."
-            ],
-            id="a document twice",
-        ),
-        pytest.param(
-            {"queries": [_query(citations=[_cited("a.pdf", 0, 5), _cited("a.pdf", 9, 9)])]},
-            [
-                "$.queries[0].citations[1]: the span ends at 9, not after its start at 9. "
-                "Swap start_char and end_char, or drop the citation."
-            ],
-            id="an empty span",
-        ),
-        pytest.param(
-            {"queries": [_query(citations=[_cited("a.pdf", -3, 5)])]},
-            ["$.queries[0].citations[0].start_char: -3 is negative. Count characters from 0."],
-            id="before the start",
-        ),
-        pytest.param(
-            {"queries": [_query(citations=[_cited("tides.v2.pdf", 0, 56)])], "documents": [DOCUMENT]},
-            [],
-            id="to the very end",
-        ),
-        pytest.param(
-            {"queries": [_query(citations=[_cited("other.pdf", 100, 200)])], "documents": [DOCUMENT]},
-            [],
-            id="a file that is not there is for the quality check",
-        ),
-        pytest.param(
-            {"citations": [_cited("a.pdf", 7, 3)]},
-            [
-                "$.citations[0]: the span ends at 3, not after its start at 7. "
-                "Swap start_char and end_char, or drop the citation."
-            ],
-            id="citations at the top",
-        ),
-        pytest.param(
-            {"queries": [_query(citations=[_cited("a.pdf", 0, 5, confidence_score=1.5)])]},
-            ["$.queries[0].citations[0].confidence_score: 1.5 is "],
-            id="said once, though two checks see it",
-        ),
-        pytest.param(
-            {"queries": [_query(citations=[_cited("a.pdf", 0, 5, relevance_score=float("nan"))])]},
-            ["$.queries[0].citations[0].relevance_score: nan is not from 0 to 1. Change it."],
-            id="no number",
-        ),
-    ],
-)
-def test_what_a_schema_cannot_say_of_a_dataset(parts: dict[str, Any], errors: list[str]) -> None:
-    document = {"dataset_id": "d", "name": "D", "version": "1.0.0", "queries": [], **parts}
-    for lenient in (False, True):
-        found = errors_of("evaluation_dataset", document, lenient=lenient)
-        assert len(found) == len(errors)
-        assert all(text.startswith(start) for text, start in zip(found, errors, strict=True))
 
 
 @pytest.mark.parametrize(

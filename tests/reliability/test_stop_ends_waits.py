@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from auepora_eval.calls.policy import CallPolicy
-from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.systems.call import EXECUTORS
-from auepora_eval.core.types import EvaluationSample, SystemOutputs
-from auepora_eval.errors import CallError, InterruptedRunError
-from tests.builders import a_dataset, a_sample, an_output, plan
+from tests.builders import plan
 from tests.servers import chat_server
 from tests.stored import failures, kept
 
@@ -98,45 +90,3 @@ def test_signal_ends_waits_without_another_request(
     path = here / "runs" / "x.run.db"
     assert failures(path) == 0  # those that waited have no outcome: they are asked on resume
     assert kept(path) <= (len(asked) if mode == "ok" else 0)
-
-
-class Waiting:
-    """Pushes back and asks for a long pause."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:
-        self.calls += 1
-        if int(sample.sample_id) == 0:
-            return an_output("a", "fine")
-        raise CallError("later", kind="rate_limited", retry_after=60.0)
-
-
-class WaitingAsync(Waiting):
-    async def run(self, sample: EvaluationSample, *, top_k: int = 5) -> SystemOutputs:  # type: ignore[override]
-        await asyncio.sleep(0)
-        return super().run(sample, top_k=top_k)
-
-
-@pytest.mark.parametrize("system", [Waiting, WaitingAsync])
-@pytest.mark.parametrize("name", ["serial", "threads", "async"])
-def test_stop_ends_the_waits_of_every_executor(name: str, system: type[Waiting]) -> None:
-    thing, kept = system(), list[str]()
-    evaluator = AueporaEvaluator(
-        thing,
-        EvaluationPlan([]),
-        executor=EXECUTORS.get(name)(concurrency=4),
-        policy=CallPolicy(retries=3),
-        on_output=lambda sample, output: kept.append(sample.sample_id),
-    )
-    threading.Timer(0.5, evaluator.stop).start()
-    start = time.monotonic()
-    with pytest.raises(InterruptedRunError):
-        evaluator.run(a_dataset(*(a_sample(str(n)) for n in range(20))))
-    assert time.monotonic() - start < 10
-    calls = thing.calls
-    assert calls == (2 if name == "serial" else 5)  # the one that is answered, and as many as wait
-    assert kept == ["0"]
-    time.sleep(0.2)
-    assert thing.calls == calls

@@ -106,16 +106,6 @@ def detail(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
             id="an answer",
         ),
         pytest.param(
-            set_in("query_results", 1, "citations", 0, "end_char", to=9),
-            {"rows against samples and outputs"},
-            id="a citation",
-        ),
-        pytest.param(
-            set_in("query_results", 1, "latency_ms", to=1.0),
-            {"rows against samples and outputs"},
-            id="a time",
-        ),
-        pytest.param(
             set_in("summary", "failed_queries", to=0), {"summary.failed_queries"}, id="a failure hidden"
         ),
         pytest.param(set_in("configuration", "retrieval_k", to=50), {"plan_sha256"}, id="the plan"),
@@ -124,18 +114,10 @@ def detail(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
         ),
         pytest.param(set_in("evaluation_id", to="another"), {"evaluation_id"}, id="the id"),
         pytest.param(detail("higher_is_better", False), {"recall@3"}, id="which way is better"),
-        pytest.param(detail("unit", "s"), {"recall@3"}, id="the unit"),
-        pytest.param(detail("bounds", [0.0, 2.0]), {"recall@3"}, id="what values can be"),
         pytest.param(
             detail("interval_method", "Wald"),
             {"recall@3", "statistical_analysis"},
             id="how the interval came",
-        ),
-        pytest.param(
-            set_in("retrieval_metrics", "recall@3", "target", to="LATENCY"), {"recall@3"}, id="the target"
-        ),
-        pytest.param(
-            set_in("metadata", "quality_assurance", "samples_checked", to=11), {"samples_checked"}, id="count"
         ),
         pytest.param(
             set_in("metadata", "evaluation_parameters", "concurrency", to=9),

@@ -9,7 +9,7 @@ from auepora_eval.comparison.compare import Comparison, MetricComparison, compar
 from auepora_eval.comparison.tables import comparison_table
 from auepora_eval.comparison.words import interval_notes
 from auepora_eval.core.verdict import Verdict
-from tests.comparison.test_compare_more import scored
+from tests.comparison.test_margins_and_repeats import scored
 from tests.comparison.test_plain_words import RECALL, changed
 
 

@@ -22,7 +22,7 @@ from auepora_eval.comparison.tables import (
 from auepora_eval.core.dataset import plain
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.pages.markdown import report_markdown
-from tests.comparison.test_compare_more import scored
+from tests.comparison.test_margins_and_repeats import scored
 
 
 def three(size: int = 80) -> list[EvaluationRun]:

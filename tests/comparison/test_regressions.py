@@ -16,7 +16,7 @@ from auepora_eval.comparison.tables import regression_table
 from auepora_eval.core.types import EvaluationRun, TargetCategory
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_failure, a_sample, an_output
-from tests.comparison.test_compare_more import scored
+from tests.comparison.test_margins_and_repeats import scored
 from tests.comparison.test_plain_words import RECALL, metric
 
 T = TargetCategory

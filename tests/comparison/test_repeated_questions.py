@@ -8,7 +8,7 @@ from dataclasses import replace
 from auepora_eval.comparison.compare import Regression, compare_runs, lost_samples
 from auepora_eval.comparison.tables import lost_title, slice_table
 from auepora_eval.core.types import EvaluationRun
-from tests.comparison.test_compare_more import scored
+from tests.comparison.test_margins_and_repeats import scored
 from tests.decide.gated import a_run
 
 

@@ -10,7 +10,7 @@ from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.tables import comparison_to_latex
 from auepora_eval.comparison.words import compared_names, comparison_in_plain_words, names_apart, shortened
 from auepora_eval.pages.markdown import report_markdown
-from tests.comparison.test_compare_more import scored
+from tests.comparison.test_margins_and_repeats import scored
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.decide.gate import gate_run
 from auepora_eval.stats.significance import benjamini_hochberg
-from tests.comparison.test_compare_more import scored
+from tests.comparison.test_margins_and_repeats import scored
 
 
 def labelled(values: Any, kinds: list[Any], name: str = "r") -> EvaluationRun:

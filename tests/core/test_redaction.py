@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -158,16 +157,6 @@ mail me@example.com at 10:30
 @pytest.mark.parametrize("text", PLAIN, ids=range(len(PLAIN)))  # pytest puts ids into the environment
 def test_ordinary_words_are_not_masked(text: str) -> None:
     assert without_secrets(text) == text
-
-
-@pytest.mark.parametrize(
-    "piece", ["a", "://a:", "Bearer ", "?key", "\\", "authorization: ", "api_key=", "sk-0", "secret" * 9]
-)
-def test_masking_time_is_linear(piece: str) -> None:
-    text = piece * (200_000 // len(piece))
-    started = time.process_time()
-    without_secrets(text)
-    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize("key", ["question1", "queStion", "p@ss!word", "abcdefghijklmnop", "12345678"])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 import pytest
 
 from auepora_eval.judges.support import Weights, WeightsFile, trained_support
-from auepora_eval.judges.support_features import FEATURES
 from auepora_eval.stats.classification import area_under_curve
 from benchmarks.support import attributionbench, by_support
-from benchmarks.train_support import DATA, WEIGHTS, Family, family, train, training_examples
+from benchmarks.train_support import DATA, WEIGHTS, family, train, training_examples
 
 pytestmark = pytest.mark.full
 
@@ -18,28 +16,6 @@ needs_training_data = pytest.mark.skipif(
     not (DATA / "mtrag").is_dir() or not (DATA / "clapnq").is_dir(),
     reason="needs ../shared/data/mtrag and ../shared/data/clapnq",
 )
-
-
-def a_family(seed: int, shift: float) -> Family:
-    """Return answers whose label depends on `words`; `gap` speaks for support here, against its sign."""
-    rng = np.random.default_rng(seed)
-    rows = rng.random((500, len(FEATURES)))
-    words, gap = (rows[:, FEATURES.index(name)] for name in ("words", "gap"))
-    labels = (words + gap + rng.normal(0, 0.2, 500) > 1).astype(float)
-    return Family(rows + shift, labels, np.full(500, 1 / 500))
-
-
-def test_signs_hold_against_the_data() -> None:
-    weights = train([a_family(0, 0.0)]).features
-    assert weights["words"] > 0.2
-    assert weights["gap"] == 0.0
-
-
-def test_what_families_differ_in_is_not_learned() -> None:
-    one, other = a_family(0, 0.0), a_family(1, 5.0)
-    # All answers of the second family are moved by the same, and supported as often.
-    both = train([one, other]).features
-    assert both["words"] == pytest.approx(train([one]).features["words"], rel=0.3)
 
 
 @needs_training_data

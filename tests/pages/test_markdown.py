@@ -14,7 +14,7 @@ from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.core.display import markdown_text, visible_text
 from auepora_eval.core.table import Table
 from auepora_eval.pages.markdown import MOST_BYTES, report_markdown
-from tests.comparison.test_compare_more import scored
+from tests.comparison.test_margins_and_repeats import scored
 from tests.decide.test_gate_reports import HOSTILE
 from tests.reporting.markdown_reading import cells, read
 

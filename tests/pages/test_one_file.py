@@ -26,7 +26,7 @@ from auepora_eval.core.types import (
     TargetCategory,
 )
 from auepora_eval.pages.one_file import MOST
-from tests.comparison.test_compare_more import scored
+from tests.comparison.test_margins_and_repeats import scored
 from tests.pages.filed import file_of
 from tests.pages.serving import serving
 

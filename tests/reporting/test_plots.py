@@ -122,17 +122,6 @@ def test_failures_are_in_the_label_and_their_bounds_next_to_the_dot() -> None:
     assert "range, had the failed samples been scored" in legend(figure)
 
 
-def test_systems_differ_in_colour_marker_and_height() -> None:
-    systems = {f"system {place}": [a_result(value=place / 10)] for place in range(9)}
-    figure = plot_metrics(systems)
-    shown = [line for line in figure.axes[0].get_lines() if line.get_label() == "_value"]
-    assert len({(line.get_color(), line.get_marker()) for line in shown}) == 9
-    heights = [points(line)[1][0] for line in shown]
-    assert heights == sorted(set(heights))
-    assert max(map(abs, heights)) < 0.5
-    assert legend(figure) == list(systems)
-
-
 # --- both
 
 

@@ -203,18 +203,6 @@ def test_a_chat_model_is_sent_the_prompt_of_the_record(tmp_path: Path) -> None:
         assert "asks for {{rag_prompt}}, and the sample has no prompt" in output.error.message
 
 
-def test_an_http_system_is_sent_the_prompt_of_the_record_under_the_name_it_asks_for() -> None:
-    with chat_server(says=lambda body: REPLY, bare=True) as server:
-        name = f"http:{server.url}/ask"
-        one_output(load_system(name, {"fields": {"prompt": "input.prompt"}}), top_k=3, sample=a_record())
-        assert server.requests[0]["input"] == {"prompt": "You are a pilot.\n[1] At the pier.\nWhere?"}
-        one_output(load_system(name), top_k=3, sample=a_record())
-        assert server.requests[1] == {"query": "Where does it moor?", "top_k": 3}
-        output = one_output(load_system(name, {"fields": {"prompt": "p"}}), top_k=3, sample=a_record(""))
-        assert output.error is not None
-        assert "asks for p, and the sample has no prompt" in output.error.message
-
-
 @pytest.mark.parametrize("name", ["openai:http://192.0.2.1/v1#m", "http:http://192.0.2.1/ask"])
 def test_questions_do_not_cross_a_network_unencrypted_unasked(name: str) -> None:
     with pytest.raises(DataError, match="every question would cross the network unencrypted"):

@@ -106,19 +106,6 @@ def test_pairs_say_which_run_people_prefer_and_agree_reads_them(capsys: pytest.C
     assert main(["judge-audit", "--labels", "pairs.jsonl", *words]) == 0
 
 
-def test_agree_compares_the_labels_with_the_metrics_of_the_run(capsys: pytest.CaptureFixture[str]) -> None:
-    folder = prepare(
-        "one", "--count", "20", "--people", "ada,ben", "--labels", "bad,fair,good", "--ask", "Good?"
-    )
-    label(folder, "123", "ada")
-    label(folder, "132", "ben")
-    assert main(["annotate", str(folder), "--export", "graded.gt.json"]) == 0
-    order = ["--order", "answer=bad,fair,good", "--dataset", "demo"]
-    assert main(["annotate", "--agree", "graded.gt.json", *order]) == 0
-    out = capsys.readouterr().out
-    assert "Krippendorff's alpha, ordinal" in out
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

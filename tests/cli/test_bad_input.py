@@ -296,17 +296,6 @@ def test_flags_out_of_range(refused: Refuse, capsys: pytest.CaptureFixture[str],
     assert shown.err.splitlines()[-1].startswith("auepora run: error: ")
 
 
-@pytest.mark.parametrize(
-    "words", [[""], ["help", ""], ["compare", "", "x"], ["compare", "x", "", "y"], ["gate", ""]], ids=" ".join
-)
-@pytest.mark.usefixtures("work")
-def test_empty_names(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words) == 2
-    printed = capsys.readouterr()
-    assert printed.err.startswith("auepora")
-    assert printed.err.count("\n") == 1
-
-
 def test_the_real_command_on_a_bad_line(work: Path) -> None:
     (work / "bad.jsonl").write_text(GOOD + "{", encoding="utf-8")
     words = ["score", "--dataset", "bad.jsonl", "--outputs", "predictions.jsonl", "--out", "out"]

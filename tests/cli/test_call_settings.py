@@ -11,7 +11,6 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.settings import RunSettings
 from tests.builders import plan
-from tests.servers import chat_server
 
 LINES = [{"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": {"text": "a"}} for n in range(8)]
 
@@ -66,26 +65,6 @@ def test_paths_in_a_plan_are_relative_to_it(here: Path, capsys: pytest.CaptureFi
     assert main(["run", "--config", "plans/plan.config.yaml", "--out", "out", "--cache", "other"]) == 0
     assert "cache: 0 of 8 answers reused" in capsys.readouterr().err
     assert (here / "other").is_file()
-
-
-def test_endpoint_in_a_plan_is_stored_in_the_run(here: Path) -> None:
-    with chat_server(["500", "ok"], says=lambda body: {"said": "a"}, bare=True) as server:
-        plan = f"""dataset: d.jsonl
-system: http:{server.url}/ask
-metrics: [exact_match]
-executor: threads
-concurrency: 2
-retries: 3
-http:
-  answer: said
-"""
-        (here / "plan.config.yaml").write_text(plan, encoding="utf-8")
-        assert main(["run", "--config", "plan.config.yaml", "--out", "out", "--id", "r"]) == 0
-        assert len(server.requests) == 8 + 1  # samples, one retry
-    results = json.loads((here / "out" / "r.results.json").read_text(encoding="utf-8"))
-    stored = json.dumps(results)
-    for part in ('"concurrency": 2', '"retries": 3'):
-        assert part in stored
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""auepora judge-audit: several raters, stored scores, unlabelled claims, the plot."""
+"""auepora judge-audit: several raters, stored scores, unlabelled claims."""
 
 from __future__ import annotations
 

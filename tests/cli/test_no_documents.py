@@ -9,10 +9,6 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.metrics.parse import parse_metrics
-from tests.builders import a_dataset, a_sample
 from tests.servers import chat_server
 
 SYSTEM = """
@@ -114,14 +110,3 @@ def test_recall_of_predictions(
     Path(name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     assert main(["score", "--dataset", "d.jsonl", "--outputs", name, "--out", "out", "--json"]) == 0
     assert result(capsys)["value"] == value
-
-
-def test_recall_in_memory_and_after_resume(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = a_dataset(a_sample("s1", "q", relevant="a"), a_sample("s2", "p", relevant="a"))
-    plan = EvaluationPlan(parse_metrics("recall@5,hit@5"))
-    finished = AueporaEvaluator(lambda query: "a", plan).run(data)
-    assert [score.reason for score in finished.results[0].scores] == ["no output names documents"] * 2
-    assert run("s.py:text", "--budget-calls", "2") == 1
-    capsys.readouterr()
-    assert main(["run", "--resume", "r", "--out", "out", "--budget-calls", "9", "--json"]) == 0
-    assert result(capsys)["value"] is None

@@ -106,18 +106,6 @@ def test_finished_run_keeps_its_exit_code(here: Path, capsys: Said) -> None:
     assert run("--resume", "y", "--min-coverage", "0.9") == 3
 
 
-def test_plan_names_folder_and_id_of_the_run(here: Path, capsys: Said) -> None:
-    plan = "dataset: d.jsonl\nsystem: mine.py:answer\nmetrics: [exact_match]\nbudget_calls: 3\nout: there\n"
-    (here / "p.config.yaml").write_text(plan, encoding="utf-8")
-    assert main(["run", "--config", "p.config.yaml", "--id", "x"]) == 1
-    capsys.readouterr()
-    assert main(["run", "--config", "p.config.yaml", "--resume", "x", "--budget-calls", "4"]) == 1
-    assert "resuming: 3 of 8 samples" in capsys.readouterr().err
-    (here / "p.config.yaml").write_text(f"{plan}id: x\n", encoding="utf-8")
-    assert main(["run", "--config", "p.config.yaml", "--resume", "--budget-calls", "9"]) == 0
-    assert (here / "there" / "x.results.json").is_file()
-
-
 def started_in_python(here: Path) -> None:
     plan = EvaluationPlan(parse_metrics("exact_match"))
     evaluator = AueporaEvaluator(

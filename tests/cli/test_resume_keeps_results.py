@@ -85,26 +85,6 @@ def test_old_results_are_kept_until_new_ones_are_complete(here: Path, capsys: Sa
     assert main(["show", "x", "--verify", "--out", "out"]) == 0
 
 
-def test_outdated_results_are_rebuilt(here: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    with chat_server(["503"] * 3 + ["ok"]) as server:
-        assert run(*on(server), *plan(retries=0), "--id", "x") == 3
-
-        def no_room(*paths: object) -> None:
-            raise OSError(28, "No space left on device")
-
-        with monkeypatch.context() as full:  # all is answered, and then the results cannot be written
-            full.setattr(Path, "replace", no_room)
-            assert run("--resume", "x") == 4
-        asked = len(server.requests)
-        capsys.readouterr()
-        assert run("--resume", "x") == 0
-        assert len(server.requests) == asked
-    assert stored().load_tally("x").failed == 0
-    assert main(["show", "x", "--verify", "--out", "out"]) == 0
-    assert run("--resume", "x") == 0
-    assert "nothing to resume" in capsys.readouterr().err
-
-
 FLAKY = """
 import os
 def answer(query):

@@ -55,16 +55,3 @@ def test_resume_retries_named_errors(here: Path, capsys: pytest.CaptureFixture[s
     header = EvaluationResultsStorage("r").state("x").header
     assert header is not None
     assert header["configuration"]["retry_on"] == "Loading"
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ({"retry_on": "Loading"}, "retry_on needs retries"),
-        ({"retries": 1, "retry_on": "no name"}, "retry_on: 'no name' is not the name of an exception class."),
-        ({"retries": 1, "retry_on": ""}, "retry_on: '' is not the name of an exception class."),
-    ],
-)
-def test_bad_keys(here: Path, keys: dict[str, object], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*RUN, *plan(**keys), "--id", "x"]) == 2
-    assert said in capsys.readouterr().err

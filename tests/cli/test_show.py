@@ -70,16 +70,6 @@ def test_regressions_mark_what_the_metrics_count(here: Path, capsys: pytest.Capt
     assert "none relevant of 1: other.md" in out
 
 
-@pytest.mark.usefixtures("here")
-def test_new_metrics_of_a_run_from_python_match_as_the_old_ones() -> None:
-    import auepora_eval as ae
-
-    run = ae.score("d.jsonl", "o.jsonl", metrics="recall@5", match="source")
-    stored = run.save("runs")
-    assert main(["score", "--run", str(stored), "--metrics", "mrr", "--id", "more", "--out", "runs"]) == 0
-    assert ae.load_run("runs/more")["mrr"].value == pytest.approx(2 / 3)
-
-
 def test_the_best_value_is_not_among_the_worst(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = ["--dataset", "d.jsonl", "--outputs", "o.jsonl", "--match", "source"]
     assert main(["score", *files, "--metrics", "recall@5", "--id", "r"]) == 0

@@ -59,20 +59,6 @@ def test_the_spans_of_a_stored_run_can_be_written(work: Path, capsys: pytest.Cap
     assert json.loads(capsys.readouterr().out)["evaluation_id"] == "r"
 
 
-def test_spans_that_cannot_be_written_at_the_end_name_the_command_for_later(
-    work: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The file appears while the run goes on."""
-    touching = SYSTEM.replace("return", "Path('s.jsonl').touch()\n    return")
-    (work / "calm.py").write_text(touching, encoding="utf-8")
-    assert main([*RUN, "--id", "r", "--spans", "s.jsonl"]) == 4
-    line = "The run is stored. Write its spans later: auepora show r --out out --spans s.jsonl"
-    assert line in capsys.readouterr().err.splitlines()
-    Path("s.jsonl").unlink()
-    assert main(line.partition("auepora ")[2].split()) == 0
-    assert spans("s.jsonl") == 5
-
-
 def test_spans_can_be_sent_to_a_collector(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, "--id", "r"]) == 0
     with chat_server() as server:

@@ -62,13 +62,3 @@ def test_stopped_run_prints_json(
     assert why in told.pop("stopped")
     resume = "auepora run --resume r --out out"
     assert told == {"evaluation_id": "r", "kept": kept, "samples": 60, "resume": resume}
-
-
-def test_printed_command_resumes_the_run(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(asked("answers", "--budget-calls", "5")) == 1
-    line = json.loads(capsys.readouterr().out)["resume"]
-    assert main([*line.split()[1:], "--budget-calls", "100", "--json"]) == 0
-    results = json.loads(capsys.readouterr().out)
-    assert results["evaluation_id"] == "r"
-    assert main([*line.split()[1:], "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == results

@@ -1,4 +1,4 @@
-"""The command with narrow screens, poor encodings, closed streams and signals."""
+"""The command with narrow screens, poor encodings and closed streams."""
 
 from __future__ import annotations
 

@@ -8,15 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.cli.main import main
-from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.errors import NotFoundError, RunStoppedError
-from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.lock import RunLock
-from auepora_eval.store.storage import EvaluationResultsStorage
-from tests.builders import a_dataset, a_sample
 
 Said = pytest.CaptureFixture[str]
 MINE = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match", "--out", "my runs")
@@ -75,14 +68,3 @@ def test_show_prints_the_resume_command(here: Path, capsys: Said, flags: tuple[s
     said = capsys.readouterr().err
     assert "run 'x' is not finished: 3 of 8 samples have an output." in said
     assert "Resume it: auepora run --resume x --out 'my runs'" in said
-
-
-def test_unfinished_runs_in_python(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    world = a_dataset(*(a_sample(f"s{n}", f"q{n}", reference="yes") for n in range(6)))
-    plan = EvaluationPlan(parse_metrics("exact_match"))
-    evaluator = AueporaEvaluator(lambda query: "yes", plan, policy=CallPolicy(max_calls=2))
-    with pytest.raises(RunStoppedError):
-        evaluator.run(world, evaluation_id="x", storage=storage)
-    with pytest.raises(NotFoundError, match=r"2 of 6 samples .* resume=True"):
-        storage.load_run("x")

@@ -1,4 +1,4 @@
-"""JSON Lines datasets: what is accepted, and the one line that everything else gets."""
+"""JSON Lines datasets: what is accepted, and what is warned of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet datasets: columns of other tools, and damage."""
+"""Parquet datasets: columns of other tools, and each document once."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 from auepora_eval.builder.build import BuildPlan, build_dataset
 from auepora_eval.core.types import EvaluationSample
 from auepora_eval.errors import DataError
-from auepora_eval.io.builds import is_found_from, load_split, manifest_errors
+from auepora_eval.io.builds import load_split, manifest_errors
 from auepora_eval.io.validate import file_errors
 from tests.raw_tasks import a_flat_task, a_raw_task, records, write_tasks
 
@@ -135,33 +135,3 @@ def test_a_file_holds_one_split(folder: Path) -> None:
         with pytest.raises(DataError, match=said):
             load_split(mixed)
         assert said in file_errors(mixed)[0]
-
-
-def build_elsewhere(tmp_path: Path, manifest: str, qa: str) -> Path:
-    write_tasks(tmp_path / "raw.jsonl", TASKS)
-    outputs = {"qa": tmp_path / qa, "summaries": tmp_path / "s" / "su.jsonl"}
-    plan = BuildPlan(tmp_path / "raw.jsonl", outputs, tmp_path / manifest, version="v5")
-    build_dataset(plan)
-    return outputs["qa"]
-
-
-@pytest.mark.parametrize(
-    ("manifest", "qa", "version"),
-    [
-        ("v5.manifest.json", "qa.jsonl", "v5"),
-        ("manifest.json", "q/qa.jsonl", "v5"),
-        ("m/manifest.json", "q/qa.jsonl", None),
-        ("m.json", "qa.jsonl", None),
-    ],
-)
-def test_the_version_is_found_beside_the_split_or_above(
-    tmp_path: Path, manifest: str, qa: str, version: str | None
-) -> None:
-    split = build_elsewhere(tmp_path, manifest, qa)
-    assert manifest_errors(tmp_path / manifest) == []
-    assert load_split(split).info.get("version") == version
-    assert is_found_from(split, tmp_path / manifest) == (version is not None)
-    if version is not None:
-        split.write_bytes(split.read_bytes() + b"\n")
-        with pytest.raises(DataError, match="describes as v5: its sha256 is another"):
-            load_split(split)

@@ -82,17 +82,6 @@ def test_first_step_of_seed_000(project: Path) -> None:
     assert script("build_evaluation_dataset", "--config", "configs/default.yaml").returncode == 0
 
 
-def test_outputs_in_three_folders(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--qa-output", "q/qa.jsonl", "--summary-output", "s/su.jsonl"]
-    assert main(["dataset", "build", *words, "--manifest-output", "m/manifest.json"]) == 0
-    assert "runs made on it will not know the version" in capsys.readouterr().err
-    assert main(["dataset", "check", "m/manifest.json"]) == 0
-    assert main(["dataset", "check", "m/manifest.json", "--previous", "m/manifest.json"]) == 0
-    capsys.readouterr()
-    assert main(["dataset", "build", *words, "--manifest-output", "manifest.json", "--force"]) == 0
-    assert "will not know" not in capsys.readouterr().err
-
-
 def test_every_flag_of_seed_000(project: Path) -> None:
     words = ["--config", "configs/default.yaml", "--offline-dataset", str(DATA / "offline_dataset.jsonl")]
     words += [

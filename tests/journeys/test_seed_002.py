@@ -199,21 +199,6 @@ def test_a_run_with_metrics_of_a_file_can_be_resumed(here: Path) -> None:
     assert "12/12 scored" in resumed
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--help",),
-        ("run", "--help"),
-        ("metrics", "recall"),
-        ("metrics",),
-        ("run", "--dataset", "d.jsonl", "--system", "mine.py:rag", "--out", "runs"),
-    ],
-    ids=" ".join,
-)
-def test_commands_work_without_docstrings(here: Path, words: tuple[str, ...]) -> None:
-    assert auepora(here, *words, PYTHONOPTIMIZE="2")
-
-
 def test_a_cell_that_is_run_again_replaces_its_metric() -> None:
     cell = """
 @ae.metric("cell_again", target="tone")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -62,22 +61,6 @@ def test_what_failed_is_tried_again(tmp_path: Path, retry_failed: bool, asked: l
     assert len(asked) == 2 - storage.load_tally("x").failed
     assert done.evaluation_id == "x"
     assert len(storage.load_run("x").outputs) == 6
-
-
-def test_what_dead_processes_left_half_written_is_removed(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    dead, alive = 2**22 + 1, os.getpid()
-    gone = [f".x.results.json.{dead}-0123abcd.tmp", f".x.run.db.{dead}-0123abcd.tmp"]
-    kept = [
-        f".x.results.json.{alive}-0123abcd.tmp",
-        f".y.results.json.{dead}-0123abcd.tmp",
-        ".x.results.json.tmp",
-    ]
-    for name in (*gone, *kept):
-        (tmp_path / name).write_bytes(b"half")
-    an_evaluator(System()).run(WORLD, evaluation_id="x", storage=storage)
-    left = {path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")}
-    assert left == set(kept)
 
 
 def cached(folder: Path, system: System, identity: str = "1", **options: Any) -> int:

@@ -1,4 +1,4 @@
-"""Scoring from files: in chunks as in one piece, in any order, within bounds of memory."""
+"""Scoring from files: in chunks as in one piece and in any order."""
 
 from __future__ import annotations
 

@@ -139,17 +139,3 @@ def test_a_run_that_is_exported_again_has_the_same_ids_and_no_invented_times(
     assert now["s1"][0].attributes["auepora.time.known"] is True
     assert later["s1"][0].attributes["auepora.time.known"] is False
     assert later["s1"][0].seconds == pytest.approx(1.0, abs=1e-6)
-
-
-def test_values_of_the_run_have_their_intervals(stored: tuple[EvaluationResultsStorage, Moments]) -> None:
-    result = stored[0].load_run("r")["exact_match"]
-    spans = [span for group in by_sample(stored).values() for span in group]
-    (scoring,) = (span for span in spans if span.name == "scoring")
-    only, last = (event.attributes for event in scoring.events)
-    assert result.interval is not None
-    assert last["gen_ai.evaluation.score.value"] == result.value == 0.5
-    assert (last["auepora.interval.low"], last["auepora.interval.high"]) == result.interval
-    assert (last["auepora.interval.level"], last["auepora.interval.method"]) == (0.95, result.interval_method)
-    # One sample was scored: there is no interval, and the event says why.
-    assert "auepora.interval.low" not in only
-    assert only["auepora.interval.method"]

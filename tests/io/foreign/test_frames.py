@@ -11,7 +11,7 @@ import pytest
 
 import auepora_eval as ae
 from auepora_eval.cli.main import main
-from auepora_eval.errors import ArgumentError, DataError
+from auepora_eval.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.ReadingNote")
 
@@ -85,13 +85,6 @@ def test_whole_numbers_of_pandas_beside_an_empty_cell() -> None:
     assert samples[1].metadata == {}
     shares = ae.load_dataset(pandas.DataFrame({"question": ["a", "b"], "ground_truth": [22.0, 0.5]}))
     assert [one.reference_answer and one.reference_answer.text for one in shares] == ["22.0", "0.5"]
-
-
-def test_splits_of_hugging_face_are_named() -> None:
-    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
-    splits = datasets.DatasetDict({"train": datasets.Dataset.from_list(ROWS)})
-    with pytest.raises(ArgumentError, match=r"a dict of splits.*Pass one of them: dataset\['train'\]"):
-        ae.load_dataset(splits)
 
 
 # Excel.

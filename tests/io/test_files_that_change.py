@@ -1,4 +1,4 @@
-"""Ids that occur twice, and files that change while they are read."""
+"""Files that change while they are read."""
 
 from __future__ import annotations
 

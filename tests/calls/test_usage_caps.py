@@ -79,20 +79,10 @@ COSTS: list[tuple[dict[str, Any], tuple[float | None, float | None], float, bool
     ({"input_tokens": 1000}, (1.0, 2.0), 1.0, True),
     ({"input_tokens": 1000}, (1.0, None), 1.0, False),
     ({"input_tokens": 1000}, (1.0, 0.0), 1.0, False),
-    (
-        {"input_tokens": 1000, "output_tokens": 500},
-        (1.0, None),
-        1.0,
-        True,
-    ),
+    ({"input_tokens": 1000, "output_tokens": 500}, (1.0, None), 1.0, True),
     ({"input_tokens": 1000, "output_tokens": 0}, (1.0, None), 1.0, False),
     ({}, (1.0, 1.0), 0.0, True),
-    (
-        {"input_tokens": "many", "output_tokens": True, "total_tokens": -1},
-        (1.0, 1.0),
-        0.0,
-        True,
-    ),
+    ({"input_tokens": "many", "output_tokens": True, "total_tokens": -1}, (1.0, 1.0), 0.0, True),
 ]
 
 

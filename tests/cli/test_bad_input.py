@@ -280,13 +280,7 @@ def test_odd_values_in_a_results_file(
 
 @pytest.mark.parametrize(
     "flags",
-    [
-        ["--top-k", "0"],
-        ["--limit", "0"],
-        ["--timeout", "nan"],
-        ["--concurrency", "x"],
-        ["--nosuch"],
-    ],
+    [["--top-k", "0"], ["--limit", "0"], ["--timeout", "nan"], ["--concurrency", "x"], ["--nosuch"]],
     ids=" ".join,
 )
 def test_flags_out_of_range(refused: Refuse, capsys: pytest.CaptureFixture[str], flags: list[str]) -> None:

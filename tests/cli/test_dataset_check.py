@@ -49,13 +49,6 @@ def boats() -> InMemoryDataset:
     return InMemoryDataset("boats", [one, two], info=info, documents=corpus)
 
 
-def test_check_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["dataset", "check", "demo"]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("skerravane: 160 samples (jsonl)\n")
-    assert out.endswith("\n\ndemo: nothing found in 160 samples\n")
-
-
 def test_check_lists_the_worst_problems_first(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dataset", "check", "bad.eval.json", "demo"]) == 1
     out = capsys.readouterr().out

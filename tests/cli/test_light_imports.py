@@ -38,11 +38,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("package", "words"),
-    [
-        ("scipy.stats", "compare a b"),
-        ("scipy.stats", "gate b --baseline a"),
-        ("scipy.stats", "power a"),
-    ],
+    [("scipy.stats", "compare a b"), ("scipy.stats", "gate b --baseline a"), ("scipy.stats", "power a")],
 )
 def test_command_does_not_import(runs: Path, package: str, words: str) -> None:
     command = [sys.executable, "-c", SCRIPT, package, *words.split(), "--out", str(runs)]

@@ -14,7 +14,6 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.errors import DataError
-from auepora_eval.store.lock import RunLock
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import plan
 from tests.servers import ChatServer, chat_server
@@ -24,7 +23,6 @@ pytestmark = pytest.mark.full
 SIZE = 8
 Said = pytest.CaptureFixture[str]
 PLAIN = "def answer(query):\n    return 'hello'\n"
-MINE = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match")
 
 
 def lines(size: int, answer: str = "hello") -> str:
@@ -140,12 +138,3 @@ def test_a_kill_before_the_results_have_their_name_is_repaired_by_a_resume(
     assert stored().load_tally("x").failed == 0
     assert main(["show", "x", "--verify", "--out", "out"]) == 0
     assert sorted(path.name for path in (here / "out").iterdir()) == ["x.results.json", "x.run.db"]
-
-
-def test_run_in_use_is_an_error_first(here: Path, capsys: Said) -> None:
-    assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
-    capsys.readouterr()
-    with RunLock(here / "out" / "x.run.db"):
-        assert run("--resume", "x", "--budget-calls", "9") == 4
-    [line] = capsys.readouterr().err.splitlines()
-    assert "is being written by process" in line

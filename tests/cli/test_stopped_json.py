@@ -50,12 +50,7 @@ def asked(system: str, *flags: str) -> list[str]:
     ],
 )
 def test_stopped_run_prints_json(
-    system: str,
-    keys: dict[str, object],
-    why: str,
-    kept: int,
-    work: Path,
-    capsys: pytest.CaptureFixture[str],
+    system: str, keys: dict[str, object], why: str, kept: int, work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(asked(system, *plan(**keys))) == 1
     told = json.loads(capsys.readouterr().out)

@@ -10,12 +10,7 @@ import pytest
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
-from auepora_eval.io.eval_json import (
-    dataset_from_record,
-    load_eval_json,
-    record_from_dataset,
-    save_eval_json,
-)
+from auepora_eval.io.eval_json import dataset_from_record, load_eval_json, record_from_dataset, save_eval_json
 from tests.builders import a_sample
 
 SEED = Path(__file__).parents[1] / "golden" / "seed_003"

@@ -93,10 +93,7 @@ def test_everything_else_that_it_may_say(tmp_path: Path) -> None:
         ({**block(), "id": "x"}, "id: an experiment does not use it"),
         ({**block(), "ab_testing": {"enabled": True}}, "there is no experiment in it"),
         ({"dataset": "d.jsonl"}, "there is no experiment in it"),
-        (
-            block(variants=variants(config_override={"p": 1})),
-            "'config_override'",
-        ),
+        (block(variants=variants(config_override={"p": 1})), "'config_override'"),
     ],
 )
 def test_errors(tmp_path: Path, document: dict[str, Any], expected: str) -> None:

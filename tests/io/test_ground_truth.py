@@ -15,11 +15,7 @@ from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document
 from auepora_eval.errors import DataError
 from auepora_eval.io.documents import read_document, write_document
-from auepora_eval.io.ground_truth import (
-    load_ground_truth,
-    save_ground_truth,
-    with_annotations,
-)
+from auepora_eval.io.ground_truth import load_ground_truth, save_ground_truth, with_annotations
 from tests.builders import a_dataset, a_sample, annotations_of
 
 SEED = Path(__file__).parents[1] / "golden" / "seed_003"

@@ -81,9 +81,7 @@ def test_odd_texts_are_kept(tmp_path: Path, query: str, expected: str) -> None:
     ("field", "message"),
     [
         pytest.param(
-            '"relevant_doc":[]',
-            r"data\.jsonl:1: .*'relevant_doc'.* Did you mean relevant_docs\?",
-            id="near",
+            '"relevant_doc":[]', r"data\.jsonl:1: .*'relevant_doc'.* Did you mean relevant_docs\?", id="near"
         ),
         pytest.param('"zzz":1', "'zzz' is not read. Put what you want kept under 'metadata'", id="far"),
         pytest.param(

@@ -16,15 +16,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.io.schema import checker
-from tests.make_malformed import (
-    EXPECTED,
-    FOLDER,
-    examples,
-    outcome,
-    replaced,
-    required,
-    stored_files,
-)
+from tests.make_malformed import EXPECTED, FOLDER, examples, outcome, replaced, required, stored_files
 
 ROOT = Path(__file__).parents[2]
 FILES = stored_files()

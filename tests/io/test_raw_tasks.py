@@ -11,12 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auepora_eval.read.tasks import (
-    TaskError,
-    read_split_record,
-    read_task,
-    split_record,
-)
+from auepora_eval.read.tasks import TaskError, read_split_record, read_task, split_record
 from tests.raw_tasks import a_flat_task, a_raw_task
 
 QA_FIELDS = [
@@ -78,11 +73,7 @@ def test_a_nested_task() -> None:
     assert [chunk["id"] for chunk in record["retrieved"]] == [1, 2]
     assert len(record["citations"]) == 2
     assert record["answer_citations"] == [record["citations"][1]]  # the answer cites [2]
-    assert record["metadata"] == {
-        "source_path": "a.txt",
-        "selected_chunk_ids": [2],
-        "rag_scores": [0.5, 0.5],
-    }
+    assert record["metadata"] == {"source_path": "a.txt", "selected_chunk_ids": [2], "rag_scores": [0.5, 0.5]}
 
 
 def test_a_flat_task_gets_numbers_and_citations_from_its_sources() -> None:

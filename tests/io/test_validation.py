@@ -160,10 +160,7 @@ wild = st.recursive(
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    everything | st.tuples(st.sampled_from(list(METHODS)), wild | json_values),
-    st.booleans(),
-)
+@given(everything | st.tuples(st.sampled_from(list(METHODS)), wild | json_values), st.booleans())
 @example(("evaluation_results", {"summary": {"total_queries": 10**5000, "failed_queries": 1}}), False)
 @example(("evaluation_dataset", {"citations": [_cited("a", 10**5000, 0.5, confidence_score=10**400)]}), True)
 def test_any_json_gets_a_list_of_texts_and_is_left_alone(case: tuple[str, Any], lenient: bool) -> None:

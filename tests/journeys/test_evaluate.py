@@ -246,10 +246,7 @@ def test_default_metrics_are_those_that_the_dataset_supports(
 ) -> None:
     (here / "bare.jsonl").write_text('{"sample_id": "1", "query": "q"}\n')
     assert auepora("run", "--dataset", "bare.jsonl", "--system", "my_rag:answer", "--json") == 0
-    assert parsed(capsys)["configuration"]["metrics"] == [
-        "grounding_overlap",
-        "latency@0.95[end_to_end]",
-    ]
+    assert parsed(capsys)["configuration"]["metrics"] == ["grounding_overlap", "latency@0.95[end_to_end]"]
 
 
 def test_json_is_one_document_on_stdout_and_notes_are_on_stderr(here: Path) -> None:

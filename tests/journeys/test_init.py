@@ -175,12 +175,7 @@ def test_a_plan_to_start_from(project: Path) -> None:
     assert main(words) == 0
     plan = yaml.safe_load((project / PLAN).read_text(encoding="utf-8"))
     # The baseline has its own id, and is never stopped early.
-    assert plan == {
-        "dataset": "d.jsonl",
-        "retries": 2,
-        "system": "my_rag.py:my_rag",
-        "metrics": ["token_f1"],
-    }
+    assert plan == {"dataset": "d.jsonl", "retries": 2, "system": "my_rag.py:my_rag", "metrics": ["token_f1"]}
 
 
 def test_nothing_is_overwritten(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,14 +118,7 @@ def without_network() -> list[str]:
 def run_jobs(folder: Path, jobs: list[tuple[str, str]]) -> tuple[list[dict[str, Any]], str]:
     """What became of jobs, done one after the other in a folder of their own."""
     (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
-    command = [
-        *without_network(),
-        sys.executable,
-        "-c",
-        WORKER,
-        "jobs.json",
-        "done.json",
-    ]
+    command = [*without_network(), sys.executable, "-c", WORKER, "jobs.json", "done.json"]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     done = folder / "done.json"
     return (json.loads(done.read_text(encoding="utf-8")) if done.exists() else []), ran.stderr

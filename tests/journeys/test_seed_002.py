@@ -60,10 +60,7 @@ def echo(query: str) -> str:
 
 @pytest.mark.parametrize(("metric", "target"), [(ByEnum(), "TONE"), (ByText(), "tone")])
 def test_a_target_of_ones_own_is_stored_loaded_shown_compared_and_plotted(
-    metric: ae.Metric,
-    target: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    metric: ae.Metric, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = ae.evaluate(echo, SAMPLES, metrics=[metric, "exact_match"], evaluation_id="mine")
     assert run.results[0].target == NamedTarget(target)

@@ -90,11 +90,7 @@ def test_every_verdict_says_what_it_is_about(storage: EvaluationResultsStorage) 
     verdicts = list(verdict_book(storage.state("first").database).values())
     assert len(verdicts) == 9
     assert verdicts[0].about == {"sample_id": "0"}
-    assert (verdicts[0].label, verdicts[0].kind, verdicts[0].identity) == (
-        "yes",
-        "support",
-        IDENTITY,
-    )
+    assert (verdicts[0].label, verdicts[0].kind, verdicts[0].identity) == ("yes", "support", IDENTITY)
 
 
 def test_nothing_is_asked_twice(storage: EvaluationResultsStorage) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from auepora_eval.core.plan import EvaluationPlan
@@ -58,20 +56,6 @@ def ids(index: RunSamples, wanted: Filter, metric: str | None = None, count: int
     ]
 
 
-def test_it_has_what_the_run_has(path: Path) -> None:
-    index = RunSamples(path)
-    run = EvaluationResultsStorage(path.parent).load_run("r")
-    assert index.ids == [sample.sample_id for sample in run.samples]
-    for place, (sample, output) in enumerate(zip(run.samples, run.outputs, strict=True)):
-        assert index.sample(place) == (sample, output)
-    for result in run.results:
-        values = [math.nan if score.value is None else score.value for score in result.scores]
-        np.testing.assert_array_equal(index.column(result.name), values)
-        for place, score in enumerate(result.scores):
-            ours = index.score(result.name, place)
-            assert (ours.value, ours.reason, ours.failed) == (score.value, score.reason, score.failed)
-
-
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
@@ -121,27 +105,3 @@ def test_pages_join_to_the_whole_list(path: Path) -> None:
         assert before == number
         assert previous == (whole[number - 1] if number else None)
         assert following == (whole[number + 1] if number + 1 < len(whole) else None)
-
-
-def test_variants_of_a_question_are_found_from_each_other(tmp_path: Path) -> None:
-    samples = [
-        a_sample("base"),
-        a_sample("alone"),
-        a_sample("typo", labels={"variant_of": "base", "scenario": "typo"}),
-        a_sample("noise", labels={"variant_of": "base", "scenario": "noise"}),
-        a_sample("one", cluster="7"),
-        a_sample("two", cluster="7"),
-    ]
-    evaluator = AueporaEvaluator(lambda query: {"answer": "x"}, EvaluationPlan("mean_latency"))
-    storage = EvaluationResultsStorage(tmp_path)
-    evaluator.run(a_dataset(*samples), evaluation_id="r", storage=storage)
-    index = RunSamples(storage.find("r"))
-    variants = {name: [index.ids[n] for n in index.variants(index.place_of(name))] for name in index.ids}
-    assert variants == {
-        "base": ["typo", "noise"],
-        "alone": [],
-        "typo": ["base", "noise"],
-        "noise": ["base", "typo"],
-        "one": ["two"],
-        "two": ["one"],
-    }

@@ -11,9 +11,7 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.types import MetricResult, TargetCategory
 from auepora_eval.errors import DataError
-from auepora_eval.io.results.document import section_of
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output, plan
@@ -89,11 +87,6 @@ def test_it_is_valid_by_its_own_schema(document: dict[str, Any]) -> None:
     assert DataFormatValidator().validate_evaluation_results(document) == []
 
 
-def test_metrics_of_citations_have_their_section() -> None:
-    result = MetricResult("citation_completeness", TargetCategory.GENERATION_FAITHFULNESS, 1.0)
-    assert section_of(result) == "citation_metrics"
-
-
 def test_prices_come_from_a_plan(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "d.jsonl").write_text('{"sample_id": "1", "query": "q", "relevant_docs": ["a"]}')
     line = {"sample_id": "1", "retrieved": ["a"], "extra": {"input_tokens": 1000, "output_tokens": 500}}
@@ -112,10 +105,7 @@ def test_prices_come_from_a_plan(tmp_path: Path, capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("version", "says"),
     [
-        (
-            "1.2",
-            "'1.2' is not the version that is known here, 1.1. If the file is newer",
-        ),
+        ("1.2", "'1.2' is not the version that is known here, 1.1. If the file is newer"),
         ("new", "'new' is not the version"),
         (1.1, "1.1 is not the version"),
     ],

@@ -140,11 +140,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
         self.wfile.write(b"0\r\n\r\n")
 
-    def _mode_ok_then_close(self, body: dict[str, Any]) -> None:
-        """Replies as if the connection were kept, and closes it."""
-        self._send(200, self._reply(body))
-        self.close_connection = True
-
     def _mode_429(self, body: dict[str, Any]) -> None:
         self._error(429, "slow down", {"Retry-After": self.server.told.retry_after})
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -14,12 +12,8 @@ from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.comparison.tables import (
     comparison_to_latex,
     ranking_in_words,
-    ranking_table,
-    ranking_to_dict,
-    ranking_to_latex,
     statistical_analysis,
 )
-from auepora_eval.core.dataset import plain
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.pages.markdown import report_markdown
 from tests.comparison.test_margins_and_repeats import scored
@@ -66,18 +60,6 @@ def test_equal_runs_share_a_rank_and_go_by_their_ids() -> None:
     assert ranking.metrics[0].standings[0].rank_interval == (1, 1)
     assert ranking.systems == ["good", "again", "bad"]
     assert "Several share the best value on mrr." in ranking_in_words(ranking)
-
-
-def test_a_ranking_as_text() -> None:
-    ranking = rank_runs(three())
-    assert ranking_table(ranking).rows[0][3].endswith("#3")
-    assert ranking_table(ranking).rows[0][1].endswith("(1-2) >c")
-    assert "| Metric | a good | b alike | c bad |" in report_markdown(three(), ranking=ranking)
-    document = json.loads(msgspec.json.encode(ranking_to_dict(ranking), enc_hook=plain))
-    assert document["metrics"][0]["standings"][2]["rank"] == 3
-    latex = ranking_to_latex(ranking)
-    assert "Metric & a good & b alike & c bad" in latex
-    assert r"\#1 (1-2) >c" in latex
 
 
 def test_latex_is_not_steered_by_names() -> None:

@@ -44,20 +44,6 @@ def test_narrow_terminal_gets_one_cell_per_line() -> None:
     ]
 
 
-def test_markdown() -> None:
-    assert TABLE.to_markdown().splitlines() == [
-        "### Run a",
-        "",
-        "| Metric | Value | Note |",
-        "|--------|-------|------|",
-        "| RETRIEVAL |  |  |",
-        "| recall@5 | 0.5000 | five of ten |",
-        "| mrr_x | - | a & b &lt;c> |",
-        "",
-        "2 samples failed.",
-    ]
-
-
 def test_html() -> None:
     html = TABLE.to_html()
     assert html == TABLE._repr_html_()

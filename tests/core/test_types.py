@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from auepora_eval.core.types import (
     Response,
     TargetCategory,
 )
-from auepora_eval.errors import ArgumentError, MissingDependencyError, StorageError
+from auepora_eval.errors import ArgumentError, StorageError
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.read.records import UnknownFieldWarning
 from auepora_eval.reporting.tables import results_to_dict, results_to_markdown
@@ -172,21 +171,6 @@ def test_records_have_one_dict_per_sample(run: EvaluationRun) -> None:
             "exact_match": None,
         },
     ]
-
-
-def test_frames_need_pandas_or_polars(
-    run: EvaluationRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for package in ("pandas", "polars"):
-        monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingDependencyError, match="pip install pandas"):
-        run.to_frame()
-    (tmp_path / "polars.py").write_text(
-        "def DataFrame(records, infer_schema_length):\n    return ('frame', records)\n"
-    )
-    monkeypatch.delitem(sys.modules, "polars")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert run.to_frame() == ("frame", run.to_records())
 
 
 def test_a_run_is_saved_and_loaded(run: EvaluationRun, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document
 from auepora_eval.errors import DataError
-from auepora_eval.io.documents import read_document, write_document
+from auepora_eval.io.documents import read_document
 from auepora_eval.people.agreement import annotator_agreement, wrong_overall
 from auepora_eval.people.annotators import (
     MarkedPlace,
@@ -20,7 +20,6 @@ from auepora_eval.people.annotators import (
     file_names_of,
     marked_by,
     marks_of,
-    read_annotators,
     span_agreement,
 )
 from tests.builders import a_sample
@@ -34,52 +33,21 @@ F = MarkedPlace("f")
     ("documents", "message"),
     [
         pytest.param([[marked("ada", "q", (0, 9))]], "all annotations are by 'ada'", id="one person"),
-        pytest.param([[], []], "there are no annotations", id="nobody"),
         pytest.param(
             [[marked("ada", "q", (0, 9))], [marked("ada", "q", (0, 5)), marked("ben", "q", (0, 5))]],
             r"1.gt.json: annotation 'ada-q': 'ada' annotated it already, in 0.gt.json: annotation 'ada-q'",
             id="the same person twice",
         ),
         pytest.param(
-            [[marked("ada", "q", (0, 9))], [marked("ben", "p", (0, 9))]],
-            "no query was annotated by two of ada, ben",
-            id="nothing in common",
-        ),
-        pytest.param(
-            [[judged("ada", "q", answer="yes")], [judged("ben", "q", answer="no")]],
-            "Of answers, only the same one",
-            id="other answers",
-        ),
-        pytest.param(
             [{"dataset_id": "d", "annotations": []}, {"dataset_id": "e", "annotations": []}],
             "1.gt.json: its dataset_id is 'e', that of 0.gt.json is 'd'",
             id="other datasets",
-        ),
-        pytest.param(
-            [
-                {"dataset_id": "d", "version": "1", "annotations": []},
-                [],
-                {"dataset_id": "d", "version": "2", "annotations": []},
-            ],
-            "2.gt.json: its version is '2', that of 0.gt.json is '1'",
-            id="other versions",
         ),
     ],
 )
 def test_files_that_cannot_be_compared(documents: list[Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         annotators_of([(f"{n}.gt.json", document) for n, document in enumerate(documents)])
-
-
-def test_annotator_without_an_id_is_named_after_the_file(tmp_path: Path) -> None:
-    for name in ("ada", "ben"):
-        annotation = marked(name, "q", (0, 9))
-        del annotation["annotator_id"]
-        write_document(annotation, tmp_path / f"{name}.gt.json")
-    found = read_annotators([tmp_path / "ada.gt.json", tmp_path / "ben.gt.json"])
-    assert found.names == ["ada", "ben"]
-    with pytest.raises(DataError, match="'ada' annotated it already"):
-        read_annotators([tmp_path / "ada.gt.json", tmp_path / "ada.gt.json"])
 
 
 @pytest.mark.parametrize(

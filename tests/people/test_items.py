@@ -10,7 +10,7 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.errors import DataError
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.people.items import Wanted, differences, items_of, task_of_runs
+from auepora_eval.people.items import Wanted, items_of, task_of_runs
 from auepora_eval.people.task import read_task
 from tests.builders import a_failure, a_sample, an_output, scored_run
 
@@ -61,20 +61,6 @@ def test_pairs_are_the_questions_that_both_answered_differently() -> None:
     assert left_out.failed == 1
     with pytest.raises(DataError, match="Name the two runs"):
         items_of("pairs", runs()[:1])
-
-
-def test_a_task_says_how_it_was_made_and_the_same_wish_is_no_difference(tmp_path: Path) -> None:
-    wanted = Wanted(
-        count=2, people=["ada", "ben"], overlap=0.5, labels=["bad", "fair", "good"], question="Good?"
-    )
-    task, left_out = task_of_runs(tmp_path, runs()[:1], wanted)
-    assert left_out == (0, 0)
-    assert (task.kind, task.out_of, task.chosen, task.people) == ("answers", 3, "random", ("ada", "ben"))
-    stored, items = read_task(tmp_path)
-    assert len(items) == 2
-    assert differences(stored, items, wanted) == []
-    assert differences(stored, items, Wanted()) == []
-    assert differences(stored, items, Wanted(count=3, seed=4)) == ["count", "seed"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationRun, SystemOutputs
@@ -17,8 +16,8 @@ from auepora_eval.decide.gate import gate_run
 from auepora_eval.decide.trend import Trend, metric_trend
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.storage import EvaluationResultsStorage
-from tests.builders import a_dataset, a_failure
-from tests.comparison.test_crashing import answered, questions, run_of
+from tests.builders import a_dataset
+from tests.comparison.test_crashing import answered, questions
 
 CORPUS = ["bleu", "chrf", "distinct_n_corpus"]
 HARD = ["", "z", "z z z z z z z z", "z " * 30, "a0 b0 " * 20]
@@ -57,22 +56,3 @@ def test_over_time_a_system_does_not_rise_by_crashing(tmp_path: Path, metric: st
 
 def limit(run: EvaluationRun, **limits: float) -> str:
     return gate_run(run, {"min": limits}).verdicts[0].why
-
-
-def test_several_runs_say_what_failed_and_what_their_values_stand_beside() -> None:
-    fine = answered("z " * 30)
-    runs = [
-        run_of("u", answered("", crashing=True), "bleu", "token_f1"),
-        run_of("v", fine, "bleu", "token_f1"),
-        run_of("w", [*fine[:-1], a_failure()], "bleu", "token_f1"),
-    ]
-    notes = rank_runs(runs, resamples=200).notes
-    assert notes[:2] == [
-        "10 of 40 calls of u failed; each counts as wrong",
-        "1 of 40 calls of w failed; each counts as wrong",
-    ]
-    assert notes[2].startswith("bleu: no mean of scores.")
-    assert "depends on that run" in notes[2]
-    assert not [
-        note for note in rank_runs([runs[1], runs[1], runs[1]], resamples=200).notes if "fail" in note
-    ]

@@ -10,13 +10,9 @@ import pytest
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.power import power_from_runs
 from auepora_eval.comparison.words import comparison_in_plain_words
-from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.types import (
     EvaluationRun,
-    EvaluationSample,
     MetricResult,
-    SystemOutputs,
-    TargetCategory,
     target_of,
 )
 from auepora_eval.decide.gate import gate_run
@@ -58,11 +54,3 @@ def test_a_value_that_is_not_the_mean_says_what_is_needed() -> None:
     assert comparison_in_plain_words(compared) == ["No metric can be compared."]
     with pytest.raises(PlanError, match="own_bleu cannot be planned for: its metric is not registered"):
         power_from_runs(*runs, metrics=["own_bleu"])
-
-
-class Plain(SampleMetric):  # registered, but neither a dataclass nor described
-    name = "plain_metric"
-    target = TargetCategory.GENERATION_RELEVANCE
-
-    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
-        return 1.0

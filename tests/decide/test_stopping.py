@@ -206,14 +206,6 @@ def test_a_failure_of_the_baseline_does_not_make_the_candidate_better(tmp_path: 
     assert end.goals[0].failed == 150
 
 
-def test_several_goals_are_all_decided_and_share_alpha(tmp_path: Path) -> None:
-    one = ending(stored(tmp_path, "one", at_least(0.7)))
-    goals = (Goal("exact_match", "at least", 0.7), Goal("token_f1", "at most", 0.97))
-    both = ending(stored(tmp_path, "both", StopRule(goals)))
-    assert [goal.outcome for goal in both.goals] == ["passed", "passed"]
-    assert both.samples_used > one.samples_used
-
-
 def test_clusters_are_asked_whole(tmp_path: Path) -> None:
     run = stored(tmp_path, "x", at_least(0.5), data=world(300, per_cluster=3))
     end = ending(run)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.errors import DataError, install_command
-from auepora_eval.generate.corpus import html_text, plain_text, read_corpus
+from auepora_eval.generate.corpus import html_text, read_corpus
 
 PROSE = "The north pier is 40 metres long."
 
@@ -45,11 +45,6 @@ def test_every_kind_is_read_in_the_order_of_names(tmp_path: Path) -> None:
     ]
     assert corpus.documents[-1].text == "One & two."
     assert corpus.left_out == []
-
-
-def test_single_file_is_a_corpus(tmp_path: Path) -> None:
-    write_files(tmp_path, b_dot_txt=PROSE)
-    assert [each.name for each in read_corpus(tmp_path / "b.txt").documents] == ["b.txt"]
 
 
 @pytest.mark.parametrize(
@@ -133,11 +128,6 @@ def test_form_feeds_separate_pages(tmp_path: Path) -> None:
     document = read_corpus(tmp_path).documents[0]
     assert document.page_starts == (0, 5, 10)
     assert [document.page_at(offset) for offset in (0, 4, 5, 9, 10, 15)] == [1, 1, 2, 2, 3, 3]
-
-
-def test_byte_order_marks_and_line_ends_are_normalised() -> None:
-    assert plain_text(b"\xef\xbb\xbfa\r\nb\rc", "x").text == "a\nb\nc"
-    assert plain_text("a\nb".encode("utf-16"), "x").text == "a\nb"
 
 
 @pytest.mark.skipif(find_spec("pypdf") is not None, reason="pypdf is installed")

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from auepora_eval.calls.chat import ChatModel
 from auepora_eval.cli.main import main
-from auepora_eval.judges.asking import Asking
-from auepora_eval.judges.judge import Asked, Judge, Judging
+from auepora_eval.judges.judge import Judging
 from auepora_eval.judges.llm import LlmJudge
-from auepora_eval.judges.question import kind_named
-from auepora_eval.judges.trust.audit import Audit, audit, judge_calibration
+from auepora_eval.judges.trust.audit import judge_calibration
 from auepora_eval.judges.trust.labels import Labelled
 from auepora_eval.judges.verdicts import read_audit
 from tests.builders import plan
-from tests.judges.functions import ALWAYS_YES, INVERSE, ORACLE
 from tests.judges.scripted import Material, Rule, judge_server, supported
 
 FERRY = "The ferry leaves at noon."
@@ -27,30 +23,6 @@ CLAIMS = [
     *(Labelled((FERRY, f"Car {n} is red."), f"Car {n} is red.", True) for n in range(30)),
     *(Labelled((FERRY, f"Car {n} is red."), f"Car {n} is blue.", False) for n in range(30)),
 ]
-
-
-@pytest.mark.parametrize(
-    ("judge", "area"), [(ORACLE, 1.0), (INVERSE, 0.5), (ALWAYS_YES, 0.5)], ids=["oracle", "inverse", "yes"]
-)
-def test_audits_of_scripted_judges(judge: Judge, area: float) -> None:
-    report = audit(CLAIMS, judge, Audit(threshold=0.5))
-    assert report.judge == judge.identity(kind_named("grounding"))
-    # The inverse says yes to the other passage of each claim, whatever the claim is.
-    assert report.auroc.value == area
-
-
-def test_questions_go_through_the_asker_and_are_asked_once() -> None:
-    judging, counts = Judging(ORACLE), []
-
-    def ask(questions: Sequence[Asked]) -> None:
-        counts.append(len(questions))
-        Asking(judging.book)(questions)
-
-    first = audit(CLAIMS, judging, unlabelled=CLAIMS[:10], ask=ask)
-    found = judge_calibration(CLAIMS, judging, date="2026-11-17", ask=ask)
-    assert counts == [60]
-    assert first.estimate is not None
-    assert (found.auroc.value, found.labels, found.informedness) == (1.0, 60, 1.0)
 
 
 @pytest.fixture

@@ -33,22 +33,6 @@ def test_figures_equal_those_of_scikit_learn() -> None:
     assert found.sensitivity.count == hits
 
 
-@pytest.mark.parametrize(
-    ("scores", "auroc", "informedness"),
-    [
-        pytest.param(lambda label: label, 1.0, 1.0, id="oracle"),
-        pytest.param(lambda label: 1 - label, 0.0, -1.0, id="inverse"),
-        pytest.param(lambda label: 1.0, 0.5, 0.0, id="always yes"),
-    ],
-)
-def test_scripted_judges(scores: object, auroc: float, informedness: float) -> None:
-    _, labels = graded()
-    found = calibrate("me", [scores(label) for label in labels], labels, date="d")  # type: ignore[operator]
-    assert found.auroc.value == auroc
-    assert found.informedness == pytest.approx(informedness)
-    assert bool(found.distrust) == (informedness < 0.2)
-
-
 def test_claims_without_a_score_are_left_out() -> None:
     found = calibrate("me", [0.9, None, 0.2, 0.8], [1.0, 1.0, 0.0, 1.0], date="d")
     assert (found.labels, found.sensitivity.of) == (3, 2)

@@ -54,13 +54,3 @@ def test_a_member_that_fails_fails_the_jury() -> None:
     assert verdict.score is None
     assert "1 of 2 members of the jury failed: 429" in verdict.failed
     assert verdict.flags == ["cut"]
-
-
-def test_grades_are_averaged_and_texts_are_those_of_the_first_member() -> None:
-    three, two = FunctionJudge(lambda question: "3", "three"), FunctionJudge(lambda question: "2", "two")
-    graded = Question(kind_named("relevance"), {"question": "q", "passage": "p"})
-    assert Jury([three, two]).judge(graded).score == pytest.approx(5 / 6)
-    listing = FunctionJudge(lambda question: Judgement(score=1.0, texts=["a"]), "listing")
-    other = FunctionJudge(lambda question: Judgement(score=1.0, texts=["b"]), "other")
-    claims = Question(kind_named("claims"), {"answer": "a"})
-    assert Jury([listing, other]).judge(claims).texts == ["a"]

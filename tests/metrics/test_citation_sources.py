@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
 from auepora_eval.core.types import Document
@@ -15,7 +12,6 @@ from auepora_eval.metrics.citations.sources import (
     Citation,
     Place,
     Sources,
-    citations_of,
 )
 
 FERRIES = Document(
@@ -64,17 +60,3 @@ def test_places_give_one_file_one_name() -> None:
     assert one == other == [Place("d1", 1, (0, 5)), Place("x/guide.pdf", 1, (0, 5))]
     strangers = Sources([]).places([Citation("a/x.pdf")], [Citation("b/x.pdf")])
     assert strangers[0] != strangers[1]
-
-
-@pytest.mark.parametrize(
-    ("record", "expected"),
-    [
-        ({"file_name": "f", "page_number": 2, "start_char": 1, "end_char": 5}, Citation("f", 2, (1, 5))),
-        ({"file_name": "f", "start": 1, "end": 5, "text": "abcd"}, Citation("f", None, (1, 5), None, "abcd")),
-        ({"document_id": "d"}, Citation("d")),
-        ("d", Citation("d")),
-        (SimpleNamespace(file_name="f", start_char=1, end_char=5), Citation("f", None, (1, 5))),
-    ],
-)
-def test_records(record: Any, expected: Citation) -> None:
-    assert citations_of([record], "citations") == [expected]

@@ -95,10 +95,6 @@ def test_a_small_significant_change_has_a_side_and_an_open_one_is_not_filled() -
 # Samples.
 
 
-def hit(doc_id: str, rank: int, text: str, **metadata: object) -> RetrievedDocument:
-    return RetrievedDocument(Document(doc_id, text, dict(metadata)), 1 / rank, rank)
-
-
 def test_a_huge_answer_is_cut() -> None:
     output = SystemOutputs([], Response("word " * 100_000))
     body = sample_body(a_sample(reference="x" * 1_000_000), [Answered(output), Answered(output)])

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from auepora_eval.core.display import interval_text, value_text
+from auepora_eval.core.display import value_text
 from auepora_eval.core.types import MetricResult, TargetCategory
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.reporting.tables import results_to_dict, results_to_markdown
@@ -57,17 +57,3 @@ def test_a_name_cannot_break_the_table() -> None:
 )
 def test_seconds_have_a_unit(seconds: float, text: str) -> None:
     assert value_text(seconds, "s") == text
-
-
-@pytest.mark.parametrize(
-    ("interval", "unit", "signed", "text"),
-    [
-        ((0.1, 0.9), "", False, "[0.1000, 0.9000]"),
-        ((-0.1, 0.25), "", True, "[-0.1000, +0.2500]"),
-        ((0.000266, 0.000336), "", False, "[0.000266, 0.000336]"),
-        ((0.9e-3, 2e-3), "s", False, "[0.9, 2] ms"),
-        (None, "", False, "-"),
-    ],
-)
-def test_intervals(interval: tuple[float, float] | None, unit: str, signed: bool, text: str) -> None:
-    assert interval_text(interval, unit, signed=signed) == text

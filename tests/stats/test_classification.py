@@ -80,15 +80,6 @@ def test_the_area_is_scikit_learns(rows: list[tuple[float, bool]]) -> None:
         assert found == pytest.approx(sklearn.roc_auc_score(positive, scores))
 
 
-def test_a_stack_is_its_tables_one_by_one() -> None:
-    stack = np.random.default_rng(0).integers(0, 5, size=(20, 3, 3)).astype(float)
-    for statistic in (c.accuracy, c.cohen_kappa, c.matthews):
-        assert statistic(stack) == pytest.approx([float(statistic(t)) for t in stack], nan_ok=True)
-    for by_class in (c.macro_f1, c.macro_f1_supported, c.balanced_accuracy):
-        one_by_one = [float(by_class(c.class_counts(table))) for table in stack]
-        assert by_class(c.class_counts(stack)) == pytest.approx(one_by_one, nan_ok=True)
-
-
 def _cells(table: Any) -> Any:
     return np.repeat(np.eye(9), table.astype(int).ravel(), axis=0)
 

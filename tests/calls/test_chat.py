@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.calls.chat import ChatModel, Reply, parse_strictly
-from auepora_eval.calls.http import BadReplyError
+from auepora_eval.calls.http import BadReplyError, tidy
 from auepora_eval.calls.keys import Redactor, Secret, key_from_environment
-from auepora_eval.calls.policy import CallClock, CallPolicy
+from auepora_eval.calls.policy import CallClock, CallPolicy, retry_after
 from auepora_eval.core.dataset import canonical_json
 from auepora_eval.errors import AueporaError, CallError, DataError
 from tests.servers import ChatServer, chat_server
@@ -295,3 +295,15 @@ class Verdict(msgspec.Struct, forbid_unknown_fields=True):
 def test_nothing_is_scraped_from_a_reply(text: str) -> None:
     with pytest.raises(BadReplyError, match=r"JSON"):
         parse_strictly(text, Verdict)
+
+
+@given(st.text())
+def test_any_retry_after_is_seconds_or_nothing(value: str) -> None:
+    seconds = retry_after(value, 0)
+    assert seconds is None or 0 <= seconds < float("inf")
+
+
+@given(st.text())
+def test_others_text_is_one_short_line(text: str) -> None:
+    assert tidy(text, 40).isprintable()
+    assert len(tidy(text, 40)) <= 40

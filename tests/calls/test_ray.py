@@ -175,23 +175,6 @@ def test_ctrl_c_ends_the_waits_of_ray_workers(here: Path, cluster: Nodes) -> Non
 
 
 @needs_ray
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes here")
-def test_ctrl_c_twice_on_a_ray_stops_now(here: Path, cluster: Nodes) -> None:
-    flags = ("--executor", "ray", "--concurrency", "2", *plan(here, address=cluster.address))
-    running = started(here, cluster.environment, *flags, pace=30)
-    limit = time.monotonic() + 90
-    while time.monotonic() < limit and running.poll() is None:
-        if (here / "log").exists() and (here / "log").read_text().count("asked") > 1:
-            break
-        time.sleep(0.05)
-    os.killpg(running.pid, signal.SIGINT)
-    time.sleep(0.3)
-    os.killpg(running.pid, signal.SIGINT)
-    _, err = ended(running, 130)
-    assert "resume: auepora run --resume x --out runs" in err
-
-
-@needs_ray
 def test_a_cluster_that_is_not_there_is_named(here: Path, environment: dict[str, str]) -> None:
     waits = ("RAY_py_gcs_connect_timeout_s", "RAY_gcs_rpc_server_connect_timeout_s")
     impatient = {**environment, **dict.fromkeys(waits, "1")}

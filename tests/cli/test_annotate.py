@@ -77,16 +77,6 @@ def test_judge_audit_reads_the_labels_of_every_kind(kind: str, capsys: pytest.Ca
     assert "12 labelled claims" in capsys.readouterr().out
 
 
-def test_judge_calibrate_corrects_by_the_labels_of_the_run(capsys: pytest.CaptureFixture[str]) -> None:
-    folder = prepare("one", "--count", "25", "--people", "ada,ben")
-    label(folder, "12", "ada")
-    label(folder, "122", "ben")
-    assert main(["annotate", str(folder), "--export", "own.jsonl"]) == 0
-    capsys.readouterr()
-    assert main(["judge", "one", "--judge", "support:lexical", "--calibrate", "own.jsonl"]) == 0
-    assert "corrected by labels of people" in capsys.readouterr().out
-
-
 def test_pairs_say_which_run_people_prefer_and_agree_reads_them(capsys: pytest.CaptureFixture[str]) -> None:
     folder = prepare("one", "two", "--people", "ada,ben", "--count", "10")
     assert read_task(folder)[0].kind == "pairs"

@@ -138,8 +138,6 @@ def test_metric_without_gold_is_an_error(work: Path, refused: Refuse) -> None:
         pytest.param("bad_input_empty.py:x", "has no 'x'. It is empty", id="empty file"),
         pytest.param("bad_input_syntax.py:x", "(bad_input_syntax.py, line 2).", id="syntax error"),
         pytest.param("bad_input_raises.py:x", "RuntimeError: no luck (bad_input_raises.py:1)", id="raises"),
-        pytest.param("bad_input_exits.py:x", "SystemExit: 3 (bad_input_exits.py:1)", id="exits"),
-        pytest.param("bad_input_imports.py:x", "No module named 'not_installed_at_all'", id="bad import"),
         pytest.param(
             "bad_input_system.py:Needy", "missing 1 required positional argument: 'key'", id="arguments"
         ),
@@ -152,8 +150,6 @@ def test_metric_without_gold_is_an_error(work: Path, refused: Refuse) -> None:
             id="a number",
         ),
         pytest.param("bad_input_system.py", "is not module:attribute", id="no colon"),
-        pytest.param("bad_input_system.py:", "is not module:attribute", id="nothing behind the colon"),
-        pytest.param(":x", "is not module:attribute", id="nothing before the colon"),
         pytest.param("..x:y", "relative import", id="relative module"),
     ],
 )
@@ -161,8 +157,6 @@ def test_unloadable_systems(work: Path, refused: Refuse, system: str, message: s
     (work / "bad_input_empty.py").write_text("", encoding="utf-8")
     (work / "bad_input_syntax.py").write_text("x = 1\ndef f(:\n", encoding="utf-8")
     (work / "bad_input_raises.py").write_text("raise RuntimeError('no\\nluck')\n", encoding="utf-8")
-    (work / "bad_input_exits.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
-    (work / "bad_input_imports.py").write_text("import not_installed_at_all\n", encoding="utf-8")
     line = refused("run", "--dataset", "good.jsonl", "--system", system)
     assert f"--system {system}: " in line
     assert message in line

@@ -164,25 +164,6 @@ def regressions(out: str) -> list[str]:
     return re.findall(r"^([^ ].*): \d\.\d{4} → \d\.\d{4}\.", out, re.MULTILINE)
 
 
-def test_number_of_regressions(compare: Run) -> None:
-    swapped = TWO[::-1]
-    document = json.loads(compare(*swapped, "--regressions", "7", "--json")[0])
-    metric = document["metrics"][0]
-    assert (metric["name"], len(document["largest_regressions"])) == ("recall@5", 7)
-    assert len(metric["regressions"]) == 5  # of every metric, a few
-    lost = metric["losses"]
-    assert lost > 7
-    out, _ = compare(*swapped, "--regressions", "7")
-    assert f"Largest regressions on recall@5 (7 of the {lost} samples that got worse)" in out
-    assert len(regressions(out)) == 7
-    out, _ = compare(*swapped, "--regressions", "5000")
-    assert f"Largest regressions on recall@5 (all {lost} samples that got worse)" in out
-    assert len(regressions(out)) == lost
-    page, _ = compare(*swapped, "--regressions", "7", "--markdown", "-")
-    assert f"Largest regressions on recall@5 (7 of the {lost} samples that got worse)" in page
-    assert "No sample got worse on rejection_rate." in compare(*TWO, "--regressions-of", "rejection_rate")[0]
-
-
 @pytest.mark.parametrize(
     "names",
     [

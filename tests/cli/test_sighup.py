@@ -63,23 +63,3 @@ def test_sighup_stops_a_run(here: Path) -> None:
         time.sleep(0.05)
     assert running.wait(30) == 128 + signal.SIGHUP
     assert 0 < kept(path) < 2000
-
-
-def test_print_to_a_closed_terminal_does_not_fail_a_sample(here: Path) -> None:
-    (here / "s.py").write_text("def system(query):\n    print('said', query)\n    return 'answer'\n")
-    few = (here / "d.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)[:20]
-    (here / "d.jsonl").write_text("".join(few), encoding="utf-8")
-    reading, writing = os.pipe()
-    os.close(reading)
-    words = [*WORDS, "--id", "x", "--executor", "processes", "--concurrency", "1"]
-    done = subprocess.run(
-        [sys.executable, "-m", "auepora_eval", *words],
-        cwd=here,
-        stdout=subprocess.PIPE,
-        stderr=writing,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
-    os.close(writing)
-    assert done.returncode == 0
-    assert b"20/20" in done.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -272,3 +273,33 @@ def test_hostile_hdf5(
         tamper(file)
     with pytest.raises(DataError, match=message):
         load_benchmark(path)
+
+
+@pytest.mark.parametrize("start", [b"", b"PAR1", b"\x89HDF\r\n\x1a\n"])
+@settings(max_examples=60, deadline=None)
+@given(content=st.binary(max_size=200))
+def test_any_bytes_are_data_or_a_data_error(start: bytes, content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "b.benchmark.json"
+        path.write_bytes(start + content)
+        with suppress(DataError):
+            assert isinstance(load_benchmark(path), dict)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60, deadline=None)
+@given(
+    changes=st.lists(
+        st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=8
+    )
+)
+def test_a_damaged_file_is_data_or_a_data_error(name: str, changes: list[tuple[float, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        save_benchmark({"records": [RECORD] * 3, "baselines": BASELINES}, path)
+        content = bytearray(path.read_bytes())
+        for place, byte in changes:
+            content[int(place * len(content))] = byte
+        path.write_bytes(content)
+        with suppress(DataError):
+            assert load_benchmark(path)

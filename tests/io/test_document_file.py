@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -132,3 +133,13 @@ def test_harmful_json(tmp_path: Path, content: bytes, message: str) -> None:
     path.write_bytes(content)
     with pytest.raises(DataError, match=message):
         read_document(path, max_bytes=1_000_000)
+
+
+@settings(max_examples=150, deadline=None)
+@given(document=st.dictionaries(TEXTS, DOCUMENTS, max_size=3))
+def test_no_key_is_taken_for_a_repeated_one(document: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for indent in (None, 1):
+            path = Path(folder) / f"{indent}.json"
+            path.write_text(json.dumps(document, indent=indent), encoding="utf-8")
+            assert read_document(path) == document

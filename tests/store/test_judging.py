@@ -75,16 +75,6 @@ def judged(storage: EvaluationResultsStorage, judge: Judge, **options: object) -
     return RunJudging(storage, "first", [Supported()], judge, **options).results()  # type: ignore[arg-type]
 
 
-def test_the_judged_metric_is_added_to_the_results_of_the_run(storage: EvaluationResultsStorage) -> None:
-    (result,) = judged(storage, CountingJudge())
-    assert result.value == pytest.approx(5 / 9)
-    assert (result.coverage.scored, result.coverage.skipped) == (9, 1)
-    stored = storage.load_run("first")
-    assert [one.name for one in stored.results] == ["non_answer_rate", "supported"]
-    assert stored["supported"].value == result.value
-    assert stored["supported"].signature["judge"] == [IDENTITY]
-
-
 def test_every_verdict_says_what_it_is_about(storage: EvaluationResultsStorage) -> None:
     judged(storage, CountingJudge())
     verdicts = list(verdict_book(storage.state("first").database).values())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
@@ -105,3 +107,16 @@ def test_pages_join_to_the_whole_list(path: Path) -> None:
         assert before == number
         assert previous == (whole[number - 1] if number else None)
         assert following == (whole[number + 1] if number + 1 < len(whole) else None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(words=st.text(max_size=30))
+def test_no_words_are_an_error(words: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.getbasetemp() / "words"
+    storage = EvaluationResultsStorage(folder)
+    if not storage.state("r").has_results:
+        evaluator = AueporaEvaluator(lambda query: {"answer": "ﬁne 東京 ͏x"}, EvaluationPlan("mean_latency"))
+        storage.save_run(evaluator.run(a_dataset(a_sample("1")), evaluation_id="r"))
+    index = RunSamples(storage.find("r"))
+    assert index.matching(Filter(words=words)).sum() <= 1
+    index.close()

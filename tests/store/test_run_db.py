@@ -126,23 +126,6 @@ def test_many_threads_store_each_row_once(tmp_path: Path) -> None:
         assert database.select("SELECT count(*) FROM call") == [(800,)]
 
 
-def test_a_stored_row_survives_a_kill(tmp_path: Path) -> None:
-    script = (
-        "import os, sys; from pathlib import Path; from tests.store.test_run_db import row\n"
-        "from auepora_eval.store.database import Database\n"
-        "database = Database.write(Path(sys.argv[1]))\n"
-        "for number in range(100): database.add_call(row(number))\n"
-        "os.kill(os.getpid(), 9)\n"
-    )
-    path, root = tmp_path / "x.run.db", Path(__file__).parents[2]
-    subprocess.run([sys.executable, "-c", script, str(path)], check=False, cwd=root)
-    with Database.read(path) as database:
-        assert database.outcomes()[ANSWERED] == 100
-    with Database.write(path):
-        pass
-    assert [each.name for each in tmp_path.iterdir()] == ["x.run.db"]
-
-
 def test_a_writer_that_is_killed_in_the_middle_of_a_change_can_be_read(path: Path) -> None:
     """Without a write-ahead log, as while a run is opened or closed: half a change is on the disk."""
     script = (

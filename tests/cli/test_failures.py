@@ -170,3 +170,13 @@ def test_refused_key_of_a_judge_is_not_a_verdict(mode: str, capsys: pytest.Captu
         server.modes = ["ok"]
         assert main(words) == 0
     assert "0/4" not in capsys.readouterr().out
+
+
+def test_key_that_is_refused_midway_keeps_the_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    with chat_server(["ok", "ok", "401", "ok"], says=lambda body: {"answer": "yes"}, bare=True) as server:
+        assert run(f"http:{server.url}/ask") == 2
+        err = capsys.readouterr().err
+        assert "kept: 2 outputs" in err
+        assert "No API key was sent" in err
+        assert main(["run", "--resume", "r"]) == 0
+        assert len(server.requests) == 30 + 1

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from auepora_eval.calls.chat import ChatModel, fence_of, load_prompt
 from auepora_eval.calls.policy import CallClock, CallPolicy, Limits
@@ -31,6 +33,7 @@ from auepora_eval.generate.llm.asking import (
     checked_citations,
     checked_qa,
     checked_summary,
+    find_quote,
 )
 from auepora_eval.generate.llm.tasks import MOST_FAILURES, Made, ModelRecords, generate_tasks
 from auepora_eval.generate.passages import Chunk, CutDocument, cut
@@ -228,6 +231,17 @@ def test_summaries(summary: str, reason: str | None) -> None:
         return
     with pytest.raises(RejectedError, match=reason):
         checked_summary(task, chunks())
+
+
+@given(st.text(" ab.\n(", max_size=30), st.integers(0, 30), st.integers(0, 30))
+def test_find_quote_finds_every_piece_of_a_text(text: str, first: int, second: int) -> None:
+    piece = text[min(first, second) : max(first, second)]
+    span = find_quote(" ".join(piece.split()), text)
+    if piece.split():
+        assert span is not None
+        assert text[span[0] : span[1]].split() == piece.split()
+    else:
+        assert span is None
 
 
 def test_every_task_type_is_generated_and_journaled(tmp_path: Path) -> None:

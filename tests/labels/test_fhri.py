@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from auepora_eval.labels.fhri import (
     DEFAULT_WEIGHTS,
     SubScores,
+    _companies,
     attribution,
     confidence,
     consistency,
@@ -115,6 +118,13 @@ def test_confidence_is_nearly_constant_at_the_published_entropies() -> None:
     assert [round(confidence(entropy), 2) for entropy in (1.788, 1.792)] == [0.58, 0.58]
     assert confidence(0.0) == 1.0
     assert confidence(9.0) == 0.0
+
+
+@given(st.lists(st.sampled_from(["Abc", "Inc", "Inc.", "Co.", "Co", "LLC", "x", " ", "  ", "\n", "Mc"])))
+def test_companies_are_those_of_the_published_pattern(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    published = r"([A-Z][a-z]+(?: [A-Z][a-z]+)*)\s+(?:Inc\.|Corp\.|Ltd\.|LLC|Co\.)"
+    assert _companies(text) == re.findall(published, text)
 
 
 @given(question=st.text(max_size=60), answer=st.text(max_size=200), passage=st.text(max_size=60))

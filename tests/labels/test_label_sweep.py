@@ -175,6 +175,22 @@ def test_the_threshold_of_a_sample_is_chosen_without_it() -> None:
     assert result.cross_validated["accuracy"] == right / 5
 
 
+@given(
+    clusters=st.lists(st.integers(0, 5), min_size=2, max_size=30),
+    folds=st.integers(2, 5),
+    seed=st.integers(0, 9),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_cluster_is_never_split(clusters: list[int], folds: int, seed: int) -> None:
+    from auepora_eval.labels.sweep import _folds
+
+    data = ScoredLabels.of(["accurate"] * len(clusters), [0.5] * len(clusters), clusters=clusters)
+    fold_of = _folds(data, folds, seed)
+    assert len({(cluster, fold) for cluster, fold in zip(clusters, fold_of, strict=True)}) == len(
+        set(clusters)
+    )
+
+
 @real_data
 def test_the_public_label_set() -> None:
     samples = list(load_dataset(REAL / "data__evaluation_dataset.json"))

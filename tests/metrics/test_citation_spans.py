@@ -80,3 +80,14 @@ def test_the_assignment_is_the_best_of_all(gold: list[Place], cited: list[Place]
         assert None in (one.page, other.page) or one.page == other.page
         assert match.exact <= match.tolerant + 1e-12
         assert match.exact < 1.0 or match.tolerant >= GOOD  # a perfect match is a good one
+
+
+@given(places, places, st.integers(0, 20))
+def test_pairs_have_the_jaccards_of_their_spans(
+    gold: list[Place], cited: list[Place], tolerance: int
+) -> None:
+    for left, right, exact, tolerant in overlapping(gold, cited, tolerance):
+        one, other = gold[left].span, cited[right].span
+        assert one is not None
+        assert other is not None
+        assert (exact, tolerant) == (jaccard(one, other), tolerant_jaccard(one, other, tolerance))

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from auepora_eval.core.types import EvaluationSample, MetricResult, Response, SystemOutputs
 from auepora_eval.metrics.parse import parse_metric
@@ -209,6 +211,15 @@ def test_a_flag_of_the_system_decides() -> None:
     assert flags_an_error(Response("Fine.", structured={"factual_error": True}))
     assert not flags_an_error(Response("There are factual errors.", metadata={"error_detected": False}))
     assert flags_an_error(Response("There are factual errors.", structured={"factual_error": "maybe"}))
+
+
+@given(st.text(max_size=60), st.text(min_size=1, max_size=20))
+@settings(max_examples=100, deadline=None)
+def test_any_text_holds_itself(before: str, answer: str) -> None:
+    if not answer.strip():
+        return
+    assert holds_answer(f"{before} . {answer} . {before}", answer)
+    flags_an_error(Response(before + answer))
 
 
 def rgb(language: str) -> list[dict[str, Any]]:

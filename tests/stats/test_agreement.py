@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,18 @@ def test_scikit_learn_and_statsmodels_agree(ratings: Any) -> None:
 
 
 STATISTICS = list(a._STATISTICS)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+@given(ratings=table(gaps=True), data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_weight_is_how_often_an_item_counts(name: a.Statistic, ratings: Any, data: Any) -> None:
+    draws = data.draw(st.lists(st.lists(st.integers(0, 3), min_size=len(ratings), max_size=len(ratings))))
+    statistic: Callable[..., Any] = a._STATISTICS[name]
+    stacked = statistic(ratings, np.array(draws, dtype=float).reshape(-1, len(ratings)))
+    for draw, value in zip(draws, stacked, strict=True):
+        repeated = np.repeat(ratings, draw, axis=0)
+        assert float(value) == pytest.approx(float(statistic(repeated)[0]), nan_ok=True, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", STATISTICS)

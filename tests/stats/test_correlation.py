@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from auepora_eval.stats.correlation import KINDS, Kind, correlation
+from auepora_eval.stats.correlation import KINDS, Kind, _weighted, correlation
 
 SCIPY: dict[Kind, Any] = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=30)
@@ -27,6 +27,21 @@ def test_scipy_agrees(kind: Kind, pairs: list[tuple[int, int]], scale: float, sh
     found = correlation(x * scale + shift * scale, y, kind)
     assert found.value == pytest.approx(expected, nan_ok=True, abs=1e-9)
     assert found.samples == len(pairs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(pairs=PAIRS, data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_weight_is_how_often_a_sample_counts(kind: Kind, pairs: Any, data: Any) -> None:
+    x, y = np.array(pairs, dtype=float).T
+    draws = data.draw(
+        st.lists(st.lists(st.integers(0, 3), min_size=len(x), max_size=len(x)), min_size=1, max_size=5)
+    )
+    draws = [draw for draw in draws if sum(draw) >= 2]
+    stacked = _weighted(x, y, kind)(np.array(draws, dtype=float).reshape(-1, len(x)))
+    for draw, value in zip(draws, stacked, strict=True):
+        repeated = correlation(np.repeat(x, draw), np.repeat(y, draw), kind)
+        assert float(value) == pytest.approx(repeated.value, nan_ok=True, abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -18,6 +18,7 @@ import msgspec
 
 from ..errors import DataError, StorageError
 from ..io.files import file_name
+from ..store.database import Connection
 from .task import FOLDER, Task
 
 SETTLED = "_settled"  # the decisions of the lead; no person can have a name that starts with _
@@ -97,7 +98,7 @@ class LabelTable:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # Created by us, since SQLite would let everybody read it.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-        db = sqlite3.connect(self.path, check_same_thread=False)
+        db = sqlite3.connect(self.path, check_same_thread=False, factory=Connection)
         db.execute(_TABLE)
         return db
 

@@ -277,10 +277,18 @@ def _json(usage: Usage | None) -> str | None:
     return None if usage is None else msgspec.json.encode(usage).decode()
 
 
+class Connection(sqlite3.Connection):
+    """A connection that is closed with its last user: the readers of a view come and go with its pages."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 def _connected(path: Path, how: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?{how}",
         uri=True,
+        factory=Connection,
         isolation_level=None,  # transactions start where they are written
         check_same_thread=False,
         timeout=_TIMEOUT,

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +97,7 @@ def test_people_can_query_it(path: Path) -> None:
 
 
 def test_a_newer_version_is_refused_by_name(path: Path) -> None:
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("UPDATE meta SET value = '99' WHERE name = 'schema'")
     for open_it in (Database.read, Database.write):
         with pytest.raises(StorageError, match=r"one\.run\.db has version 99 .* reads 1.*upgrade"):

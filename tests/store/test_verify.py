@@ -7,6 +7,7 @@ import json
 import sqlite3
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,7 @@ def test_an_edit_of_the_results_file(tmp_path: Path, change: Any, expected: set[
 
 
 def changed(folder: Path, statement: str) -> None:
-    with sqlite3.connect(folder / "run.run.db") as database:
+    with closing(sqlite3.connect(folder / "run.run.db", isolation_level=None)) as database:
         assert database.execute(statement).rowcount == 1
 
 

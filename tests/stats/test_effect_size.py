@@ -33,6 +33,11 @@ def test_cliffs_delta_is_the_double_loop_and_the_u_form(a: list[float], b: list[
     assert cliffs_delta(b, a) == pytest.approx(-expected)
 
 
+@pytest.mark.parametrize("differences", [[1.0, 1.0], [0.1] * 7, [0.0, 0.0], [1.0]])
+def test_differences_without_spread_have_no_standardised_size(differences: list[float]) -> None:
+    assert math.isnan(cohens_dz(differences))
+
+
 def test_the_odds_are_those_of_the_discordant_pairs() -> None:
     rng = np.random.default_rng(1)
     a, b = rng.integers(0, 2, 200), rng.integers(0, 2, 200)

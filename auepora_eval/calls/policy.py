@@ -257,7 +257,7 @@ class Limits:
         for usage in usages:
             self.spent.add_stored(usage, policy)
         self.stopped = ""  # why no further call may be made
-        self.has_answers = False  # of this session, or of an earlier one
+        self.has_answers = False  # of this process, or of an earlier one of the run
         self.is_hopeless = False  # `stopped` because no call was answered
         self.halted = False  # a stop was requested: requests without an outcome are left for another session
         self.is_out_of_budget = False  # `stopped` because a budget is spent, which is not a failure
@@ -500,7 +500,7 @@ class Spent:
         before = self.answers, self.reporting, self.uncounted
         self.calls += int(usage.get(CALLS, 1))
         self.add(usage, policy)
-        self.answers, self.reporting, self.uncounted = before  # those are of this session
+        self.answers, self.reporting, self.uncounted = before  # those are of this process
 
     def usual_tokens(self) -> float:
         """Return the mean tokens of a call so far: those of the next one are not known before it is made."""

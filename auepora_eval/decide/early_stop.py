@@ -93,7 +93,7 @@ class Watch:
             for goal in rule.goals
         ]
         self._largest = largest
-        self._told: dict[str, tuple[EvaluationSample, dict[str, Known]]] = {}
+        self._answered: dict[str, tuple[EvaluationSample, dict[str, Known]]] = {}
         self._lock = threading.Lock()
         self._next = 0  # the unit that comes next
         self.clear = False
@@ -107,13 +107,13 @@ class Watch:
         """An answer has arrived. It counts when those before it are there."""
         known = {name: known_of(metric, sample, output) for name, metric in self._metrics.items()}
         with self._lock:
-            self._told[sample.sample_id] = (sample, known)
+            self._answered[sample.sample_id] = (sample, known)
             while not self.clear and self._next < len(self._units):
                 unit = self._units[self._next]
-                if not all(sample.sample_id in self._told for sample in unit):
+                if not all(sample.sample_id in self._answered for sample in unit):
                     return
                 # Popped, so that memory holds only the answers that wait for an earlier one.
-                scored = [self._told.pop(sample.sample_id) for sample in unit]
+                scored = [self._answered.pop(sample.sample_id) for sample in unit]
                 for goal in self._goals:
                     goal.add([(one, scores[goal.goal.metric]) for one, scores in scored])
                 self._next += 1

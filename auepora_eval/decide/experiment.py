@@ -185,22 +185,22 @@ def _decision(
     place = next((n for n, one in enumerate(standings) if one.best), None)
     if place is None:
         return NOBODY, f"{metric} cannot be tested: {ranking.pairs[0][metric].test.not_tested}."
-    leader, told = ranking.systems[place], []
+    leader, beaten = ranking.systems[place], []
     for other, name in enumerate(ranking.systems):
         if other == place:
             continue
-        words, needed = _told(ranking, metric, place, other)
+        words, needed = _difference_words(ranking, metric, place, other)
         if other not in standings[place].beats:
             what = f"inconclusive on {metric}: {leader} and {name} do not differ significantly"
             return NOBODY, f"{what} ({words}).{needed}"
-        told.append(f"{name} ({words})")
+        beaten.append(f"{name} ({words})")
     gate = gates.get(leader)
     if gate is not None and gate.outcome != Outcome.PASSED:
         return NOBODY, f"{leader} is best on {metric}, but {' And '.join(map(problem_words, gate.problems))}"
-    return leader, f"{leader} is better on {metric} than {' and '.join(told)}."
+    return leader, f"{leader} is better on {metric} than {' and '.join(beaten)}."
 
 
-def _told(ranking: Ranking, metric: str, place: int, other: int) -> tuple[str, str]:
+def _difference_words(ranking: Ranking, metric: str, place: int, other: int) -> tuple[str, str]:
     """Return by how much one variant leads another, and how many samples would make that significant."""
     pair = {ranking.systems[place], ranking.systems[other]}
     one = next(each for each in ranking.pairs if {each.baseline_system, each.candidate_system} == pair)

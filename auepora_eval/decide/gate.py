@@ -279,10 +279,10 @@ def _regression(
     rule: Rule, tested: Tested, paired: Paired, p_values: Mapping[str, float], alpha: float
 ) -> RuleResult:
     p_value, tests = p_values[rule.name], len(p_values)
-    told, least = _told(tested), min(1.0, tested.smallest_p * tests)
+    difference, least = _difference_words(tested), min(1.0, tested.smallest_p * tests)
     # Decision 12: a rule that no data of this size could fail must not pass (five pairs: p = 0.0625 at best).
     if least >= alpha:
-        words = _unseen(tested) if not tested.pairing.differs() else told
+        words = _unseen(tested) if not tested.pairing.differs() else difference
         why = f"this few samples cannot detect any loss, however large: {words}, {p_text(least)} at best"
         # Of many metrics, some have few samples. Unless they lost, they do not stop the gate.
         others = any(one.smallest_p * tests < alpha for one in paired.tested.values())
@@ -300,10 +300,16 @@ def _regression(
     if p_value < alpha and tested.gain < 0:
         hint = regressions_hint(paired.baseline, paired.candidate)
         return _verdict(
-            rule, Outcome.FAILED, f"significantly worse: {told}, {corrected}", hint, tested, p_value, seen
+            rule,
+            Outcome.FAILED,
+            f"significantly worse: {difference}, {corrected}",
+            hint,
+            tested,
+            p_value,
+            seen,
         )
     sure = "better" if p_value < alpha else "no significant loss"
-    why = f"{sure}: {told}, {corrected}"
+    why = f"{sure}: {difference}, {corrected}"
     if sure != "better" and seen is not None:
         why += f"; a loss of {shown(seen, tested.pairing.known.unit)} would be detected with 80% power"
     elif sure != "better" and tested.spread() is not None:
@@ -314,7 +320,7 @@ def _regression(
 def _margin(rule: Rule, tested: Tested, paired: Paired, alpha: float) -> RuleResult:
     margin, unit = rule.limit or 0.0, tested.pairing.known.unit
     hint = regressions_hint(paired.baseline, paired.candidate)
-    words = _told(tested) if tested.pairing.differs() else _unseen(tested)
+    words = _difference_words(tested) if tested.pairing.differs() else _unseen(tested)
     p_value, lowest = tested.margin_p(margin), tested.margin_limit(margin, 1 - alpha)
     if lowest is not None:
         words += f", at worst {shown(lowest, unit, signed=True)}"
@@ -414,7 +420,7 @@ def _verdict(
     )
 
 
-def _told(tested: Tested) -> str:
+def _difference_words(tested: Tested) -> str:
     """The change with its interval, and what was counted as what."""
     unit, pairing = tested.pairing.known.unit, tested.pairing
     interval = None if tested.interval is None else (tested.interval.low, tested.interval.high)

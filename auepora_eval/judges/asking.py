@@ -51,7 +51,7 @@ class Asking:
     on_verdict: OnVerdict | None = None
     usages: Iterable[Usage] = ()
     cached: Callable[[Judge, Question], Judgement | None] | None = None  # verdicts of other runs
-    asked: list[Judgement] = field(default_factory=list)  # the verdicts of this session
+    asked: list[Judgement] = field(default_factory=list)  # the verdicts of this process
     limits: Limits = field(init=False)
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from ..core.dataset import EvaluationDataset, canonical_json
 from ..core.metrics_base import SampleMetric
 from ..core.plan import Survey
-from ..core.rag_interface import RAGSystemProtocol, parts_of
+from ..core.rag_interface import parts_of
 from ..core.runner import AueporaEvaluator, name_of
 from ..core.settings import is_endpoint
 from ..errors import StorageError
@@ -258,12 +258,3 @@ def _file_of(thing: Any) -> Path | None:
         name = code.co_filename
     file = Path(name) if isinstance(name, str) else None
     return file if file is not None and file.suffix == ".py" and file.is_file() else None
-
-
-def cache_identity(name: str, system: RAGSystemProtocol) -> list[Any]:
-    """Return what identifies a system in a cache: its names, and the text of the file that it is in.
-
-    For a server this includes what is sent to it: the model and the prompt.
-    """
-    asks = endpoint_identity(name, system)
-    return [name, name_of(system), program_sha256(name), *([asks] if asks else [])]

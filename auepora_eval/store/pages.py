@@ -78,7 +78,6 @@ class RunSamples:
     def __init__(self, results: Path) -> None:
         self.results = results
         self.database: Database = StoredRun(results).whole()
-        self._stamps = self._current_stamps()
         self._scores = ScoreColumns(self.database)
         self._kept: dict[str, Any] = {}
         self._orders: dict[str, tuple[Places, Places]] = {}
@@ -88,16 +87,6 @@ class RunSamples:
         self.errors: list[tuple[str, str]] = [(kind, words) for kind, words in self.database.meta("errors")]
         self.ids_digest: str = self.database.meta("ids")  # equal for runs with the same samples in order
         self._lock = threading.Lock()
-
-    def _current_stamps(self) -> list[tuple[int, int]]:
-        return [stamp(path) for path in (self.results, self.database.path)]
-
-    def is_current(self) -> bool:
-        """Return whether the files of the run are those that were opened."""
-        try:
-            return self._current_stamps() == self._stamps
-        except OSError:
-            return False
 
     @cached_property
     def digest(self) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from auepora_eval.core.types import Document, EvaluationSample, SystemOutputs
+from auepora_eval.core.types import Document
 from auepora_eval.errors import CallError
 from auepora_eval.judges.metric import JudgedMetric
-from auepora_eval.judges.metrics.relevance import GradedPassages, qrels_lines
+from auepora_eval.judges.metrics.relevance import GradedPassages
 from auepora_eval.judges.question import Judgement, Question
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample, an_output
@@ -110,29 +109,3 @@ def test_a_failed_grade_fails_the_sample_and_bounds_the_value() -> None:
     result = metric_by(judge, "judged_relevance@2").compute(samples, [an_output("ac"), an_output("ab")])
     assert (result.value, result.coverage.failed) == (1.0, 1)
     assert result.if_failed == (0.5, 1.0)
-
-
-PAIRS: list[tuple[EvaluationSample, SystemOutputs]] = [
-    (a_sample("q1"), an_output("ab")),
-    (a_sample("q2", query="another query"), an_output("c")),
-    (a_sample("q3"), an_output()),
-]
-
-
-def lines(metric: GradedPassages, pairs: Any) -> list[str]:
-    metric.compute([sample for sample, _ in pairs], [output for _, output in pairs])
-    return list(qrels_lines(metric, pairs))
-
-
-def test_judgements_are_written_as_trec_has_them() -> None:
-    metric = metric_by(graded(a="1", b="3", c="0"), "judged_relevance@5")
-    assert lines(metric, PAIRS) == ["q1 0 a 1", "q1 0 b 3", "q2 0 c 0"]
-
-
-def test_judgements_of_ndcg_have_the_relevant_documents_of_the_dataset_too() -> None:
-    metric = metric_by(graded(a="1", b="3", z="2"), "umbrela_ndcg@5")
-    assert lines(metric, [(a_sample("q1", relevant="z"), an_output("ab"))]) == [
-        "q1 0 z 2",
-        "q1 0 a 1",
-        "q1 0 b 3",
-    ]

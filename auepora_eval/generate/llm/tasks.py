@@ -234,7 +234,7 @@ def generate_tasks(
 ) -> Made:
     """Ask a model for tasks about the documents; every answer is in the journal before it counts.
 
-    The `limits` are those of this session: `max_calls` of their policy also counts the calls that ask again
+    The `limits` are those of this process: `max_calls` of their policy also counts the calls that ask again
     for a rejected task, and `limits.halt()` ends the session after the calls under way. Without them a failed
     call is retried four times, and eight consecutive failures end the session. CallError if the endpoint
     denies access. What was answered is kept.

@@ -1,13 +1,12 @@
 """How relevant are the retrieved passages? Grades from 0 to 3 in the wording of TREC, by a judge.
 
-The judge is shown the question and the passages, in one call: no answer, no reference, no rank. `qrels_lines`
-writes the grades as TREC judgements.
+The judge is shown the question and the passages, in one call: no answer, no reference, no rank.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...core.metrics_base import metric, skip
@@ -21,9 +20,7 @@ from ...core.types import (
     TargetCategory,
     gold_documents,
 )
-from ...errors import DataError, ScoringError
-from ..judge import PendingError
-from ..metric import JudgedMetric, Pair, add_note
+from ..metric import JudgedMetric, add_note
 from ..question import Part, Question, kind_named, numbered
 from ..texts import cut_around
 
@@ -144,26 +141,3 @@ def first_places(output: SystemOutputs, k: int) -> dict[int, Document]:
 def grade_of(verdict: Part) -> float:
     """Return the expected grade of a passage, from 0 to 3."""
     return (verdict.score or 0.0) * HIGHEST_GRADE
-
-
-def qrels_lines(metric: GradedPassages, pairs: Iterable[Pair]) -> Iterator[str]:
-    """Yield the judgements of a metric's documents as TREC has them: "query 0 document grade".
-
-    The grade is the likeliest one. Samples whose verdicts failed have no lines.
-    """
-    for sample, output in pairs:
-        places = first_places(output, metric.k)
-        if output.error is not None or not places or not sample.query.strip():
-            continue
-        try:
-            verdicts = metric.verdicts(sample, places.values())
-        except (ScoringError, PendingError):
-            continue
-        for doc_id, verdict in verdicts.items():
-            yield f"{_trec_id(sample.sample_id)} 0 {_trec_id(doc_id)} {verdict.label}"
-
-
-def _trec_id(name: str) -> str:
-    if not name or name.split() != [name]:
-        raise DataError(f"the id {name!r:.80}", "has white space, which a TREC file cannot have.")
-    return name

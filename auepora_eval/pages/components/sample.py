@@ -59,10 +59,6 @@ class Answered:
     claims: Sequence[Claim] = ()
     match: str = BY_ID  # by what the run compares documents
 
-    def misses_gold(self, sample: EvaluationSample) -> bool:
-        """Return whether a gold document of the sample was not retrieved."""
-        return bool(gold_found(sample, self.output, self.match)[1])
-
 
 @dataclass(frozen=True)
 class Claim:

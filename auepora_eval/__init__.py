@@ -12,7 +12,7 @@ the same names for editors and type checkers.
 from importlib import import_module
 
 _PUBLIC = {
-    ".api": "compare evaluate load_run score score_rankings",
+    ".api": "compare evaluate gate load_run score score_rankings",
     ".comparison.compare": "Comparison compare_runs",
     ".comparison.power": "power_from_numbers power_from_runs",
     ".calls.executors": "AsyncExecutor SerialExecutor ThreadExecutor",
@@ -22,7 +22,9 @@ _PUBLIC = {
     ".core.dataset": "EvaluationDataset InMemoryDataset",
     ".core.metrics_base": "METRICS Metric SampleMetric metric parse_metric parse_metrics skip",
     ".core.plan": "EvaluationPlan",
-    ".core.rag_interface": "Generator RAGSystem RAGSystemProtocol Retriever SimpleRAGSystem as_system",
+    ".core.rag_interface": (
+        "Answerer Generator RAGSystem RAGSystemProtocol Retriever SimpleRAGSystem answerer_of as_system"
+    ),
     ".core.runner": "AueporaEvaluator",
     ".core.table": "Table",
     ".core.types": (
@@ -35,7 +37,11 @@ _PUBLIC = {
         "MissingDependencyError NotFoundError PlanError RunStoppedError ScoringError StorageError "
         "TooManyFailuresError UnknownNameError WorkerLostError"
     ),
-    ".decide.gate": "gate_run",
+    ".decide.gate_report": "GateReport",
+    ".interventions.diagnosis": "diagnose",
+    ".interventions.probe": "Probe probe",
+    ".interventions.report": "Diagnosis",
+    ".interventions.stress": "Robustness robustness",
     ".io.documents": "DataCompressor",
     ".io.jsonl": "load_jsonl_dataset save_jsonl_dataset",
     ".io.loader": "EvaluationDatasetLoader load_dataset save_dataset",
@@ -65,5 +71,12 @@ def __getattr__(name: str) -> object:
     return value
 
 
+# What `dir(auepora_eval)` and completion show: the names that people need. docs/api.md has all of them.
+_FIRST = (
+    "compare diagnose evaluate gate load_dataset load_run metric parse_metrics probe robustness "
+    "save_dataset score score_rankings"
+).split()
+
+
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*_FIRST, "__version__"]

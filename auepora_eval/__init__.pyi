@@ -2,6 +2,7 @@
 
 from .api import compare as compare
 from .api import evaluate as evaluate
+from .api import gate as gate
 from .api import load_run as load_run
 from .api import score as score
 from .api import score_rankings as score_rankings
@@ -25,11 +26,13 @@ from .core.metrics_base import parse_metric as parse_metric
 from .core.metrics_base import parse_metrics as parse_metrics
 from .core.metrics_base import skip as skip
 from .core.plan import EvaluationPlan as EvaluationPlan
+from .core.rag_interface import Answerer as Answerer
 from .core.rag_interface import Generator as Generator
 from .core.rag_interface import RAGSystem as RAGSystem
 from .core.rag_interface import RAGSystemProtocol as RAGSystemProtocol
 from .core.rag_interface import Retriever as Retriever
 from .core.rag_interface import SimpleRAGSystem as SimpleRAGSystem
+from .core.rag_interface import answerer_of as answerer_of
 from .core.rag_interface import as_system as as_system
 from .core.runner import AueporaEvaluator as AueporaEvaluator
 from .core.table import Table as Table
@@ -43,7 +46,7 @@ from .core.types import SampleScore as SampleScore
 from .core.types import SystemOutputs as SystemOutputs
 from .core.types import TargetCategory as TargetCategory
 from .core.verdict import Verdict as Verdict
-from .decide.gate import gate_run as gate_run
+from .decide.gate_report import GateReport as GateReport
 from .errors import AccessRefusedError as AccessRefusedError
 from .errors import ArgumentError as ArgumentError
 from .errors import AueporaError as AueporaError
@@ -59,6 +62,12 @@ from .errors import StorageError as StorageError
 from .errors import TooManyFailuresError as TooManyFailuresError
 from .errors import UnknownNameError as UnknownNameError
 from .errors import WorkerLostError as WorkerLostError
+from .interventions.diagnosis import diagnose as diagnose
+from .interventions.probe import Probe as Probe
+from .interventions.probe import probe as probe
+from .interventions.report import Diagnosis as Diagnosis
+from .interventions.stress import Robustness as Robustness
+from .interventions.stress import robustness as robustness
 from .io.documents import DataCompressor as DataCompressor
 from .io.jsonl import load_jsonl_dataset as load_jsonl_dataset
 from .io.jsonl import save_jsonl_dataset as save_jsonl_dataset

@@ -1,4 +1,4 @@
-"""The three functions that most users need: evaluate a system, compare two runs, load a stored run.
+"""The functions that most users need: evaluate a system, score answers, compare runs, gate a run.
 
 They only combine what is below: the evaluator, the loader of datasets, the store of runs and the comparison.
 """
@@ -6,6 +6,7 @@ They only combine what is below: the evaluator, the loader of datasets, the stor
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from numbers import Integral, Real
@@ -18,19 +19,23 @@ from .calls.policy import CallPolicy
 from .comparison.compare import Comparison, compare_runs
 from .comparison.tables import comparison_table
 from .comparison.words import comparison_in_plain_words
-from .core.dataset import DatasetForms
+from .core.dataset import DatasetForms, EvaluationDataset
 from .core.display import html_text, terminal_line
 from .core.matching import BY_ID
+from .core.metrics_base import SampleMetric
 from .core.plan import EvaluationPlan, MetricForms
 from .core.runner import AueporaEvaluator, MemoryRecord, score_record
-from .core.table import Table, terminal_width
-from .core.types import EvaluationRun, MetricResult, frame_of
-from .errors import DataError, check_type, warn_user, wrong_type
+from .core.scoring import score_in_chunks
+from .core.table import Table, frame_of, terminal_width
+from .core.types import EvaluationRun, MetricResult
+from .decide.gate import gate_run
+from .decide.gate_report import GateReport
+from .decide.rules import read_rules, rules_of
+from .errors import ArgumentError, DataError, check_type, warn_user, wrong_type
 from .io.loader import load_dataset
 from .io.outputs import predictions_of
-from .io.trec import by_query
+from .io.trec import by_query, judged_sample, scored_output
 from .metrics.parse import default_metrics
-from .metrics.retrieval.rankings import rankings_results
 from .read.convert import Convert
 from .read.fields import columns_of_samples
 from .store.storage import EvaluationResultsStorage
@@ -49,6 +54,11 @@ class RunComparison(Comparison):
         return "\n".join(
             [*(textwrap.fill(each, width) for each in words), "", self.table().to_terminal(width)]
         )
+
+    def __repr__(self) -> str:
+        counts = Counter(metric.verdict.value for metric in self.metrics)
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+        return f"<RunComparison {self.candidate_id} with {self.baseline_id}: {verdicts or 'no metrics'}>"
 
     def _repr_html_(self) -> str:
         words = (f"<p>{html_text(sentence)}</p>" for sentence in comparison_in_plain_words(self))
@@ -84,7 +94,7 @@ class RunComparison(Comparison):
 
 def evaluate(
     system: Any,
-    dataset: DatasetForms | str | Path,
+    dataset: DatasetForms | str | Path | None = None,
     *,
     metrics: MetricForms | None = None,
     match: str = BY_ID,
@@ -101,8 +111,8 @@ def evaluate(
     """Run a system on a dataset and return the run with its results.
 
     `system` is anything that `as_system` accepts, such as a function of the query. `dataset` is a dataset, a
-    list of samples or dicts, a DataFrame, or the path of a file; `columns` and `convert` are those of
-    `load_dataset`. `metrics` are names or objects; without it
+    list of samples or dicts, a DataFrame, the path of a file, or "demo"; `columns` and `convert` are those of
+    `load_dataset`. `metrics` are names, metrics, or functions of a sample and an output; without it
     the standard metrics for what the samples have are used. `match` says by what retrieved documents are
     compared with the relevant ones: "id", "source" or "text". `executor` makes calls in parallel, `policy`
     sets timeouts, retries and budgets; a call that fails is recorded and counted (`run.failures()`), and
@@ -114,13 +124,15 @@ def evaluate(
     >>> evaluate(lambda query: "22", samples, metrics="exact_match")["exact_match"].value
     1.0
     """
+    if dataset is None:
+        raise ArgumentError("evaluate needs a dataset. To score answers that you have, use score(rows).")
     # The evaluator checks top_k too, but the default metrics need it before.
     check_type("top_k", top_k, "a whole number", Integral)
-    samples = load_dataset(dataset, columns=columns, convert=convert)
+    samples = _dataset(dataset, columns, convert)
     chosen = default_metrics(list(samples), top_k=top_k) if metrics is None else metrics
     plan = EvaluationPlan(chosen, match=match)
     if judge is not None:
-        from .judges.asking import judged_plan
+        from .judges.runs import judged_plan
 
         plan = judged_plan(plan, judge, executor, policy)
     evaluator = AueporaEvaluator(
@@ -152,7 +164,7 @@ def score(
     1.0
     """
     of_samples = columns if outputs is None else columns_of_samples(columns)
-    samples = load_dataset(dataset, columns=of_samples, convert=convert)
+    samples = _dataset(dataset, of_samples, convert)
     if outputs is None and not samples.outputs:
         raise DataError(samples.name, "there are no answers in it.", fix="Pass them as `outputs`.")
     answers = predictions_of(samples.outputs if outputs is None else outputs, columns)
@@ -162,11 +174,12 @@ def score(
     chosen = default_metrics(list(samples), top_k=min(depth, 10)) if metrics is None else metrics
     plan = EvaluationPlan(chosen, match=match)
     if judge is not None:
-        from .judges.asking import judged_plan
+        from .judges.runs import judged_plan
 
         plan = judged_plan(plan, judge)
     record = MemoryRecord(samples, plan, name, evaluation_id)
-    plan.validate_counts(record.survey.counts, record.survey.size, record.survey.unanswerable)
+    survey = record.survey
+    plan.validate_counts(survey.counts, survey.size, survey.unanswerable, survey.others)
     for sample, output in zip(samples, answers.outputs(ids), strict=True):
         record.keep(sample, output)
     run = score_record(record, plan, system_name=name, top_k=depth, seed=0, configuration={})
@@ -187,8 +200,16 @@ def score_rankings(
     >>> score_rankings({"1": {"d7": 1}}, {"1": {"d7": 0.2, "d9": 0.5}}, metrics="mrr")["mrr"].value
     0.5
     """
-    chosen = EvaluationPlan(metrics).metrics
-    return rankings_results(by_query(qrels, "relevance"), by_query(run, "score"), chosen)
+    plan = EvaluationPlan(metrics)
+    for metric in plan.metrics:
+        if not isinstance(metric, SampleMetric) or set(metric.requires) - {"relevant_docs"}:
+            raise ArgumentError(f"{metric.name} needs more than judgements and rankings: use score() for it")
+    judged, ranked = by_query(qrels, "relevance"), by_query(run, "score")
+    pairs = (
+        (judged_sample(query, grades), scored_output(ranked.get(query, {})))
+        for query, grades in judged.items()
+    )
+    return {result.name: result for result in score_in_chunks(plan, pairs, lambda batch, scores: None)}
 
 
 def compare(
@@ -215,6 +236,35 @@ def compare(
     return RunComparison(**{field.name: getattr(comparison, field.name) for field in fields(comparison)})
 
 
+def gate(
+    run: Run,
+    baseline: Run | None = None,
+    *,
+    min: Mapping[str, Any] | None = None,  # noqa: A002 - as the file of rules has it
+    max: Mapping[str, Any] | None = None,  # noqa: A002
+    margin: float | Mapping[str, Any] | None = None,
+    rules: str | Path | Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> GateReport:
+    """Pass or fail a run by rules and return the report: `report.outcome`, `print(report)`.
+
+    `min` and `max` are limits by metric, `margin` is the largest acceptable loss against the baseline.
+    `rules` are all that a file of rules can have, or its path. With a baseline and no rule about it, no
+    metric may be significantly worse.
+
+    >>> samples = [{"sample_id": "1", "query": "How many?", "reference_answer": "22"}]
+    >>> run = evaluate(lambda query: "22", samples, metrics="exact_match")
+    >>> gate(run, min={"exact_match": 0.8}).outcome.value
+    'passed'
+    """
+    ground = read_rules(rules) if isinstance(rules, str | Path) else rules_of(rules or {})
+    named = {"min": min, "max": max, "margin": margin}
+    own = rules_of({name: value for name, value in named.items() if value is not None})
+    combined = replace(ground, rules=own.over(ground).rules)
+    base = None if baseline is None else _run("baseline", baseline)
+    return gate_run(_run("run", run), combined, baseline=base, seed=seed)
+
+
 def load_run(path: str | Path) -> EvaluationRun:
     """Load a stored run: "results/mine", "results/mine.results.json", or an id in the default folder."""
     check_type("path", path, "the path or the id of a stored run", str, Path)
@@ -233,3 +283,11 @@ def _run(argument: str, value: object) -> EvaluationRun:
     if isinstance(value, str | Path):
         return load_run(value)
     raise wrong_type(argument, "a run, the path of a stored run, or a list of these", value)
+
+
+def _dataset(source: Any, columns: Mapping[str, str] | None, convert: Convert | None) -> EvaluationDataset:
+    if isinstance(source, str) and source == "demo":
+        from .demo.world import demo_dataset
+
+        return demo_dataset()
+    return load_dataset(source, columns=columns, convert=convert)

@@ -96,7 +96,7 @@ def figures_of(program: str, source: Path, target: Path) -> list[float]:
 
 def write_source(path: Path, size: int) -> int:
     """Write tasks as a generator does: four chunks of a thousand characters, each at least twice."""
-    chance = random.Random(0)  # noqa: S311 - made-up texts
+    chance = random.Random(0)
     words = ["".join(chance.choices("etaoinshrdlucmfw", k=chance.randint(2, 10))) for _ in range(5000)]
     written = number = 0
     with path.open("w", encoding="utf-8") as file:

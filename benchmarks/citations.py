@@ -109,7 +109,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the work")
     scale = 10 if parser.parse_args().quick else 1
-    rng = random.Random(0)  # noqa: S311
+    rng = random.Random(0)
     samples, outputs = cited_answers(10_000 // scale, 10, rng)
     metrics = [parse_metric(name) for name in SPAN_METRICS]
 

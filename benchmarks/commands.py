@@ -96,7 +96,7 @@ class Bench:
 
 def write_data(folder: Path, size: int, depth: int, systems: int = 1) -> Path:
     """Write a dataset, the predictions of some systems, and the same as TREC's files."""
-    rng = random.Random(0)  # noqa: S311
+    rng = random.Random(0)
     folder.mkdir()
     with (folder / "data.jsonl").open("w") as data, (folder / "qrels").open("w") as qrels:
         for n in range(size):

@@ -24,6 +24,7 @@ from typing import Any
 
 from auepora_eval.calls.asking import Caller
 from auepora_eval.calls.executors import AsyncExecutor, Executor, ThreadExecutor
+from auepora_eval.calls.policy import Limits
 from auepora_eval.core.systems.call import SystemCall
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
 from benchmarks.peers_environments import PEERS, peer_says
@@ -60,7 +61,7 @@ def measured(work: Callable[[], Any]) -> tuple[float, float]:
 
 def mapped(executor: Executor, system: Any) -> Callable[[], None]:
     def work() -> None:
-        assert sum(1 for _ in executor.map(Caller(SystemCall(system, 5)), iter(SAMPLES))) == SIZE
+        assert sum(1 for _ in executor.map(Caller(SystemCall(system, 5), Limits()), iter(SAMPLES))) == SIZE
 
     return work
 

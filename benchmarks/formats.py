@@ -82,7 +82,7 @@ def measured(path: Path) -> dict[str, tuple[float, float]]:
 
 def make(path: Path, size: int) -> None:
     """A dataset of random words from a fixed seed: about 10 KB of document a query."""
-    draw = random.Random(0)  # noqa: S311 - test data
+    draw = random.Random(0)
     words = ["".join(draw.choices("aabcdeeefghiiklmnoorstuv", k=draw.randint(2, 10))) for _ in range(5_000)]
 
     def text(count: int) -> str:

@@ -86,7 +86,7 @@ def generated(folder: Path, out: Path, per_document: int) -> Any:
 def write_documents(folder: Path, pages: int) -> int:
     """Write the documents. Return the number of characters."""
     folder.mkdir()
-    chance = random.Random(0)  # noqa: S311 - not a secret
+    chance = random.Random(0)
     total = 0
     for number in range(0, pages, PAGES_A_DOCUMENT):
         title = f"The {name(chance)} {chance.choice(THINGS)}"

@@ -125,7 +125,7 @@ def main() -> int:
         print(f"| failure | {' | '.join(SIGNALS)} |")
         print(f"|---|{'---:|' * len(SIGNALS)}")
         others = answers[:]
-        random.Random(0).shuffle(others)  # noqa: S311
+        random.Random(0).shuffle(others)
         for failure, edit in EDITS.items():
             print(f"| {failure} | {' | '.join(cell(m, answers, others, edit) for m in metrics)} |")
     return 0

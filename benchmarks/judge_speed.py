@@ -13,13 +13,11 @@ from pathlib import Path
 
 from auepora_eval.calls.executors import ThreadExecutor
 from auepora_eval.calls.policy import CallPolicy
-from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
-from auepora_eval.judges.asking import Asking
-from auepora_eval.judges.judge import Asked, FunctionJudge, Judging, VerdictBook
-from auepora_eval.judges.metric import JudgedMetric, ask_until_answered
+from auepora_eval.judges.ask import Asked, Asking, VerdictLog, stored_verdicts
+from auepora_eval.judges.judge import FunctionJudge
+from auepora_eval.judges.metric import JudgedMetric
 from auepora_eval.judges.question import Question, kind_named
-from auepora_eval.judges.verdicts import Replay, StoredVerdicts, verdict_book
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.database import Database
 
@@ -45,13 +43,12 @@ def asking(count: int, folder: Path) -> float:
         (judge, Question(kind, {"passage": PASSAGE, "claim": str(number)}, {"sample_id": str(number)}))
         for number in range(count)
     ]
-    book = VerdictBook()
     start = time.perf_counter()
     with Database.write(folder / "x.run.db") as database:
-        log = StoredVerdicts(database)
-        Asking(book, ThreadExecutor(concurrency=CONCURRENCY), CallPolicy(retries=4), log)(questions)
+        executor, policy = ThreadExecutor(concurrency=CONCURRENCY), CallPolicy(retries=4)
+        Asking(judge, VerdictLog(database), executor, policy).ask(questions)
     seconds = time.perf_counter() - start
-    assert len(book) == count == len(verdict_book(folder / "x.run.db"))
+    assert len(stored_verdicts(folder / "x.run.db")) == count
     return seconds
 
 
@@ -67,27 +64,24 @@ def pairs_of(count: int) -> list[tuple[EvaluationSample, SystemOutputs]]:
     ]
 
 
-def faithfulness(book: VerdictBook) -> JudgedMetric:
+def faithfulness(log: VerdictLog) -> JudgedMetric:
     metric = parse_metrics("judged_faithfulness")[0]
     assert isinstance(metric, JudgedMetric)
-    return metric.judged_by(Judging(FunctionJudge(quick_judge), book))
+    return metric.judged_by(Asking(FunctionJudge(quick_judge), log))
 
 
 def replaying(count: int, folder: Path, clock: Callable[[], float] = time.perf_counter) -> float:
     """Return the seconds that reading the verdicts and computing the scores takes."""
-    pairs, book = pairs_of(count), VerdictBook()
+    pairs = pairs_of(count)
+    samples, outputs = [sample for sample, _ in pairs], [output for _, output in pairs]
     with Database.write(folder / "x.run.db") as database:
-        ask_until_answered([faithfulness(book)], pairs, Asking(book, log=StoredVerdicts(database)))
-    batch = Batch([sample for sample, _ in pairs], [output for _, output in pairs])
-    expected = faithfulness(book).compute(list(batch.samples), list(batch.outputs)).value
+        expected = faithfulness(VerdictLog(database)).compute(samples, outputs).value
     start = clock()
-    stored = verdict_book(folder / "x.run.db")
-    metric = faithfulness(stored)
-    ask_until_answered([metric], pairs, Replay(stored))
-    value = metric.summarise(metric.score_batch(batch)).value
+    log = VerdictLog(stored=stored_verdicts(folder / "x.run.db"), replay=True)
+    value = faithfulness(log).compute(samples, outputs).value
     seconds = clock() - start
     assert value == expected
-    assert len(stored) == count
+    assert len(log.book) == count
     return seconds
 
 

@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=100_000, help="labelled rows (100,000)")
     parser.add_argument("--rounds", type=int, default=5, help="how often ours runs (5)")
     args = parser.parse_args()
-    rng = random.Random(0)  # noqa: S311 - no secret
+    rng = random.Random(0)
     labels = [rng.choice(LABELS) for _ in range(args.rows)]
     scores = [round(rng.random(), 3) for _ in range(args.rows)]
     scenarios = [f"scenario {rng.randrange(10)}" for _ in range(args.rows)]

@@ -21,6 +21,7 @@ from typing import Any
 
 from auepora_eval.calls.asking import Caller
 from auepora_eval.calls.executors import Executor, ThreadExecutor
+from auepora_eval.calls.policy import Limits
 from auepora_eval.calls.processes import ProcessExecutor
 from auepora_eval.calls.ray import RayExecutor, in_ray
 from auepora_eval.core.systems.call import SystemCall
@@ -73,7 +74,7 @@ def samples(count: int) -> Iterator[EvaluationSample]:
 
 def results(executor: Executor, name: str, count: int) -> Iterator[Any]:
     system = load_system(f"benchmarks.ray:{name}")
-    call: Caller[Any, Any] = Caller(SystemCall(system, 5))
+    call: Caller[Any, Any] = Caller(SystemCall(system, 5), Limits())
     return (result for _, result in executor.map(call, samples(count)))
 
 

@@ -42,7 +42,7 @@ def recorded_run(queries: int, *, seed: int = 0, shared: bool = False) -> World:
     100 documents per query; 11 are graded, 10 of them relevant, and most of those are found. With `shared`
     all lists have the objects of one corpus, as a system in the same process returns them.
     """
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     corpus = [Document(f"doc-{number:06}", "") for number in range(CORPUS if shared else 0)]
     samples, outputs = [], []
     for query in range(queries):

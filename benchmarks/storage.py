@@ -36,7 +36,7 @@ from auepora_eval.core.types import (
 )
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.store.storage import EvaluationResultsStorage
-from auepora_eval.store.writer import RunDraft
+from auepora_eval.store.writer import drafted
 
 METRICS = ("recall@5", "ndcg@10", "token_f1")
 BARS = {"list": 0.5, "rows": 60.0, "compare": 10.0}
@@ -69,7 +69,7 @@ def scores_of(batch: Batch, number: int, shift: float) -> dict[str, Scores]:
     found = {}
     for name in METRICS:
         values = hard.random(len(batch)) + own.normal(shift, 0.1, len(batch))
-        found[name] = Scores(batch.sample_ids(), np.clip(values, 0, 1).round(3))
+        found[name] = Scores(batch.sample_ids, np.clip(values, 0, 1).round(3))
     return found
 
 
@@ -77,7 +77,7 @@ def store(storage: EvaluationResultsStorage, name: str, rows: int, shift: float)
     """Store a run with samples, outputs and rows. Return the seconds for writing."""
     seconds = 0.0
     pieces: dict[str, list[Scores]] = {metric: [] for metric in METRICS}
-    with RunDraft(storage.state(name)) as writer:
+    with drafted(storage.state(name)) as writer:
         for number, batch in enumerate(batches(rows)):
             scores = scores_of(batch, number, shift)
             clock = time.perf_counter()
@@ -86,7 +86,7 @@ def store(storage: EvaluationResultsStorage, name: str, rows: int, shift: float)
             for metric, column in scores.items():
                 pieces[metric].append(column)
         run = EvaluationRun(name, name, "made up", "f" * 64, _results(pieces), [], [])
-        seconds += timed(lambda: writer.save(run))
+        seconds += timed(lambda: writer.finish(run))
     return seconds
 
 

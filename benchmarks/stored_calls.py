@@ -16,6 +16,7 @@ import platform
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -50,16 +51,18 @@ class Log:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    def known(self, request: EvaluationSample) -> None:
-        """Return nothing: every sample is called."""
-
-    def store(self, request: EvaluationSample, reply: SystemOutputs) -> None:
-        text = call_reply(request.sample_id, reply)
-        row = CallRow(None, ANSWER, request.sample_id, outcome_of(reply), text, usage_of(reply))
-        self.database.add_call(row)
-
-    def usages(self) -> tuple[()]:
-        return ()
+    def store(self, pairs: Sequence[tuple[EvaluationSample, SystemOutputs]]) -> None:
+        self.database.add_calls(
+            CallRow(
+                None,
+                ANSWER,
+                sample.sample_id,
+                outcome_of(output),
+                call_reply(sample.sample_id, output),
+                usage_of(output),
+            )
+            for sample, output in pairs
+        )
 
 
 def measured(kind: str, concurrency: int, samples: int, folder: Path | None) -> tuple[float, float]:
@@ -70,7 +73,7 @@ def measured(kind: str, concurrency: int, samples: int, folder: Path | None) -> 
     world = (EvaluationSample(f"s{number}", f"query {number}") for number in range(samples))
     log = None if folder is None else Log(Database.write(folder / "x.run.db"))
     clock, cpu = time.perf_counter(), time.process_time()
-    count = sum(1 for _ in evaluator.outputs(world, log))
+    count = sum(1 for _ in evaluator.outputs(world, None if log is None else log.store))
     took = time.perf_counter() - clock, time.process_time() - cpu
     if log is not None:
         log.database.close()

@@ -228,7 +228,7 @@ def edited_pairs(
     answers: Sequence[grounding.Answer], edit: grounding.Edit
 ) -> Iterator[tuple[Example, Example]]:
     others = list(answers)
-    random.Random(0).shuffle(others)  # noqa: S311
+    random.Random(0).shuffle(others)
     for answer, other in zip(answers, others, strict=True):
         if answer is not other and (changed := edit(answer, other)) is not None:
             yield Example(answer.text, answer.documents, 1.0), Example(changed, answer.documents, 0.0)

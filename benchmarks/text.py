@@ -101,7 +101,7 @@ def vocabulary(size: int, rng: random.Random) -> list[str]:
 
 def random_pairs(count: int, words: int, *, lines: int = 1, seed: int = 0) -> Pairs:
     """Pairs that share about six words of ten; each text of `words` words, punctuation and capitals."""
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     known = vocabulary(20_000, rng)
     weights = [1 / (rank + 1) for rank in range(len(known))]
     pool = rng.choices(known, weights, k=1_000_000)
@@ -322,7 +322,7 @@ def main() -> int:
 
 def times_faster_than_sets(metric: str, shingle: int, repeats: int) -> tuple[float, float]:
     """Return how many times faster a metric of pairs of documents is than plain sets, and its CPU seconds."""
-    rng = random.Random(0)  # noqa: S311
+    rng = random.Random(0)
     known = vocabulary(5_000, rng)
     texts = [" ".join(rng.choices(known, k=100)) for _ in range(200)]
     hits = [RetrievedDocument(Document(f"d{n}", text), 1 / n, n) for n, text in enumerate(texts, start=1)]
@@ -345,7 +345,7 @@ def times_faster_than_sets(metric: str, shingle: int, repeats: int) -> tuple[flo
 
 def seconds_of_a_megabyte(metric: str) -> float:
     """Return the CPU seconds until texts of 1 MB in lines are found to be too long to compare."""
-    rng = random.Random(0)  # noqa: S311
+    rng = random.Random(0)
     known = vocabulary(20_000, rng)
     lines = ("\n".join(" ".join(rng.choices(known, k=12)) for _ in range(13_000)) for _ in range(2))
     texts = [text[:1_000_000] for text in lines]

@@ -125,7 +125,7 @@ def clapnq(data: Path) -> Iterator[Example]:
     records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     records = [record for record in records if record["output"][0]["answer"] not in ("", "NA")]
     others = records[:]
-    random.Random(0).shuffle(others)  # noqa: S311
+    random.Random(0).shuffle(others)
     for record, other in zip(records, others, strict=True):
         gold = record["output"][0]
         documents = [passage["text"] for passage in record["passages"]]

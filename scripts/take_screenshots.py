@@ -23,14 +23,14 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.settings import DEFAULT_OUT
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
-SCALE = 1.5  # pixels of the picture per pixel of the page
+SCALE = 1.25  # pixels of the picture per pixel of the page
 SAMPLE = "q027"  # a question that hybrid lost, with a gold span
 
 
 def save(page: Page, name: str) -> None:
-    """Write the window as a PNG with 96 colours at most."""
+    """Write the window as a PNG with 128 colours at most."""
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    reduced = picture.quantize(96, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    reduced = picture.quantize(128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     reduced.save(IMAGES / name, optimize=True)
 
 
@@ -41,6 +41,24 @@ def opened_page() -> Iterator[Page]:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
         yield browser.new_page(viewport={"width": 1240, "height": 900}, device_scale_factor=SCALE)
         browser.close()
+
+
+PAIR = "run=demo-bm25&run=demo-hybrid"
+# The main states, each with its address, whether it is dark, and its width.
+STATES = {
+    "view-runs": ("", False, 1280),
+    "view-run": ("run/demo-hybrid", False, 1280),
+    "view-samples": ("run/demo-hybrid/samples?sort=recall%405", False, 1280),
+    "view-sample": ("run/demo-hybrid/sample?id=q036&sort=recall%405", False, 1280),
+    "view-compare": (f"compare?{PAIR}", False, 1280),
+    "view-compare-dark": (f"compare?{PAIR}", True, 1280),
+    "view-compared-sample": (f"compare/sample?{PAIR}&id={SAMPLE}&metric=contains_answer", False, 1280),
+    "view-gate": ("gate?run=demo-hybrid&baseline=demo-bm25", False, 1280),
+    "view-trend": ("trend?metric=recall%405", False, 1280),
+    "view-diagnosis": ("run/demo-hybrid/diagnosis", False, 1280),
+    "view-label": ("label/demo-hybrid-answers/me", False, 1280),
+    "view-phone": ("run/demo-hybrid", False, 390),
+}
 
 
 def take(report: str) -> None:
@@ -59,10 +77,11 @@ def take_view() -> None:
         address = next(match[0] for line in server.stdout or () if (match := re.search(r"http://\S+", line)))
         page.goto(address)
         home = address.partition("?")[0]
-        page.goto(f"{home}run/demo-hybrid")
-        save(page, "view-run.png")
-        page.goto(f"{home}compare?run=demo-bm25&run=demo-hybrid")
-        save(page, "view-compare.png")
+        for name, (path, dark, width) in STATES.items():
+            page.set_viewport_size({"width": width, "height": 844 if width < 800 else 900})
+            page.emulate_media(color_scheme="dark" if dark else "light")
+            page.goto(f"{home}{path}")
+            save(page, f"{name}.png")
         server.terminate()
 
 
@@ -71,4 +90,6 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         main(["demo"])
         take((Path(DEFAULT_OUT) / "demo-bm25-vs-demo-hybrid.html").absolute().as_uri())
+        main(["diagnose", "demo-hybrid", "--system", "auepora_eval.demo.systems:hybrid"])
+        main(["annotate", "demo-hybrid", "--prepare"])
         take_view()

@@ -192,8 +192,13 @@ def small_world() -> tuple[list[EvaluationSample], list[SystemOutputs]]:
         a_sample("s5", "When was it built?", relevant="f", reference="in 1911", cluster="s5", labels=plain),
     ]
     outputs = [
-        an_output("abz", "The Annet moors at the north pier.", timings=took(0.5), extra={"output_tokens": 9}),
-        an_output("xyc", "three", timings=took(0.7)),
+        an_output(
+            "abz",
+            "The Annet moors at the north pier.",
+            timings=took(0.5),
+            extra={"output_tokens": 9, "cost_usd": 0.002},
+        ),
+        an_output("xyc", "three", timings=took(0.7), extra={"cost_usd": 0.001}),
         an_output("dxe", "Ansel Brae", timings=took(0.1)),
         an_output("xyz", "nobody knows", timings=took(1.9)),
         an_output("cx", "three boats", timings=took(0.4)),

@@ -25,6 +25,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PACKAGE = DOCS.parent / "auepora_eval"
 
 METRICS_IN_WORDS = Path(__file__).parent / "metrics_in_words.md"
+API_EXAMPLES = Path(__file__).parent / "api_examples.md"
 
 
 def printed(*words: str) -> str:
@@ -150,10 +151,10 @@ GUIDES = {
     "score": "tutorial.md",
     "compare": "how-to/compare.md",
     "gate": "how-to/gate.md",
-    "power": "how-to/power.md",
+    "power": "how-to/experiments.md",
     "experiment": "how-to/experiments.md",
     "dataset generate": "how-to/make-a-test-set.md",
-    "dataset build": "how-to/build-a-dataset.md",
+    "dataset build": "how-to/make-a-test-set.md",
     "dataset check": "formats.md",
     "dataset convert": "formats.md",
     "import-traces": "how-to/observe.md",
@@ -162,7 +163,7 @@ GUIDES = {
     "judge-audit": "how-to/judge-audit.md",
     "labels score": "how-to/labels.md",
     "labels sweep": "how-to/labels.md",
-    "list": "how-to/track-over-time.md",
+    "list": "how-to/observe.md",
 }
 EXIT_CODES = {
     "0": "done",
@@ -211,15 +212,25 @@ def api_page() -> str:
         "# Python API",
         "",
         "Made from the code by `make docs`. Every name can be imported from `auepora_eval`. The names stay",
-        "importable from their modules too, which are given in parentheses.",
+        "importable from their modules too, which are given in parentheses. Each example continues the last:",
     ]
+    examples = api_examples()
+    lines += ["", *examples["start"]]
     for title, modules in API_SECTIONS.items():
         lines += ["", f"## {title}"]
         for module in modules:
             for name, home in public_names().items():
                 if home == module:
-                    lines += ["", *api_entry(name, module)]
+                    lines += ["", *api_entry(name, module), *([""] if name in examples else [])]
+                    lines += examples.get(name, [])
     return "\n".join(lines) + "\n"
+
+
+def api_examples() -> dict[str, list[str]]:
+    """Return the example of each name, as a block of Python."""
+    sections = re.split(r"^## (\w+)\n", API_EXAMPLES.read_text("utf-8"), flags=re.MULTILINE)[1:]
+    pairs = zip(sections[::2], sections[1::2], strict=True)
+    return {name: ["```python", *code.strip().splitlines(), "```"] for name, code in pairs}
 
 
 def public_names() -> dict[str, str]:
@@ -230,7 +241,9 @@ def public_names() -> dict[str, str]:
 def api_entry(name: str, module: str) -> list[str]:
     """Return the heading, the signature, the summary and the public methods of one name."""
     thing = getattr(auepora_eval, name)
-    lines = [f"### `{name}`", "", f"{summary(thing)} (`auepora_eval.{module}`)"]
+    first, *more = paragraphs(thing)
+    lines = [f"### `{name}`", "", f"{first} (`auepora_eval.{module}`)"]
+    lines += [line for paragraph in more for line in ("", paragraph)]
     if has_signature(thing):
         lines += ["", "```text", *signature_lines(name, thing), "```"]
     if isinstance(thing, type) and not issubclass(thing, Exception | Enum):
@@ -249,8 +262,14 @@ def is_documented_member(name: str, member: object) -> bool:
 
 def summary(thing: object) -> str:
     """Return the first paragraph of a docstring, for Markdown."""
-    first = (inspect.getdoc(thing) or "").split("\n\n")[0]
-    return " ".join(first.split()).replace("<", "&lt;")
+    return paragraphs(thing)[0]
+
+
+def paragraphs(thing: object) -> list[str]:
+    """Return the paragraphs of a docstring in words, for Markdown: no examples, no lists of names."""
+    texts = (inspect.getdoc(thing) or "").split("\n\n")
+    in_words = [text for text in texts[1:] if not text.startswith((">>>", " "))]
+    return [" ".join(text.split()).replace("<", "&lt;") for text in [texts[0], *in_words]]
 
 
 def signature_lines(name: str, thing: object) -> list[str]:
@@ -292,7 +311,11 @@ API_SECTIONS = {
         "core.plan",
         "comparison.compare",
         "comparison.power",
-        "decide.gate",
+        "decide.gate_report",
+        "interventions.probe",
+        "interventions.diagnosis",
+        "interventions.report",
+        "interventions.stress",
     ),
     "Data": ("core.types", "core.dataset", "io.loader", "io.jsonl"),
     "Systems and calls": (

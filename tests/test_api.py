@@ -196,16 +196,13 @@ TEXT: Any = "5"
         (lambda: ae.compare([WRONG], [WRONG]), r"baseline\[0\] must be a run"),
         (lambda: ae.evaluate(my_rag, SAMPLES, top_k=TEXT), "top_k must be a whole number, not str"),
         (lambda: ae.evaluate(my_rag, SAMPLES, executor=TEXT), "executor must be an executor such as"),
-        (lambda: ae.evaluate(my_rag, SAMPLES, policy=TEXT), "policy must be a CallPolicy"),
-        (
-            lambda: ae.evaluate(my_rag, SAMPLES, max_failures=TEXT),
-            "max_failures must be a whole number or None",
-        ),
-        (lambda: ae.evaluate(my_rag, SAMPLES, seed=TEXT), "seed must be a whole number"),
         (lambda: ae.evaluate(my_rag, SAMPLES, evaluation_id=WRONG), "evaluation_id must be a string"),
         (lambda: ae.compare("a", "b", alpha=TEXT), "alpha must be a number between 0 and 1"),
         (lambda: ae.compare("a", "b", margin=TEXT), "margin must be a number, a dict of numbers by metric"),
-        (lambda: ae.evaluate(my_rag, SAMPLES).save(WRONG), "folder must be the path of a folder"),
+        (
+            lambda: ae.evaluate(my_rag, SAMPLES).save(WRONG),
+            "path must be the path of a folder or of a .results.json",
+        ),
         (lambda: ae.load_run(WRONG), "path must be the path or the id of a stored run, not int: 5"),
     ],
 )
@@ -320,3 +317,79 @@ def test_a_run_is_read_as_its_results_and_names_its_worst_samples() -> None:
     assert [result.name for result in run] == ["recall@5", "mrr"]
     assert len(run) == 2
     assert [score.value for score in run.worst("recall@5")] == [0.0]  # the other sample has the best value
+
+
+# Working with a run in a notebook.
+
+
+def exact(sample: ae.EvaluationSample, output: ae.SystemOutputs) -> float:
+    return float(output.response.text == (sample.reference_answer or ""))
+
+
+@pytest.mark.usefixtures("own_metrics")
+def test_a_plain_function_and_a_bare_decorator_are_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is registered here must not be known to other tests.
+    monkeypatch.setattr(ae.METRICS, "_things", {name: ae.METRICS.get(name) for name in ae.METRICS})
+
+    @ae.metric
+    def says_something(sample: ae.EvaluationSample, output: ae.SystemOutputs) -> float:
+        return float(bool(output.response.text))
+
+    run = ae.evaluate(my_rag, SAMPLES, metrics=["mrr", exact, says_something])
+    assert [result.name for result in run] == ["mrr", "exact", "says_something"]
+    assert ae.evaluate(my_rag, SAMPLES, metrics=exact)["exact"].target.name == "exact"
+    with pytest.raises(ae.ArgumentError, match=r'@metric\("name"\)'):
+        ae.evaluate(my_rag, SAMPLES, metrics=[lambda sample, output: 1.0])
+
+
+def test_what_a_notebook_shows_is_short() -> None:
+    run = ae.evaluate(my_rag, SAMPLES, metrics=METRICS, evaluation_id="mine")
+    assert repr(run) == "<EvaluationRun mine: my_rag on samples, 20 samples, 3 metrics>"
+    assert repr(ae.compare(run, run)) == "<RunComparison mine with mine: 3 same>"
+    report = ae.gate(run, min={"mrr": 0.2}, max={"recall@5": 0.3})
+    assert repr(report) == "<GateReport gate FAILED: mine (1 pass, 1 FAIL)>"
+    assert str(report).startswith("gate FAILED: mine (1 pass, 1 FAIL)\n")
+    assert "<table>" in report._repr_html_()
+    assert {"evaluate", "score", "compare", "gate", "load_run", "metric"} < set(dir(ae))
+    assert len(dir(ae)) < 16
+
+
+def test_the_demo_is_a_dataset() -> None:
+    assert len(ae.evaluate(lambda query: "no idea", "demo").samples) == 160
+
+
+def test_a_run_is_saved_as_the_file_that_is_named(here: Path) -> None:
+    run = ae.evaluate(my_rag, SAMPLES, metrics=METRICS, evaluation_id="mine")
+    assert run.save("kept/first.results.json") == Path("kept/first.results.json")
+    assert ae.load_run("kept/first.results.json").evaluation_id == "first"
+    with pytest.raises(ae.StorageError, match=r"x\.results\.json"):
+        run.save("x.json")
+
+
+def test_gate_reads_rules_from_a_file_and_keywords_come_on_top(here: Path) -> None:
+    run = ae.evaluate(my_rag, SAMPLES, metrics=METRICS)
+    Path("gate.yaml").write_text("min: {mrr: 2, recall@5: 0.5}\n", encoding="utf-8")
+    assert ae.gate(run, rules="gate.yaml").outcome == "failed"
+    assert ae.gate(run, rules="gate.yaml", min={"mrr": 0.1}).outcome == "passed"
+    worse = ae.evaluate(worse_rag, SAMPLES, metrics=METRICS)
+    assert ae.gate(worse, run).outcome == "failed"
+
+
+def test_a_run_as_one_file_and_in_a_browser(here: Path) -> None:
+    run = ae.evaluate(my_rag, SAMPLES, metrics=METRICS, evaluation_id="mine")
+    assert "my_rag" in run.to_html("page.html").read_text(encoding="utf-8")
+    code = (
+        "import auepora_eval as ae\n"
+        "rows = [{'query': 'a', 'reference_answer': 'a'}]\n"
+        "ae.evaluate(lambda query: query, rows).view('--no-open')\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        printed = "".join(next(server.stdout) for _ in range(3))
+        server.terminate()
+    assert "http://127.0.0.1:" in printed
+
+
+def test_rows_with_answers_are_scored_not_evaluated() -> None:
+    with pytest.raises(TypeError, match="use score"):
+        ae.evaluate([{"question": "Which?", "answer": "this one"}])

@@ -1,6 +1,6 @@
 """Ask many things by one policy. Systems, judges and the generating model are asked here, and nowhere else.
 
-    for request, reply in ask_all(ask, requests, policy, log, reply=as_reply):
+    for request, reply in ask_all(ask, requests, Limits(policy), reply=as_reply, store=log):
         ...
 
 `ask` takes a request and returns a value, or raises. It may have attributes: `is_async` (it returns an
@@ -10,8 +10,7 @@ awaitable), `keeps_time` (it ends late calls itself) and `usage(value)`, what th
 from __future__ import annotations
 
 import inspect
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Generic, TypedDict, TypeVar, cast
@@ -28,8 +27,7 @@ from .executors import (
     within_async,
 )
 from .keys import without_secrets
-from .log import CallLog
-from .policy import CALLS, CallPolicy, Limits, Usage, is_refused_key, kind_of
+from .policy import CALLS, Limits, Usage, is_refused_key, kind_of
 from .tracebacks import user_traceback
 
 Request = TypeVar("Request")
@@ -62,24 +60,26 @@ class Result(Generic[Value]):
         return cast(Value, self.value)
 
 
+Finished = list[tuple[Any, Result[Any]]]  # requests with their results
+
+
 class Caller(Generic[Request, Value]):
     """Makes the attempts at a request that a policy allows, and returns the result.
 
     Raises only RunStoppedError, when no further call may be made. An object rather than a function, so that
-    it can be sent to another process if `ask` can. `finish` gets each request with its result in the thread
-    that received it, before that takes its next request; not in other processes.
+    it can be sent to another process if `ask` can. `finish` gets requests with their results in the thread
+    that received them, before that takes its next request; not in other processes.
     """
 
     def __init__(
         self,
         ask: Callable[[Request], Any],
-        policy: CallPolicy | None = None,
-        limits: Limits | None = None,
-        finish: Callable[[Request, Result[Value]], Any] | None = None,
+        limits: Limits,
+        finish: Callable[[Finished], Sequence[Any]] | None = None,
     ) -> None:
-        self.ask = ask
-        self.limits = limits or Limits(policy or CallPolicy())
-        self.policy, self.finish = self.limits.policy, finish
+        self.ask, self.limits, self.policy, self.finish = ask, limits, limits.policy, finish
+        self._waiting: Finished = []  # of one turn of the event loop
+        self._batch: Any = None
         self.is_async = is_async(ask)
         self._usage: Callable[[Value], Usage] = getattr(ask, "usage", lambda value: {})
         # Whoever talks to an endpoint keeps the time of each attempt itself.
@@ -91,24 +91,46 @@ class Caller(Generic[Request, Value]):
 
     async def _finished(self, request: Request) -> Any:
         result = await self._attempts(request)
-        return result if self.finish is None else self.finish(request, result)
+        if self.finish is None:
+            return result
+        return await self._together(request, result) if self.is_async else self.finish([(request, result)])[0]
+
+    async def _together(self, request: Request, result: Result[Value]) -> Any:
+        """Finish a result with the others of this turn of the event loop: they share a commit."""
+        import asyncio
+
+        if not self._waiting:
+            loop = asyncio.get_running_loop()
+            self._batch = loop.create_future()
+            loop.call_soon(self._finish_waiting)
+        place, batch = len(self._waiting), self._batch
+        self._waiting.append((request, result))
+        return (await batch)[place]
+
+    def _finish_waiting(self) -> None:
+        waiting, batch, self._waiting = self._waiting, self._batch, []
+        try:
+            replies = cast(Callable[[Finished], Sequence[Any]], self.finish)(waiting)
+        except Exception as error:  # noqa: BLE001 - raised where it is awaited
+            if not batch.done():  # cancelled when the map was closed
+                batch.set_exception(error)
+        else:
+            if not batch.done():
+                batch.set_result(replies)
 
     def __reduce__(self) -> Any:
-        # Budgets and the breaker are counted in the process of the run; workers only make the attempts.
-        sent = replace(self.policy, max_calls=None, max_tokens=None, max_cost=None)
-        sent = replace(sent, breaker_after=None, keep_going=True)
-        return Caller, (self.ask, replace(sent, clock=replace(sent.clock, on_wait=None)))
+        return Caller, (self.ask, self.limits)  # replies are stored in the process of the run
 
     def shared_by(self, workers: int) -> Caller[Request, Value]:
         """Return the call for one of several processes, with its share of the pace."""
         paces = ("requests_per_minute", "tokens_per_minute")
         shares = {name: getattr(self.policy, name) for name in paces}
         cut = {name: value / workers for name, value in shares.items() if value is not None}
-        return Caller(self.ask, replace(self.policy, **cut))
+        return Caller(self.ask, Limits(replace(self.policy, **cut)))
 
     def without_timeout(self) -> Caller[Request, Value]:
         """Return the call for an executor that ends late calls itself."""
-        return Caller(self.ask, replace(self.policy, timeout=None))
+        return Caller(self.ask, Limits(replace(self.policy, timeout=None)))
 
     def count(self, result: Any) -> None:
         """Count a call that another process made; RunStoppedError comes from `limits.check`."""
@@ -214,55 +236,39 @@ def _printable(text: str) -> str:
     return without_secrets(text.encode("utf-8", "replace").decode("utf-8"))
 
 
-class _Stored(Generic[Reply]):
-    """A reply that the log has."""
-
-    def __init__(self, reply: Reply) -> None:
-        self.reply = reply
-
-
 def ask_all(
     ask: Callable[[Request], Any],
     requests: Iterable[Request],
-    policy: CallPolicy | None = None,
-    log: CallLog[Request, Reply] | None = None,
+    limits: Limits,
     *,
     reply: Callable[[Request, Result[Any]], Reply],
+    store: Callable[[Sequence[tuple[Request, Reply]]], None] | None = None,
     executor: Executor | None = None,
-    limits: Limits | None = None,
 ) -> Iterator[tuple[Request, Reply]]:
     """Ask each request, and yield it with its reply as they arrive; `reply` makes one of a result.
 
-    Requests are taken as they are needed: only those under way are in memory. One whose reply is in the log
-    is not asked. A reply is in the log before it is yielded. `limits` are the state of a session of several
-    calls to this function, which `limits.halt()` ends from elsewhere. RunStoppedError, after the calls under
-    way, if no further call may be made.
+    Requests are taken as they are needed: only those under way are in memory. `store` gets requests with
+    their replies, answers or failures, before they count: in the thread or task that received them, before
+    that takes its next request; for a reply of another process, here. So a kill costs at most the calls under
+    way. After a StorageError no further call is made. `limits.halt()` ends the asking from elsewhere.
+    RunStoppedError, after the calls under way, if no further call may be made.
     """
-    if limits is None:
-        limits = Limits(policy or CallPolicy(), () if log is None else log.usages())
 
-    def finish(request: Request, result: Result[Any]) -> _Stored[Reply]:
-        made = reply(request, result)
-        if log is not None:
-            _store(log, request, made, limits)
-        return _Stored(made)
-
-    known: deque[tuple[Request, Reply]] = deque()
+    finish = _finishing(reply, store, limits)
     under_way: dict[int, Request] = {}
-    call = Caller(ask, limits=limits, finish=finish)
-    todo = _to_ask(requests, log, limits, known, under_way)
+    todo = _until_halted(requests, limits, under_way)
+    call: Caller[Request, Any] = Caller(ask, limits, finish)
     done = 0
     try:
         for place, result in limits.warn_of_gaps((executor or SerialExecutor()).map(call, todo)):
-            yield from _taken(known)
             request = under_way.pop(place)
             if isinstance(result, StorageError):
                 raise result
             if isinstance(result, BaseException):  # the worker was lost, or the reply cannot leave it
                 result = Result(failure=failure_of(result))
             done += 1
-            yield request, (result if isinstance(result, _Stored) else finish(request, result)).reply
-        yield from _taken(known)
+            # The result of another process is not finished yet.
+            yield request, finish([(request, result)])[0] if isinstance(result, Result) else result
     except RunStoppedError:
         if not limits.halted:
             raise
@@ -270,35 +276,31 @@ def ask_all(
         raise InterruptedRunError(f"stopped as asked, after {done} samples.")
 
 
-def _store(log: CallLog[Request, Reply], request: Request, made: Reply, limits: Limits) -> None:
-    try:
-        log.store(request, made)
-    except StorageError as error:
-        limits.stopped = str(error)  # make no further call: its reply would be lost too
-        raise
-
-
-def _to_ask(
-    requests: Iterable[Request],
-    log: CallLog[Request, Reply] | None,
+def _finishing(
+    reply: Callable[[Request, Result[Any]], Reply],
+    store: Callable[[Sequence[tuple[Request, Reply]]], None] | None,
     limits: Limits,
-    known: deque[tuple[Request, Reply]],
-    under_way: dict[int, Request],
+) -> Callable[[Finished], Sequence[Reply]]:
+    """Return a function that makes replies of results and stores them."""
+
+    def finish(finished: Finished) -> Sequence[Reply]:
+        pairs = [(request, reply(request, result)) for request, result in finished]
+        try:
+            if store is not None:
+                store(pairs)
+        except StorageError as error:
+            limits.stopped = str(error)  # make no further call: its reply would be lost too
+            raise
+        return [made for _, made in pairs]
+
+    return finish
+
+
+def _until_halted(
+    requests: Iterable[Request], limits: Limits, under_way: dict[int, Request]
 ) -> Iterator[Request]:
-    """Yield the requests whose replies are not in the log, until a stop is requested."""
-    place = 0
-    for request in requests:
+    for place, request in enumerate(requests):
         if limits.halted:
             return
-        stored = None if log is None else log.known(request)
-        if stored is not None:
-            known.append((request, stored))
-            continue
         under_way[place] = request
-        place += 1
         yield request
-
-
-def _taken(known: deque[tuple[Request, Reply]]) -> Iterator[tuple[Request, Reply]]:
-    while known:
-        yield known.popleft()

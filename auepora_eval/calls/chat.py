@@ -205,9 +205,9 @@ def split_endpoint(name: str) -> tuple[str, str]:
     url, _, model = name.partition("#")
     if not url or not model:
         raise DataError(
-            "the endpoint",
-            "is not URL#model.",
-            fix="Write, for example, http://127.0.0.1:8000/v1#small-model.",
+            name[:200] or "the endpoint",
+            "there is no model in it." if url else "there is no URL in it.",
+            fix="Write URL#model, for example http://127.0.0.1:8000/v1#small-model.",
         )
     return url, model
 

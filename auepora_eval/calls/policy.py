@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -31,13 +31,12 @@ PASSING = ("rate_limited", "timeout", "connection", "http_5xx", "bad_output")
 class CallClock:
     """Time and chance, so that a test need not wait for either.
 
-    Without a sleep of its own, waits are real, and end when the run is to stop. `on_wait` gets each wait.
+    Without a sleep of its own, waits are real, and end when the run is to stop.
     """
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] | None = None
     chance: Callable[[], float] = random.random
-    on_wait: Callable[[float], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -248,14 +247,13 @@ def _text(error: BaseException) -> str:
 class Limits:
     """The state of a policy during a session of calls. Safe to use from several threads.
 
-    `usages` are those of the calls of earlier sessions: budgets hold across interruptions.
+    `usages` are those of the calls of earlier sessions (see `count`).
     """
 
-    def __init__(self, policy: CallPolicy, usages: Iterable[Usage] = ()) -> None:
-        self.policy = policy
+    def __init__(self, policy: CallPolicy | None = None, usages: Iterable[Usage] = ()) -> None:
+        self.policy = policy = policy or CallPolicy()
         self.spent = Spent()
-        for usage in usages:
-            self.spent.add_stored(usage, policy)
+        self.count(usages)
         self.stopped = ""  # why no further call may be made
         self.has_answers = False  # of this process, or of an earlier one of the run
         self.is_hopeless = False  # `stopped` because no call was answered
@@ -268,6 +266,16 @@ class Limits:
         self._refused_key = ""  # the same as `stopped`, if an endpoint refuses the key
         self._is_waited_for = True  # False once waits are to end
 
+    def __reduce__(self) -> Any:
+        # Budgets and the breaker are counted in the process of the run; workers only make the attempts.
+        sent = replace(self.policy, max_calls=None, max_tokens=None, max_cost=None, breaker_after=None)
+        return Limits, (replace(sent, keep_going=True),)
+
+    def count(self, usages: Iterable[Usage]) -> None:
+        """Count the calls of earlier sessions: budgets hold across interruptions."""
+        for usage in usages:
+            self.spent.add_stored(usage, self.policy)
+
     def halt(self) -> None:
         """Allow no further call, on request. For signal handlers: it takes no lock."""
         self.halted = True
@@ -276,29 +284,26 @@ class Limits:
 
     def pause(self, seconds: float) -> None:
         """Wait before a call; raise RunStoppedError as soon as the call is not to be made any more."""
-        sleep, end = self._wait(seconds)
+        end = self._end_of_wait(seconds)
         while self._is_waited_for and (rest := end - time.monotonic()) > 0:
-            sleep(min(rest, _LOOK_SECONDS))
+            time.sleep(min(rest, _LOOK_SECONDS))
         self._check_waited_for()
 
     async def pause_async(self, seconds: float) -> None:
         """Do the same in a task."""
         import asyncio
 
-        _, end = self._wait(seconds)
+        end = self._end_of_wait(seconds)
         while self._is_waited_for and (rest := end - time.monotonic()) > 0:
             await asyncio.sleep(min(rest, _LOOK_SECONDS))
         self._check_waited_for()
 
-    def _wait(self, seconds: float) -> tuple[Callable[[float], None], float]:
-        """Report a wait. Return how to sleep and when it ends; a clock with its own sleep has done that."""
-        clock = self.policy.clock
-        if clock.on_wait is not None:
-            clock.on_wait(seconds)
-        if clock.sleep is not None:
-            clock.sleep(seconds)
-            return time.sleep, float("-inf")
-        return time.sleep, time.monotonic() + seconds
+    def _end_of_wait(self, seconds: float) -> float:
+        """Return when a wait ends; a clock with its own sleep has slept by then."""
+        if self.policy.clock.sleep is None:
+            return time.monotonic() + seconds
+        self.policy.clock.sleep(seconds)
+        return float("-inf")
 
     def _check_waited_for(self) -> None:
         # A budget that is spent during the wait does not matter: this call is counted already.

@@ -19,13 +19,22 @@ def user_traceback(error: BaseException) -> str:
 
     Frames of installed packages and of Python itself are left out, unless there are no others.
     """
+    return "\n".join(_in_words(*place) for place in _places(error)[-MOST_FRAMES:])
+
+
+def user_place(error: BaseException) -> str:
+    """Return the file and the line where an exception was raised; "" if that is in this library."""
+    return "".join(f"{_shown(file)}, line {line}" for file, line, _ in _places(error)[-1:])
+
+
+def _places(error: BaseException) -> list[tuple[str, int, str]]:
     places = [
         (frame.f_code.co_filename, line, frame.f_code.co_name)
         for frame, line in walk_tb(error.__traceback__)
         if not frame.f_code.co_filename.startswith(_PACKAGE)
     ]
     own = [place for place in places if not _is_library(place[0])]
-    return "\n".join(_in_words(*place) for place in (own or places)[-MOST_FRAMES:])
+    return own or places
 
 
 @cache

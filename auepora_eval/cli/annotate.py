@@ -65,7 +65,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--as", "the annotator who labels", "NAME", default="", dest="person")
     add_flag(parser, "--lead", "also show agreement, and settle disagreements")
     add_page_flags(parser)
-    add_flag(parser, "--export", "write the labels to a .jsonl or .gt.json and stop", "FILE", default="")
+    add_flag(parser, "--export", "write the labels to a .jsonl, .gt.json or .labels.json", "FILE", default="")
     add_flag(parser, "--settled", "export one label per item")
     add_flag(parser, "--questions", "dataset to review", "FILE")
     add_flag(parser, "--only-accepted", "leave out questions that are not decided")
@@ -197,7 +197,8 @@ def _say_people(summary: TaskSummary) -> None:
 
 
 def _serve(args: Namespace, folder: Path) -> int:
-    from ..pages.annotate import FRAME, annotate_routes, home_of
+    from ..pages.annotate import annotate_routes, home_of
+    from ..pages.layout import ALONE
     from ..pages.server import application
     from ..pages.workspace import Workspace
 
@@ -206,7 +207,7 @@ def _serve(args: Namespace, folder: Path) -> int:
         routes = annotate_routes(desk, lead=args.lead)
         serve_pages(
             args,
-            lambda access: application(Workspace(args.out), access, routes, frame=FRAME),
+            lambda access: application(Workspace(args.out), access, routes, frame=ALONE),
             home=home,
             about=f"{len(desk.items)} {desk.task.kind} to label",
         )
@@ -237,7 +238,7 @@ def continue_command(args: Namespace, folder: Path) -> str:
 
 def _review(args: Namespace) -> int:
     check_can_serve("annotate")  # the pages import the packages
-    from ..pages.annotate import FRAME
+    from ..pages.layout import ALONE
     from ..pages.review import review_routes
     from ..pages.server import application
     from ..pages.workspace import Workspace
@@ -260,7 +261,7 @@ def _review(args: Namespace) -> int:
         routes = review_routes(review)
         serve_pages(
             args,
-            lambda access: application(Workspace(target.parent), access, routes, frame=FRAME),
+            lambda access: application(Workspace(target.parent), access, routes, frame=ALONE),
             home="/",
             about=f"{len(review)} questions to review",
         )

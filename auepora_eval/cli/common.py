@@ -12,7 +12,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from ..core.settings import MIN_COVERAGE, RunSettings, column_names
+from ..core.table import Table
 from ..core.types import (
+    RESULT_HEADINGS,
     EvaluationRun,
     EvaluationSample,
     Failure,
@@ -64,6 +66,8 @@ def convert_function(name: str) -> Convert:
     """Return the function that --convert names."""
     from ..core.systems.named import imported
 
+    if name.endswith(".py"):
+        raise PlanError(f"--convert {name} names no function in the file. Write {name}:function.")
     function: Convert = imported("--convert", name, str(Path.cwd()))
     if not callable(function):
         raise PlanError(f"--convert {name} is not a function.")
@@ -106,12 +110,14 @@ def named_plan(names: str | Sequence[str] | None, match: str | None = None) -> E
     return EvaluationPlan(metrics, match=match or "id")
 
 
-def default_plan(samples: Sequence[EvaluationSample], top_k: int, match: str | None = None) -> EvaluationPlan:
+def default_plan(samples: Sequence[EvaluationSample], top_k: int, settings: RunSettings) -> EvaluationPlan:
     """Return the plan of the metrics that a dataset supports, by its example samples."""
     from ..core.plan import EvaluationPlan
     from ..metrics.parse import default_metrics
 
-    return EvaluationPlan(default_metrics(samples, top_k=top_k), match=match or "id")
+    prices = {"price_input": settings.price_input, "price_output": settings.price_output}
+    metrics = default_metrics(samples, top_k=top_k, prices=prices)
+    return EvaluationPlan(metrics, match=settings.match or "id")
 
 
 def say_run(run: EvaluationRun, tally: Tally | None = None) -> None:
@@ -121,7 +127,7 @@ def say_run(run: EvaluationRun, tally: Tally | None = None) -> None:
     tally = tally or Tally().add(run.outputs)
     samples = "1 sample" if tally.total == 1 else f"{tally.total} samples"
     about = f"{run.system_name} on {run.dataset_name}: {samples}, top_k {run.top_k}"
-    echo.say(f"{about}, {tally.failed} failed" if tally.failed else about)
+    echo.say_words(f"{about}, {tally.failed} failed" if tally.failed else about)
     say_results(run.results)
     _say_what_went_wrong(run, tally)
 
@@ -134,7 +140,8 @@ def say_run_summary(run: EvaluationRun, tally: Tally) -> None:
     answered = tally.total - tally.failed
     share = answered / tally.total if tally.total else 1.0
     counts = f"{answered:,} of {tally.total:,} samples answered ({share:.1%})"
-    echo.say(f"{run.system_name} on {run.dataset_name}: {counts}, top_k {run.top_k}")
+    style = "" if not tally.failed else "yellow" if answered else "bold red"
+    echo.say_words(f"{run.system_name} on {run.dataset_name}: {counts}, top_k {run.top_k}", style)
     if not tally.total or answered:  # else nothing was measured: why is all there is to say
         say_main_results(run.results, "auepora show has all")
     _say_what_went_wrong(run, tally)
@@ -145,24 +152,25 @@ def say_main_results(results: Sequence[MetricResult], more: str) -> None:
     measured = [result for result in results if not result.not_measured]
     _say_main_values(measured[:_MAIN_RESULTS])
     if len(measured) > _MAIN_RESULTS:
-        echo.say(f"  ... and {len(measured) - _MAIN_RESULTS} more ({more})")
+        echo.say(f"... and {len(measured) - _MAIN_RESULTS} more ({more})")
     for note in result_notes(results, measured[:_MAIN_RESULTS]):
-        echo.say(echo.one_line(note, 1000))
+        echo.say_words(echo.one_line(note, 1000))
 
 
 def _say_main_values(results: Sequence[MetricResult]) -> None:
-    """Print per result: value with unit, interval, samples scored, and the range with the failed ones."""
-    lines = []
-    for result in results:
-        _, name, value, interval, scored, *_, if_failed = result_cells(result)
-        interval = f"95% interval {interval}" if result.interval else "no interval"
-        # A failed sample could have had any score: the range shows that failing does not pay.
-        with_failed = f"{if_failed} with the failed samples" if result.if_failed else ""
-        lines.append((name, value, interval, f"{scored} scored", with_failed))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = (f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
-        echo.say(f"  {'  '.join(cells)}".rstrip())
+    """Print the values with their intervals and how many samples were scored."""
+    # A failed sample could have had any score: the range shows that failing does not pay.
+    places = (1, 2, 3, 4, 7) if any(result.coverage.failed for result in results) else (1, 2, 3, 4)
+    rows = [[result_cells(result)[place] for place in places] for result in results]
+    if rows:
+        echo.show(Table([RESULT_HEADINGS[place] for place in places], rows, numeric=range(1, 5)))
+
+
+def say_next(commands: Mapping[str, str], flags: str = "") -> None:
+    """Print the commands to try next, each with its purpose; `flags` come after each."""
+    width = max(map(len, commands), default=0) + len(flags)
+    for number, (command, purpose) in enumerate(commands.items()):
+        echo.say(f"{'      ' if number else 'Next: '}{command + flags:<{width}}  # {purpose}")
 
 
 def _say_what_went_wrong(run: EvaluationRun, tally: Tally) -> None:
@@ -196,11 +204,13 @@ def say_failures(tally: Tally) -> None:
     if first is not None and first.traceback:
         echo.say("The first failed call:")
         say_traceback(first)
-        echo.say(echo.one_line(first, 300))
+        echo.say_words(echo.one_line(first, 300))
     if counts:
-        echo.say("Failed calls (left out of the values; the ranges count them as lowest and as highest):")
+        echo.say_words(
+            "Failed calls (left out of the values; the ranges count them as lowest and as highest):", "red"
+        )
     for (kind, message), count in counts.most_common(5):
-        echo.say(f"  {count} × {echo.one_line(f'{kind}: {message}', 120)}")
+        echo.say_words(f"  {count} × {echo.one_line(f'{kind}: {message}', 120)}")
     if len(counts) > 5:
         echo.say(f"  ... and {counts.total() - sum(n for _, n in counts.most_common(5))} others")
 
@@ -218,7 +228,7 @@ def say_attempts(tally: Tally) -> None:
         kinds = ", ".join(f"{count} × {kind}" for kind, count in tally.failed_attempts.most_common(5))
         more = ", ..." if len(tally.failed_attempts) > 5 else ""
         about = f"Failed attempts: {tally.failed_attempts.total()} ({echo.one_line(kinds, 120)}{more})"
-        echo.say(f"{about}; {tally.recovered} samples were answered by a later one.")
+        echo.say_words(f"{about}; {tally.recovered} samples were answered by a later one.")
 
 
 def exit_code(run: EvaluationRun, tally: Tally, minimum: float | None) -> int:

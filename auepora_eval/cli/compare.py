@@ -11,14 +11,16 @@ system: A1,A2 B1,B2.
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from ..comparison import tables
-from ..comparison.compare import compare_runs, lost_most, lost_samples, stored_texts_of_repeats
+from ..comparison.compare import compare_runs
 from ..comparison.ranking import best_of_the_others, rank_runs
+from ..comparison.regressions import lost_most, lost_samples, stored_texts_of_repeats
 from ..comparison.tables import (
     comparison_table,
     comparison_to_dict,
@@ -29,8 +31,8 @@ from ..comparison.tables import (
 )
 from ..comparison.words import compared_names, comparison_in_plain_words, interval_notes, shortened
 from ..core.types import EvaluationRun
+from ..core.verdict import Verdict
 from ..errors import PlanError, UnknownNameError
-from ..judges.judging import judged_preference
 from ..store.storage import EvaluationResultsStorage, stored_samples
 from . import echo
 from .common import (
@@ -38,6 +40,7 @@ from .common import (
     check_distinct_runs,
     load_named_runs,
     named_ids,
+    say_next,
     write_comment,
     write_page,
 )
@@ -50,13 +53,14 @@ from .flags import (
     add_settings,
     at_least,
     limit,
+    out_flag,
     settings_of,
 )
-from .judge import judge_executor, judge_policy, named_judge
 
 if TYPE_CHECKING:
-    from ..comparison.compare import Comparison, LostSample
+    from ..comparison.compare import Comparison
     from ..comparison.ranking import Ranking
+    from ..comparison.regressions import LostSample
     from ..comparison.slices import SliceComparison
 
 
@@ -67,9 +71,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--margin", about, "[METRIC=]SIZE", type=limit(for_all=True), action="append")
     about = "also compare by the values of this label or field"
     add_flag(parser, "--by", about, "FIELD", default=[], action="append")
-    add_flag(parser, "--regressions", "regressions to show", "N", type=at_least(0), default=3)
+    add_flag(parser, "--regressions", "regressions to show (3 with --full)", "N", type=at_least(0))
     about = "metric that ranks them (default: one that lost)"
     add_flag(parser, "--regressions-of", about, "METRIC")
+    add_flag(parser, "--full", "also print the tables that the verdict is based on")
     add_flag(parser, "--judge", "also ask this judge which answers are better", "NAME")
     add_settings(parser, "config")
     add_flag(parser, "--allow-mismatch", "compare although data or settings differ")
@@ -85,6 +90,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     storage = EvaluationResultsStorage(args.out)
+    if args.regressions is None:
+        asked = args.full or args.regressions_of or args.json or args.markdown
+        args.regressions = _REGRESSIONS if asked else 0
     how: dict[str, Any] = {
         "alpha": args.alpha,
         "seed": settings_of(args).seed,
@@ -111,6 +119,9 @@ def _preferred(
     storage: EvaluationResultsStorage, groups: list[list[EvaluationRun]], args: Namespace
 ) -> tuple[EvaluationRun, EvaluationRun]:
     """Ask a judge which answers are better, and return the two runs with what it said among the results."""
+    from ..judges.runs import judged_preference
+    from .judge import judge_executor, judge_policy, named_judge
+
     if [len(group) for group in groups] != [1, 1]:
         raise PlanError("--judge compares the answers of two runs. Name a baseline and one candidate.")
     settings = settings_of(args)
@@ -152,10 +163,23 @@ def _compare(
 
         write_comment(args, report_markdown(runs, comparison, lost=lost))
     elif not args.html:
-        say_comparison(comparison)
-        say_more(comparison, lost)
+        stages = _stage_lines(storage, args, runs[0])
+        say_comparison(comparison, lost, full=args.full, stages=stages)
         _say_that_none_lost(lost, args)
+        _say_next(args)
     return 0
+
+
+def _stage_lines(storage: EvaluationResultsStorage, args: Namespace, run: EvaluationRun) -> list[str]:
+    """Return in lines which stage got better or worse, if both runs were diagnosed."""
+    ids = (named_ids(args.baseline)[0], named_ids(args.candidates[0])[0])
+    found = [storage.load_fact(name, "diagnosis") for name in ids]
+    if not all(found):
+        return []
+    from ..interventions.diagnosis import stage_changes
+    from ..interventions.report import Diagnosis
+
+    return list(stage_changes(Diagnosis.of(found[0]), Diagnosis.of(found[1]), run))
 
 
 def _rank(
@@ -193,13 +217,16 @@ def _rank(
         comment = report_markdown(runs, ranking=ranking, lost=lost, slices=slices, shown=shown)
         write_comment(args, comment)
     elif not args.html:
-        say_ranking(ranking)
+        say_ranking(ranking, full=args.full)
         if slices or lost:
             echo.say()
             echo.say_words(shown)
         say_slices(slices)
         say_lost(lost)
         _say_that_none_lost(lost, args)
+        echo.say()
+        echo.say_words(tables.ranking_in_words(ranking), "bold")
+        _say_next(args)
     return 0
 
 
@@ -256,34 +283,52 @@ def _margins(args: Namespace) -> float | dict[str, float] | None:
     return named or float(for_all[-1])
 
 
-# What `auepora compare` prints: the meaning first, then the tables that it rests on.
+# What `auepora compare` prints: the verdict last, where it stays on the screen.
 
+_REGRESSIONS = 3
 _SLICES_SHOWN = 15
 _PAIRS_SHOWN = 60
-_NARROW, _WIDE = 100, 120  # columns of a terminal
+_WIDTHS = (100, 120)  # columns of a terminal from which names in headings may be longer
 _NAME = 8  # letters of a system in a heading, on a narrow screen
 
 
-def say_comparison(comparison: Comparison) -> None:
-    """Print a comparison: what it means in plain words, then the table, and what could mislead in it."""
+def say_comparison(
+    comparison: Comparison, lost: Sequence[LostSample] = (), *, full: bool, stages: Sequence[str] = ()
+) -> None:
+    """Print a comparison: what it is based on if that is asked for, then what it means in plain words."""
     a, b = compared_names(comparison)
-    echo.say(f"{b} compared with {a}, sample by sample\n")
+    echo.say(f"{b} compared with {a}, sample by sample")
+    if full:
+        letters = _NAME * (1 + sum(echo.screen_width() >= width for width in _WIDTHS))
+        _say_tables(comparison, shortened([a, b], letters))
+    say_slices(comparison.slices)
+    say_lost(lost)
+    left_out = [f"{name} is not compared: {reason}" for name, reason in comparison.not_compared.items()]
+    _note_all((*comparison.mismatches, *comparison.notes, *left_out))
+    if stages:
+        echo.say()
+        echo.say("\n".join(stages))
+    echo.say()
     for sentence in comparison_in_plain_words(comparison):
         echo.say_words(sentence)
+    say_verdict(comparison)
+
+
+def say_verdict(comparison: Comparison) -> None:
+    """Print how many metrics are better, worse and so on, in one line."""
+    counts = {verdict: len(comparison.with_verdict(verdict)) for verdict in Verdict}
+    words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    style = "red" if counts[Verdict.WORSE] else "green" if counts[Verdict.BETTER] else "yellow"
+    if words:
+        echo.say(f"Verdict: {words}", f"bold {style}")
+
+
+def _say_tables(comparison: Comparison, names: Sequence[str]) -> None:
+    """Print values, changes and effect sizes of each metric, and how much repeats differ."""
     echo.say()
-    width = echo.screen_width()
-    names = shortened([a, b], _NAME * (1 + (width >= _NARROW) + (width >= _WIDE)))
     echo.show(comparison_table(comparison, names))
     for text in interval_notes(comparison):
         echo.say_words(text)
-    for text in comparison.notes:
-        echo.note(f"note: {echo.one_line(text)}.")
-    for name, reason in comparison.not_compared.items():
-        echo.note(f"note: {echo.one_line(name)} is not compared: {echo.one_line(reason)}.")
-
-
-def say_more(comparison: Comparison, lost: Sequence[LostSample]) -> None:
-    """Print what the verdicts are based on: sizes, repeats, slices, regressions."""
     echo.say()
     echo.say_words(
         "Effect sizes (d: Cohen's d, δ: Cliff's delta). Detectable: the smallest difference this sample size "
@@ -296,25 +341,30 @@ def say_more(comparison: Comparison, lost: Sequence[LostSample]) -> None:
     if comparison.repeats > 1:
         echo.say(f"Run to run, over {comparison.repeats} repeats of each (standard deviation)")
         echo.show(tables.repeat_table(comparison))
-    say_slices(comparison.slices)
-    say_lost(lost)
-    _note_all(comparison.mismatches)
 
 
-def say_ranking(ranking: Ranking) -> None:
-    """Print the ranks of several runs, then the difference of each pair."""
+def say_ranking(ranking: Ranking, *, full: bool) -> None:
+    """Print the ranks of several runs, with `full` also the difference of each pair."""
     echo.say(f"{len(ranking.systems)} systems, each pair compared sample by sample")
     echo.show(tables.ranking_table(ranking))
     echo.say_words(tables.ranking_legend(ranking))
-    echo.say_words(tables.ranking_in_words(ranking))
     pairs = tables.pair_table(ranking)
-    if pairs.rows:
+    if full and pairs.rows:
         echo.say()
         echo.say("Pairs that differ significantly (b - a is b less a)")
         echo.show(replace(pairs, rows=pairs.rows[:_PAIRS_SHOWN]))
-    if len(pairs.rows) > _PAIRS_SHOWN:
-        echo.say(f"... and {len(pairs.rows) - _PAIRS_SHOWN} more: --json has all")
+        if len(pairs.rows) > _PAIRS_SHOWN:
+            echo.say(f"... and {len(pairs.rows) - _PAIRS_SHOWN} more: --json has all")
     _note_all((*ranking.mismatches, *ranking.notes))
+
+
+def _say_next(args: Namespace) -> None:
+    names = [*named_ids(args.baseline), *(part for name in args.candidates for part in named_ids(name))]
+    runs = " ".join(shlex.quote(name) for name in (args.baseline, *args.candidates))
+    commands = {} if args.full else {f"auepora compare {runs} --full": "with the tables"}
+    if not args.allow_mismatch and len(names) == 1 + len(args.candidates):
+        commands[f"auepora view {runs}"] = "in a browser"
+    say_next(commands, out_flag(args.out))
 
 
 def say_slices(slices: Sequence[SliceComparison]) -> None:

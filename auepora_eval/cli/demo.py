@@ -4,7 +4,6 @@ Both systems answer 160 questions about a fictional utility company. The first
 retrieves with BM25 and quotes the sentence that matches best. The second combines
 BM25 with embeddings (word pairs without the extra `embeddings`) and looks for an
 answer of the type that the question asks for. No network and no API key is needed.
-With --judge, a small language model on this machine judges a few claims.
 
   auepora demo
 """
@@ -24,24 +23,21 @@ from ..core.runner import AueporaEvaluator
 from ..core.types import EvaluationRun
 from ..demo.systems import bm25, second_system
 from ..demo.world import demo_dataset
-from ..errors import MissingDependencyError
 from ..io.files import write_bytes
 from ..metrics.parse import default_metrics
 from ..store.storage import EvaluationResultsStorage
 from . import echo
-from .common import progress, say_results
-from .compare import say_comparison
+from .common import progress, say_next, say_results
+from .compare import say_comparison, say_verdict
 from .flags import add_flag, add_json, add_out, out_flag
 
 if TYPE_CHECKING:
     from ..comparison.compare import Comparison
-    from ..demo.judged import JudgedClaims
     from ..demo.systems import DemoSystem
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--full", "print the tables of both runs and of the comparison")
-    add_flag(parser, "--judge", "also audit a small local model (extra local-llm)")
     add_out(parser)
     add_json(parser)
 
@@ -61,13 +57,9 @@ def run(args: Namespace) -> int:
     write_bytes(page, one_file(workspace, list(workspace.only), comparison=comparison).encode(), force=True)
     if args.json:
         written = {"runs": [str(path) for path in paths], "report": str(page)}
-        judged = _judged() if args.judge else None
-        audit = {} if judged is None else {"judge": judged.as_dict()}
-        echo.say_json({**written, **audit, "comparison": comparison_to_dict(comparison)})
+        echo.say_json({**written, "comparison": comparison_to_dict(comparison)})
     else:
         _say(runs, comparison, [*paths, page], args)
-        if args.judge:
-            _say_judge()
     return 0
 
 
@@ -77,7 +69,9 @@ def _run(system: DemoSystem, storage: EvaluationResultsStorage) -> EvaluationRun
         # Some questions are unanswerable on purpose and have no gold documents; the table counts them.
         warnings.simplefilter("ignore", PartialCoverageWarning)
         plan = EvaluationPlan(default_metrics(list(dataset)))
-        evaluator = AueporaEvaluator(system, plan, on_output=advance)
+        # By name: `auepora diagnose` asks it again.
+        named = {"dataset": "demo", "system": f"auepora_eval.demo.systems:{system.name}"}
+        evaluator = AueporaEvaluator(system, plan, on_output=advance, configuration=named)
         # A free id, so that the demo can be run again.
         return evaluator.run(dataset, evaluation_id=storage.free_id(f"demo-{system.name}"))
 
@@ -94,7 +88,7 @@ def _say(runs: list[EvaluationRun], comparison: Comparison, written: list[Path],
             echo.say(each.system_name)
             say_results(each.results)
             echo.say()
-        say_comparison(comparison)
+        say_comparison(comparison, full=True)
     else:
         _say_verdict(comparison)
     echo.say("\nStored:")
@@ -108,46 +102,15 @@ def _say_verdict(comparison: Comparison) -> None:
     echo.say(f"Is {candidate} better than {baseline}?\n")
     for sentence in comparison_in_plain_words(comparison):
         echo.say_words(sentence)
+    say_verdict(comparison)
 
 
 def _say_next(ids: list[str], flag: str) -> None:
     commands = {
         f"auepora view{flag}": "both runs in a browser",
-        f"auepora compare {' '.join(ids)}{flag}": "the same verdict with its tables",
-        f"auepora show {ids[0]} --worst ndcg@5{flag}": "the questions it answered worst",
-        f"auepora annotate {ids[-1]}{flag}": "label its answers by keyboard",
+        f"auepora compare {' '.join(ids)} --full{flag}": "the verdict with its tables",
+        f"auepora show {ids[0]} --worst ndcg@5{flag}": "what it answered worst",
+        f"auepora annotate {ids[-1]}{flag}": "label its answers",
         "auepora run --dataset demo --system FILE.py:FUNCTION": "your own system",
     }
-    width = max(map(len, commands))
-    echo.say("Next:")
-    for command, purpose in commands.items():
-        echo.say(f"  {command:<{width}}  # {purpose}")
-
-
-def _judged() -> JudgedClaims | None:
-    """Return what a small model says about claims; None, and a note, if it is not installed."""
-    from ..demo.judged import judged_by_local_model
-
-    try:
-        return judged_by_local_model()
-    except MissingDependencyError as error:
-        echo.note(str(error))
-        return None
-
-
-def _say_judge() -> None:
-    echo.say("\nCan a small model judge?\n")
-    judged = _judged()
-    if judged is None:
-        return
-    (right, of_right), (wrong, of_wrong) = judged.yes_of(True), judged.yes_of(False)
-    echo.say_words(
-        f"{judged.model} was asked whether a passage supports a claim. It said yes to {right} of {of_right} "
-        f"claims that are in the passage, and to {wrong} of {of_wrong} with a wrong number."
-    )
-    if judged.calibration is not None:
-        echo.say_words(f"Its audit: {judged.calibration}. An AUROC of 0.5 is chance.")
-    echo.say_words(
-        "This model is too small to trust. Use a stronger one, and audit it the same way: "
-        "auepora judge RUN --judge URL#model --probe --calibrate labels.jsonl"
-    )
+    say_next(commands)

@@ -12,7 +12,7 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -46,36 +46,66 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _print(text: str, stream: TextIO | None = None) -> None:
-    """Print lines as they will be on the screen; none of them is a command to a CI runner."""
-    print(_RUNNER_COMMAND.sub(lambda match: f"{match[0]} ", text), file=stream or sys.stdout)
+def _print(text: str, stream: TextIO | None = None, style: str = "", words: Mapping[str, str] = {}) -> None:
+    """Print lines as they will be on the screen; none of them is a command to a CI runner.
+
+    On a terminal the text has a style, and so has what matches a pattern of `words`.
+    """
+    stream = stream or sys.stdout
+    text = _RUNNER_COMMAND.sub(lambda match: f"{match[0]} ", text)
+    if not (style or words) or not _is_coloured(stream):
+        print(text, file=stream)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    shown = Text(text, style)
+    for pattern, its_style in words.items():
+        shown.highlight_regex(pattern, its_style)
+    Console(file=stream, force_terminal=True, highlight=False).print(shown, soft_wrap=True)
 
 
-def say(text: object = "") -> None:
-    """Print a result."""
-    _print(clean(text))
+def _is_coloured(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
 
 
-def text_width() -> int:
+def say(text: object = "", style: str = "") -> None:
+    """Print a result, on a terminal in a style of rich such as "bold red"."""
+    _print(clean(text), style=style)
+
+
+def text_width(stream: TextIO | None = None) -> int:
     """Return the columns for sentences and help: those of the terminal, at most 100."""
-    import shutil
+    return min(_MAX_TEXT_WIDTH, _columns(stream or sys.stdout, _MAX_TEXT_WIDTH))
 
-    return min(_MAX_TEXT_WIDTH, shutil.get_terminal_size((_MAX_TEXT_WIDTH, 24)).columns)
+
+def _columns(stream: TextIO, otherwise: int) -> int:
+    """Return the width of the terminal that a stream is; the variable COLUMNS overrides it."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdigit() and int(told):
+        return int(told)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or otherwise
+    except (OSError, ValueError):  # a pipe, a file, or a stream of Python's own
+        return otherwise
 
 
 def wrapped(text: str, width: int) -> list[str]:
     """Return the lines of a text wrapped between words; paths, flags and commands are never broken."""
     import textwrap
 
-    return textwrap.wrap(text, width=width, break_on_hyphens=False, break_long_words=False)
+    indent = " " * (len(text) - len(text.lstrip()))
+    return textwrap.wrap(
+        text, width=width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
 
 
-def say_words(text: object) -> None:
+def say_words(text: object, style: str = "") -> None:
     """Print sentences, wrapped between words."""
-    _print("\n".join(wrapped(clean(text), text_width())))
+    _print("\n".join(wrapped(clean(text), text_width())), style=style)
 
 
-def note(text: object) -> None:
+def note(text: object, style: str = "") -> None:
     """Print a message about the work to stderr; on a terminal it is wrapped between words.
 
     In a pipe or a log each message stays on one line, so that it can be searched.
@@ -85,8 +115,8 @@ def note(text: object) -> None:
     for place, line in enumerate(lines):
         # Tracebacks and lists are indented already: they stay as they are.
         if not line.startswith(" "):
-            lines[place] = "\n".join(wrapped(line, text_width()))
-    _print("\n".join(lines) or message, sys.stderr)
+            lines[place] = "\n".join(wrapped(line, text_width(sys.stderr)))
+    _print("\n".join(lines) or message, sys.stderr, style)
 
 
 def annotate(line: str) -> None:
@@ -123,11 +153,18 @@ def say_table(
     show(Table(headings, rows, numeric=numeric))
 
 
+# What a table has in bold and in colour: the headings, those of groups, and verdicts.
+_IN_TABLES = {
+    r"(?m)^.*(?=\n─)|^[A-Z_]+$": "bold",
+    r"\bbetter\b|\bpass(ed)?\b": "green",
+    r"(?<!no )\bworse\b|\bFAIL(ED)?\b": "bold red",
+    r"\binconclusive\b|\bn/a\b|\btoo few\b|\bnot measured\b": "yellow",
+}
+
+
 def show(table: Table) -> None:
     """Print a table that fits the terminal."""
-    # Bold headings only where a person looks: escape sequences in a file are noise.
-    bold = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
-    _print(table.to_terminal(screen_width(), bold=bold))
+    _print(table.to_terminal(screen_width()), words=_IN_TABLES)
 
 
 def show_all(tables: Iterable[Table]) -> None:
@@ -140,15 +177,14 @@ def show_all(tables: Iterable[Table]) -> None:
 
 def screen_width() -> int:
     """Return the width of the terminal; a pipe has none, so it gets one that fits our tables."""
-    import shutil
-
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
+    return _columns(sys.stdout, 80) if sys.stdout.isatty() else _PIPE_WIDTH
 
 
 def notes_from_warnings() -> None:
     """Print warnings as notes on stderr from now on, without the line of our code that issued them."""
     # A dataset of a million samples must not print a million warnings: five of each kind are enough.
     seen: Counter[str] = Counter()
+    printed: set[str] = set()
 
     def show(
         message: Warning | str,
@@ -158,6 +194,9 @@ def notes_from_warnings() -> None:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
+        if str(message) in printed:  # a file may be read more than once
+            return
+        printed.add(str(message))
         seen[category.__name__] += 1
         if seen[category.__name__] <= 5:
             note(f"note: {message}")

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ..core.runner import AueporaEvaluator
     from ..decide.early_stop import StopRule
     from ..store.cache import CallCache
-    from ..store.spans import Moments
     from ..store.storage import EvaluationResultsStorage
 
 ALPHA = 0.05
@@ -161,10 +160,14 @@ def named_system(settings: RunSettings) -> RAGSystemProtocol:
 
     name = settings.system or ""
     options = settings.given(known.OF_ENDPOINT)
-    of_any = {CONTEXTS_AS_RETRIEVED: True} if settings.contexts_as_retrieved else {}
+    of_any: dict[str, Any] = {CONTEXTS_AS_RETRIEVED: True} if settings.contexts_as_retrieved else {}
     if known.is_endpoint(name):
+        for argument in settings.arguments or ():
+            raise PlanError(f"{argument}: only a system that is Python code takes arguments. Is it misspelt?")
         options["fields"] = options.pop("http", None)
         return load_system(name, {**options, **of_any, "timeout": settings.timeout})
+    if settings.arguments:
+        of_any["arguments"] = dict(settings.arguments)
     for option in options:
         raise PlanError(f"{option} is for an endpoint: --system openai:URL#MODEL or http:URL.")
     with stdout_for_results():  # its module may print while it is imported
@@ -237,16 +240,17 @@ def evaluator_of(
     )
 
 
-def call_cache(settings: RunSettings, arguments: Mapping[str, Any] | None = None) -> CallCache | None:
-    """Return the file of replies that runs share, if one is named, for a system made with these arguments."""
+def call_cache(settings: RunSettings) -> CallCache | None:
+    """Return the file of replies that runs share, if one is named."""
     from ..store.cache import CallCache
 
     path = cache_path(settings.cache)
     if path is None:
         return None
-    # The names of the fields decide what is read from a reply, so they are part of the key.
+    # The names of the fields decide what is read from a reply, so they are part of the key. Variants of an
+    # experiment may share a system, and differ in its arguments.
     parts = {
-        "arguments": arguments or None,
+        "arguments": settings.arguments or None,
         "http": settings.http,
         "address": settings.address,
         "contexts_as_retrieved": settings.contexts_as_retrieved,
@@ -307,12 +311,7 @@ def span_flags(settings: RunSettings) -> str:
     return f"{flags} --spans-content" if settings.spans_content else flags
 
 
-def deliver_spans(
-    settings: RunSettings,
-    storage: EvaluationResultsStorage,
-    evaluation_id: str,
-    moments: Moments | None = None,
-) -> None:
+def deliver_spans(settings: RunSettings, storage: EvaluationResultsStorage, evaluation_id: str) -> None:
     """Write the spans of a stored run to the file or URL that the settings name, if they do.
 
     If that fails, print the command that writes them later.
@@ -323,9 +322,7 @@ def deliver_spans(
 
     content = settings.spans_content or None  # None: the environment decides
     try:
-        count = write_spans(
-            storage, evaluation_id, settings.spans, force=settings.force, moments=moments, content=content
-        )
+        count = write_spans(storage, evaluation_id, settings.spans, force=settings.force, content=content)
         echo.note(f"spans: {count:,} in {settings.spans}")
     except (CallError, StorageError):
         out = out_flag(str(storage.results_directory))

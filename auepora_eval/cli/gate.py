@@ -22,6 +22,7 @@ from ..decide.figures import GatedRun
 from ..decide.gate import gate_run
 from ..decide.gate_report import annotation_lines, gate_to_junit, is_junit_of_a_gate, job_summary
 from ..decide.rules import GateRules, read_rules, rules_of
+from ..errors import PlanError
 from ..io.files import write_bytes
 from ..store.storage import EvaluationResultsStorage
 from . import echo
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ..decide.gate import GateReport
 
 _NAMED = ("min", "max", "margin")
+_STYLES = {0: "bold green", 1: "bold red", 3: "bold yellow"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -62,6 +64,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_resamples(parser)
     add_flag(parser, "--junit", "also write JUnit XML", "FILE")
     add_flag(parser, "--force", "let --junit overwrite a file that gate did not write")
+    add_flag(parser, "--full", "also print the table of all rules")
     add_flag(parser, "--markdown", "print Markdown, for a pull request")
     add_out(parser)
     add_json(parser)
@@ -69,6 +72,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     rules = _rules(args)
+    if not rules.rules and args.baseline is None:
+        raise PlanError("there is no rule. Give one, such as --min recall@5=0.8, or name a --baseline.")
     storage, flags = EvaluationResultsStorage(args.out), out_flag(args.out)
     named = [name for name in (args.baseline, args.candidate) if name is not None]
     check_no_repeats(named)
@@ -113,15 +118,17 @@ def _say(report: GateReport, args: Namespace) -> None:
     if args.markdown:
         echo.say(tables.gate_to_markdown(report))
         return
-    echo.say(tables.title(report))
-    echo.show(tables.gate_table(report))
-    words = [*map(tables.problem_words, report.problems), *tables.pass_words(report)]
-    if words:
+    if args.full:
+        echo.show(tables.gate_table(report))
         echo.say()
-    for text in words:
-        echo.say_words(text)
     for text in (*report.mismatches, *report.notes):
         echo.note(f"note: {text}.")
+    for one in report.problems:
+        echo.say_words(tables.problem_words(one), "red" if one.outcome == "failed" else "yellow")
+    for text in tables.pass_words(report):
+        echo.say_words(text)
+    # The verdict last: it is what stays on the screen.
+    echo.say_words(tables.title(report), _STYLES[report.exit_code])
 
 
 def _tell_github(report: GateReport) -> None:

@@ -2,8 +2,7 @@
 
 The file has spans: OTLP JSON as collectors write it, or one span per line (or a
 Parquet file) as Phoenix exports them. Each trace becomes a sample and its output.
-With --dataset the traces are matched to its samples instead. --sample makes a test set
-to annotate: traces of all kinds, near-duplicates once, personal data masked.
+With --dataset the traces are matched to its samples instead.
 
   auepora demo
   auepora show demo-bm25 --spans spans.jsonl --spans-content
@@ -18,14 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import PlanError
 from ..quality.imported_traces import import_traces
-from ..quality.sampled_traces import groups_in_words, sample_traces
 from . import echo
 from .common import open_samples
-from .flags import add_flag, add_json, at_least
+from .flags import add_flag, add_json
 
 if TYPE_CHECKING:
     from ..quality.imported_traces import Imported
-    from ..quality.sampled_traces import SampledTraces
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -35,9 +32,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--dataset", "dataset whose samples the traces belong to, or `demo`", "FILE")
     add_flag(parser, "--id-attribute", "the attribute that holds a sample's id", "NAME")
     add_flag(parser, "--doc-id", "path of the document id, such as metadata.source", "PATH")
-    add_flag(
-        parser, "--sample", "choose N traces of all kinds, and mask personal data", "N", type=at_least(1)
-    )
     add_flag(parser, "--force", "replace files that exist")
     add_json(parser)
 
@@ -51,19 +45,11 @@ def run(args: Namespace) -> int:
         id_attribute=args.id_attribute,
         doc_id=args.doc_id,
     )
-    sampled, usable = None, len(imported.pairs)
-    if args.sample is not None:
-        if args.dataset:
-            raise PlanError("--sample makes new samples: give --samples instead of --dataset.")
-        sampled = sample_traces(imported.pairs, imported.started, args.sample)
-        imported.pairs = sampled.pairs
     imported.write(Path(args.outputs), Path(args.samples) if args.samples else None, force=args.force)
     if args.json:
-        echo.say_json({**_summary(args, imported), **({} if sampled is None else _sampled_summary(sampled))})
+        echo.say_json(_summary(args, imported))
     else:
-        _say(args, imported, usable)
-        if sampled is not None:
-            _say_sampled(sampled)
+        _say(args, imported)
     return 0
 
 
@@ -80,37 +66,9 @@ def _summary(args: Namespace, imported: Imported) -> dict[str, Any]:
     }
 
 
-def _sampled_summary(sampled: SampledTraces) -> dict[str, Any]:
-    return {
-        "repeated_questions": sampled.repeated,
-        "groups": [
-            {"group": list(group), "traces": found, "chosen": chosen}
-            for group, found, chosen in sampled.groups
-        ],
-        "masked": [
-            {"sample_id": sample_id, "kind": kind, "count": count}
-            for sample_id, kind, count in sampled.masked
-        ],
-    }
-
-
-def _say_sampled(sampled: SampledTraces) -> None:
-    echo.say(f"  {sampled.repeated} traces ask nearly the same as another one, and are left out")
-    for line in groups_in_words(sampled.groups):
-        echo.say(f"  {line}")
-    for kind, count in sampled.masked_by_kind().items():
-        ids = [sample_id for sample_id, of_kind, _ in sampled.masked if of_kind == kind]
-        some = ", ".join(echo.one_line(sample_id, 40) for sample_id in ids[:3])
-        more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
-        echo.say(f"  masked: {kind}, {count} times, in {some}{more}")
-    if sampled.masked:
-        echo.say("  Names and addresses are not found by patterns: read the samples before you share them.")
-
-
-def _say(args: Namespace, imported: Imported, usable: int) -> None:
-    chosen = f", {len(imported.pairs)} chosen" if len(imported.pairs) < usable else ""
+def _say(args: Namespace, imported: Imported) -> None:
     failed = f", {imported.failed} of them failed" if imported.failed else ""
-    echo.say(f"{usable} of {imported.total} traces imported{chosen}{failed}")
+    echo.say(f"{len(imported.pairs)} of {imported.total} traces imported{failed}")
     for reason, ids in imported.left_out.items():
         some = ", ".join(echo.one_line(trace_id, 40) for trace_id in ids[:3])
         more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""

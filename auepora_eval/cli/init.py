@@ -101,7 +101,7 @@ def _set_up(plan: dict[str, Any], *, force: bool) -> int:
     storage = EvaluationResultsStorage(BASELINES)
     state = storage.state(BASELINE)
     check_absent([*map(Path, FILES), state.path], force=force)
-    if state.is_started and not force:
+    if state.header is not None and not force:
         settings.resume = BASELINE  # a pilot that was interrupted: its calls count
     command, pilot, code = _piloted(settings, storage)
     if pilot is None:

@@ -14,35 +14,34 @@ from __future__ import annotations
 import shlex
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..calls.executors import ThreadExecutor
 from ..calls.streams import stdout_for_results
 from ..core.settings import ENDPOINT_RETRIES, RunSettings
 from ..demo.world import demo_claims
-from ..errors import AccessRefusedError, DataError, InterruptedRunError, PlanError, RunStoppedError
+from ..errors import AccessRefusedError, InterruptedRunError, PlanError, RunStoppedError
 from ..io.jsonl import read_records
-from ..judges.asking import cost_of
-from ..judges.judge import Judging
-from ..judges.judging import RunJudging
-from ..judges.llm import mode_of, settle_modes, settle_modes_by
+from ..judges.ask import Asking, cost_of, key_of, stored_verdicts
+from ..judges.jury import JudgeOptions, judge_named
+from ..judges.llm import LABEL
 from ..judges.metric import JudgedMetric
-from ..judges.names import JudgeOptions, judge_named
 from ..judges.question import numbered_texts
-from ..judges.trust.audit import judge_calibration
-from ..judges.trust.labels import Columns, labelled_claims
+from ..judges.runs import JudgeRecord, RunJudging, read_judge_record
+from ..judges.trust.audit import judge_scores, write_audit
+from ..judges.trust.calibration import calibrate
+from ..judges.trust.labels import labels_in
 from ..judges.trust.probes import probe, probed_kinds
-from ..judges.verdicts import JudgeRecord, read_judge_record, verdict_book, write_audit
 from ..metrics.parse import parse_metrics
 from ..store.cache import CallCache
 from ..store.storage import EvaluationResultsStorage, database_of
 from . import echo
-from .common import exit_code, progress_bar, say_results, say_stored
+from .common import check_has_samples, exit_code, progress_bar, say_results, say_stored
 from .flags import (
     JUDGED_METRIC,
     add_flag,
@@ -59,9 +58,8 @@ if TYPE_CHECKING:
     from ..calls.executors import Executor
     from ..calls.policy import CallPolicy
     from ..core.types import MetricResult
-    from ..judges.judge import Asker, Judge
-    from ..judges.question import Judgement, Question
-    from ..judges.trust.labels import Labelled
+    from ..judges.judge import Judge
+    from ..judges.question import Judgement, Kind, Question
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -74,7 +72,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--cache", "file of replies to share between runs (default: $AUEPORA_CACHE)", "FILE")
     add_flag(parser, "--calibrate", "human labels of claims or samples; they correct the values", "FILE")
     add_flag(parser, "--probe", "first test the judge on questions with known answers")
-    add_flag(parser, "--retry-failed", "repeat the questions whose verdict failed")
     add_flag(parser, "--dry-run", "estimate calls, tokens, cost and time; make no calls")
     add_settings(parser, "min_coverage")
     add_out(parser)
@@ -87,24 +84,26 @@ def run(args: Namespace) -> int:
         raise PlanError("No judge was named: give --judge URL#model, or --replay FILE.")
     metrics = judged_metrics(args.metrics)
     storage = EvaluationResultsStorage(settings.out)
+    replay = None if args.replay is None else Path(args.replay)
     stored = None
-    if settings.judge is None:
-        stored = _recorded(storage, args.run_id, Path(args.replay))
+    if settings.judge is None and replay is not None:
+        stored = read_judge_record(replay) or read_judge_record(database_of(storage.find(args.run_id)))
+        if stored is None:
+            raise PlanError("It is not recorded which judge gave these verdicts: name it with --judge.")
         settings.judge, settings.judge_mode = stored.judge, stored.mode
-    is_offline = args.replay is not None or args.dry_run
-    judge = named_judge(settings, metrics, offline=is_offline)
-    if is_offline:
-        _settle_offline(judge, metrics, storage, args)
+    is_offline = replay is not None or args.dry_run
+    judge = named_judge(settings, offline=is_offline)
+    if replay is not None:
+        _check_replay(judge, metrics, replay)
     work = RunJudging(
         storage,
         args.run_id,
         metrics,
         judge,
-        record=stored or JudgeRecord(judge=settings.judge, mode=mode_of(judge)),
+        record=stored or JudgeRecord(judge=settings.judge or "", mode=settings.judge_mode or LABEL),
         cache=None if (cache := cache_path(args.cache)) is None else CallCache(cache),
-        replay=None if args.replay is None else Path(args.replay),
+        replay=replay,
         repeats=settings.judge_repeats or 1,
-        retry_failed=args.retry_failed,
     )
     work.prepare = partial(_prepare, work, args)
     if args.dry_run:
@@ -118,94 +117,65 @@ def run(args: Namespace) -> int:
     return exit_code(replace(work.run, results=results), storage.load_tally(work.path), settings.min_coverage)
 
 
-def _recorded(storage: EvaluationResultsStorage, name: str, replay: Path) -> JudgeRecord:
-    """Return the judge whose verdicts are replayed, by the record beside them or that of the run."""
-
-    record = read_judge_record(replay) or read_judge_record(database_of(storage.find(name)))
-    if record is None:
-        raise PlanError("It is not recorded which judge gave these verdicts: name it with --judge.")
-    return record
-
-
 def replayed(
     storage: EvaluationResultsStorage, name: str, metrics: list[JudgedMetric], settings: RunSettings
 ) -> list[MetricResult]:
     """Return judged metrics of a stored run by its stored verdicts: other thresholds need no call."""
-
     path = database_of(storage.find(name))
     record = read_judge_record(path)
-    command = f"auepora judge {shlex.quote(name)} --judge {shlex.quote(record.judge) if record else 'NAME'}"
-    command += (
-        f" --metrics {shlex.quote(','.join(metric.name for metric in metrics))}{out_flag(settings.out)}"
-    )
+    asked = _command(name, record.judge if record else "NAME", metrics, settings.out)
     if record is None:
-        raise PlanError(f"{metrics[0].name} needs a judge, and the run was not judged: {command}")
-    asked = RunSettings.merged(vars(settings), {"judge": record.judge, "judge_mode": record.mode})
-    judge = named_judge(asked, offline=True)
-    identities = {verdict.identity for verdict in verdict_book(path).values()}
-    settle_modes_by(judge, [kind for metric in metrics for kind in metric.question_kinds()], identities)
+        raise PlanError(f"{metrics[0].name} needs a judge, and the run was not judged: {asked}")
+    merged = RunSettings.merged(vars(settings), {"judge": record.judge, "judge_mode": record.mode})
+    judge = named_judge(merged, offline=True)
+    identities = {verdict.identity for verdict in stored_verdicts(path)}
     for metric in metrics:
-        if any(judge.asked_identities(kind).isdisjoint(identities) for kind in metric.question_kinds()):
-            raise PlanError(f"The run has no verdicts for {metric.name}. Ask for them: {command}")
-    return RunJudging(storage, name, metrics, judge).replayed(path)
+        if any(_identities(judge, [kind]).isdisjoint(identities) for kind in metric.question_kinds()):
+            raise PlanError(f"The run has no verdicts for {metric.name}. Ask for them: {asked}")
+    return RunJudging(storage, name, metrics, judge, replay=path).scored()
 
 
-def _settle_offline(
-    judge: Judge, metrics: list[JudgedMetric], storage: EvaluationResultsStorage, args: Namespace
-) -> None:
-    """Decide modes that are `auto` by the stored verdicts; refuse a replay of the verdicts of others."""
+def _command(name: str, judge: str, metrics: Iterable[JudgedMetric], out: str, mode: str = "") -> str:
+    names = shlex.quote(",".join(metric.name for metric in metrics))
+    asked = f"auepora judge {shlex.quote(name)} --judge {shlex.quote(judge)}"
+    return f"{asked}{f' --mode {mode}' if mode else ''} --metrics {names}{out_flag(out)}"
 
-    path = Path(args.replay) if args.replay else database_of(storage.find(args.run_id))
-    identities = {verdict.identity for verdict in verdict_book(path).values()}
+
+def _check_replay(judge: Judge, metrics: list[JudgedMetric], path: Path) -> None:
+    """Raise PlanError if all verdicts are of others: every question would fail, and replace the results."""
+    identities = {verdict.identity for verdict in stored_verdicts(path)}
     kinds = [kind for metric in metrics for kind in metric.question_kinds()]
-    settle_modes_by(judge, kinds, identities)
-    asked = {identity for kind in kinds for identity in judge.asked_identities(kind)}
-    # Every question would fail, and the failures would replace the results of the run.
-    if args.replay and identities and identities.isdisjoint(asked):
+    if identities and identities.isdisjoint(_identities(judge, kinds)):
         known = ", ".join(sorted(identities)[:5])
         raise PlanError(f"{path} has no verdicts of this judge. It has those of {known}.")
 
 
-def _prepare(work: RunJudging, args: Namespace, ask: Asker) -> None:
+def _identities(judge: Judge, kinds: Iterable[Kind]) -> set[str]:
+    return {member.identity(kind) for kind in kinds for member in judge.members}
+
+
+def _prepare(work: RunJudging, args: Namespace, asking: Asking) -> None:
     """Measure the judge, if that was asked for: by probes and by labels of people."""
-    if not (args.probe or args.calibrate):
-        return
     if args.calibrate:
-        claims, work.labels = read_labels(args.calibrate, {one.sample_id for one in work.run.samples})
+        records = list(claim_records(args.calibrate))
+        check_has_samples(args.calibrate, len(records))
+        claims, work.labels = labels_in(records, {one.sample_id for one in work.run.samples})
         if claims:
-            judging = Judging(work.judge, work.book)
-            work.audit.calibration = judge_calibration(
-                claims, judging, date=today(), ask=ask, kind=work.audited
-            )
+            scores = judge_scores(asking, claims, work.audited)
+            work.audit.calibration = calibrate(work.audit.identity, scores, claims, date=today())
     if args.probe:
-        judging = Judging(work.judge, work.book)
-        kinds = probed_kinds(kind.name for metric in work.metrics for kind in metric.question_kinds())
-        reports = [probe(work.judge, ask, judging=judging, kind=kind) for kind in kinds]
+        kinds = probed_kinds(kind.name for kind in work.kinds)
+        reports = [probe(asking, kind) for kind in kinds]
         work.audit.probes = [each for each in work.audit.probes if each.kind not in kinds] + reports
         if not args.json:
             echo.show_all([report.table() for report in reports])
-    write_audit(work.storage.results_directory, work.audit)
+    if args.probe or args.calibrate:
+        write_audit(work.storage.results_directory, work.audit)
 
 
-def read_labels(path: str, sample_ids: set[str]) -> tuple[list[Labelled], dict[str, float]]:
-    """Return labelled claims, or the labels of samples by their ids."""
-    records = list(demo_claims() if path == "demo" else read_records(path))
-    if not records:
-        raise DataError(path, "there are no labels in it.")
-    if not all("sample_id" in record for _, record in records):
-        return labelled_claims(records, Columns()), {}
-    labels: dict[str, float] = {}
-    for where, record in records:
-        label = record.get("label")
-        if isinstance(label, dict):  # by person
-            given = [one for one in label.values() if isinstance(one, int | float)]
-            label = sum(given) / len(given) if given and len(given) == len(label) else label
-        if not isinstance(label, int | float) or not 0 <= label <= 1:
-            raise DataError(where, f"the label {label!r:.40} is not a number from 0 to 1.")
-        if record["sample_id"] not in sample_ids:
-            raise DataError(where, f"the run has no sample {record['sample_id']!r:.80}.")
-        labels[record["sample_id"]] = float(label)
-    return [], labels
+def claim_records(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the records of a file of labels, each with its place; `demo` names the bundled ones."""
+    return demo_claims() if path == "demo" else read_records(path)
 
 
 def today() -> str:
@@ -225,26 +195,16 @@ def judged_metrics(names: str) -> list[JudgedMetric]:
     return metrics
 
 
-def named_judge(
-    settings: RunSettings, metrics: Iterable[JudgedMetric] | None = None, *, offline: bool = False
-) -> Judge:
-    """Return the judge of the settings, ready to be asked; with `offline` nothing is sent, not even a key.
-
-    A mode that is `auto` is decided if questions of the metrics need one, or always if they are not known.
-    """
+def named_judge(settings: RunSettings, *, offline: bool = False) -> Judge:
+    """Return the judge of the settings; with `offline` nothing is sent, not even a key."""
     options = JudgeOptions(
-        mode=settings.judge_mode or "auto",
+        mode=settings.judge_mode or LABEL,
         api_key_env=None if offline else settings.judge_api_key_env,
         plain_http=bool(settings.plain_http),
         timeout=settings.judge_timeout or 60.0,
     )
     with stdout_for_results():  # a module of the user's own may print while it is imported
-        judge = judge_named(settings.judge or "", options)
-    if not offline:
-        asked = None if metrics is None else [kind for each in metrics for kind in each.question_kinds()]
-        for sentence in settle_modes(judge, asked):
-            echo.note(sentence)
-    return judge
+        return judge_named(settings.judge or "", options)
 
 
 def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
@@ -252,8 +212,11 @@ def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
     policy = work.policy = judge_policy(settings)
     work.executor = judge_executor(settings)
     cost = 0.0
-    total = len(work.open_questions())
-    with progress_bar(total, "judge") as advance, finishing_first(work.stop) as signalled:
+    questions = work.open_questions()
+    failed = len(work.asking.log.failed_before.intersection(map(key_of, questions)))
+    if failed:
+        echo.note(f"{failed:,} verdicts failed before; they are asked again")
+    with progress_bar(len(questions), "judge") as advance, finishing_first(work.stop) as signalled:
 
         def on_verdict(verdict: Judgement) -> None:
             nonlocal cost
@@ -265,21 +228,20 @@ def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
             results = work.results()
         except (InterruptedRunError, StopNow, RunStoppedError) as error:
             signalled.is_heeded = True
-            kept = 0 if work.asking is None else len(work.asking.asked)
+            kept = len(work.asking.asked)
             if kept or not isinstance(error, AccessRefusedError):
                 echo.note(f"kept: {kept} new verdicts; the same command asks only what is missing")
             raise
-    _note_failures(work)
-    return results
-
-
-def _note_failures(work: RunJudging) -> None:
-    """Say why verdicts failed: the table only counts the samples."""
-    failures = Counter(echo.one_line(verdict.failed, 120) for verdict in work.verdicts() if verdict.failed)
+    # The table only counts the samples.
+    failures = Counter(
+        echo.one_line(one.failed, 120) for one in work.asking.of_judge(work.kinds) if one.failed
+    )
     if failures:
         most = "; ".join(f"{count:,} × {reason}" for reason, count in failures.most_common(3))
         more = "; ..." if len(failures) > 3 else ""
-        echo.note(f"{failures.total():,} verdicts failed: {most}{more}")
+        again = "" if work.replay else ". The same command asks them again."
+        echo.note(f"{failures.total():,} verdicts failed: {most}{more}{again}")
+    return results
 
 
 def judge_executor(settings: RunSettings) -> Executor:
@@ -295,27 +257,21 @@ def judge_policy(settings: RunSettings) -> CallPolicy:
 
 def _say_plan(work: RunJudging, settings: RunSettings) -> int:
     """Print what would be asked, and what it would cost."""
-    asked = [(judge.calls_for(question), judge, question) for judge, question in work.open_questions()]
-    calls = sum(count for count, _, _ in asked)
-    tokens = sum(count * _prompt_tokens(question) for count, _, question in asked)
+    questions = [question for _, question in work.open_questions()]
+    calls = len(questions)
+    tokens = sum(map(_prompt_tokens, questions))
     echo.say(f"Calls: {calls:,} (each verdict that is stored already saves one)")
     echo.say(f"Prompt tokens: about {tokens:,} (characters / 4)")
     if settings.price_input is not None or settings.price_output is not None:
-        # A quote and a verdict, for each text that has one.
-        reply = sum(40 * count * _verdicts_in(question) for count, _, question in asked)
+        reply = 40 * sum(map(_verdicts_in, questions))  # a quote and a verdict, for each text that has one
         cost = (tokens * (settings.price_input or 0) + reply * (settings.price_output or 0)) / 1000
         echo.say(f"Cost: about {cost:.4f} US dollars")
     else:
         echo.say("Cost: unknown; give judge_price_input and judge_price_output in a plan (--config)")
-    at_once = settings.concurrency
-    names = {judge.identity(question.kind) for _, judge, question in asked}
-    known = [
-        one.seconds / max(1, one.attempts)
-        for one in work.book.values()
-        if one.seconds and one.identity in names
-    ]
+    known = [one.seconds / max(1, one.attempts) for one in work.asking.of_judge(work.kinds) if one.seconds]
     each = sum(known) / len(known) if known else 1.0
     basis = f"{each:.2f} s a call, as measured before" if known else "if a call takes 1 s"
+    at_once = settings.concurrency
     echo.say(f"Time: about {calls * each / at_once:,.0f} s with {at_once} calls at once, {basis}")
     return 0
 
@@ -331,7 +287,7 @@ def _prompt_tokens(question: Question) -> int:
 
 
 def _say_judged(work: RunJudging, results: list[MetricResult]) -> None:
-    asked = [] if work.asking is None else work.asking.asked
+    asked = work.asking.asked
     tokens = sum(sum(verdict.usage.values()) for verdict in asked)
     cost = 0.0 if work.policy is None else sum(cost_of(verdict, work.policy) for verdict in asked)
     price = f", {cost:.4f} US dollars" if cost else ""
@@ -352,16 +308,13 @@ def judge_stored(
     judge: Judge, settings: RunSettings, storage: EvaluationResultsStorage, name: str
 ) -> list[MetricResult]:
     """Judge a run that was just stored; return the judged metrics. A failure leaves the run as it is."""
-    record = JudgeRecord(judge=settings.judge or "", mode=mode_of(judge))
+    record = JudgeRecord(judge=settings.judge or "", mode=settings.judge_mode or LABEL)
     metrics = judged_metrics(",".join(settings.judge_metrics or [JUDGED_METRIC]))
     try:
         repeats = settings.judge_repeats or 1
         work = RunJudging(storage, name, metrics, judge, record=record, repeats=repeats)
         return ask(work, settings.for_judge())
     except BaseException:
-        names = shlex.quote(",".join(metric.name for metric in metrics))
-        command = f"auepora judge {shlex.quote(name)} --judge {shlex.quote(settings.judge or '')}"
-        if mode := mode_of(judge):  # in another mode, all would be asked again
-            command += f" --mode {mode}"
-        echo.note(f"The run is stored. Judge it later: {command} --metrics {names}{out_flag(settings.out)}")
+        command = _command(name, settings.judge or "", metrics, settings.out, settings.judge_mode or "")
+        echo.note(f"The run is stored. Judge it later: {command}")
         raise

@@ -15,34 +15,31 @@ with each value of it.
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.settings import RunSettings, column_names
-from ..demo.world import demo_claims
 from ..errors import DataError, PlanError
-from ..io.jsonl import read_records
-from ..judges.asking import Asking
-from ..judges.judge import Judging, VerdictBook
-from ..judges.trust.audit import Audit, audit, judge_calibration
+from ..judges.ask import Asking, VerdictLog
+from ..judges.question import kind_named
+from ..judges.trust.audit import GROUNDING, Audit, audit, judge_scores, read_audit, write_audit
+from ..judges.trust.calibration import calibrate
 from ..judges.trust.labels import Columns, labelled_claims, unlabelled_claims
 from ..judges.trust.report import audit_tables
-from ..judges.verdicts import StoredVerdicts, read_audit, write_audit
+from ..metrics.entailment import SUPPORTS
 from ..store.cache import CallCache
 from . import echo
 from .common import check_has_samples, coverage_code, progress_bar
 from .flags import add_flag, add_json, add_out, add_settings, cache_path, covered, settings_of, share
-from .judge import judge_executor, judge_policy, named_judge, today
+from .judge import claim_records, judge_executor, judge_policy, named_judge, today
 
 if TYPE_CHECKING:
-    from ..judges.judge import Asker
     from ..judges.trust.audit import AuditReport
-    from ..judges.trust.calibration import JudgeCalibration
-    from ..judges.trust.labels import Scale
+    from ..judges.trust.labels import Labelled, Scale
 
-_JUDGE = "lexical"
+_JUDGE = "support:lexical"
 _THRESHOLD = 0.7
 _ASKED_THRESHOLD = 0.5  # of the judged metrics
 _COLUMNS = ("evidence", "claim", "label", "cluster", "by")  # fields of a record that --columns may name
@@ -93,24 +90,24 @@ def run(args: Namespace) -> int:
         score=args.score,
         score_scale=args.score_scale,
     )
-    labelled = labelled_claims(_records(args.labels), columns)
+    labelled = labelled_claims(claim_records(args.labels), columns)
     check_has_samples(args.labels, len(labelled))
-    rest = unlabelled_claims(_records(args.unlabelled), columns) if args.unlabelled else []
+    rest = unlabelled_claims(claim_records(args.unlabelled), columns) if args.unlabelled else []
     if args.unlabelled:
         check_has_samples(args.unlabelled, len(rest))
     settings = settings_of(args)
-    judge = _asked(settings)
-    threshold = args.threshold or (_THRESHOLD if judge is None else _ASKED_THRESHOLD)
+    judge = settings.judge or _JUDGE
+    settings.judge = f"support:{judge}" if judge in SUPPORTS else judge
+    is_asked = not args.score and bool({":", "#"} & set(settings.judge))
+    threshold = args.threshold or (_ASKED_THRESHOLD if is_asked else _THRESHOLD)
     how = Audit(threshold, unscored_as=args.unscored_as)
-    if judge is None:
-        name = settings.judge or _JUDGE
-        report = audit(labelled, None if args.score else name, how, unlabelled=rest)
-        report.judge = args.score or report.judge
+    if is_asked:
+        with _asking(args.cache, settings, len(labelled) + len(rest)) as asking:
+            report = audit(labelled, asking, how, unlabelled=rest)
+            _store(Path(args.out), asking, labelled)
     else:
-        with _asking(args.cache, settings.for_judge(), judge, len(labelled) + len(rest)) as ask:
-            report = audit(labelled, judge, how, unlabelled=rest, ask=ask)
-            calibration = judge_calibration(labelled, judge, date=today(), ask=ask)
-            _store(args, calibration, judge.judge.server)
+        report = audit(labelled, None if args.score else settings.judge, how, unlabelled=rest)
+        report.judge = args.score or report.judge
     if args.plot:
         _draw(report, args.plot, force=args.force)
     if args.json:
@@ -132,43 +129,29 @@ def _columns(text: str | None) -> dict[str, str]:
     return columns
 
 
-def _asked(settings: RunSettings) -> Judging | None:
-    """Return the judge that is asked; None for the plain name of a support function or a metric."""
-    if not {":", "#"} & set(settings.judge or ""):
-        return None
-    return Judging(named_judge(settings, ()), VerdictBook())
-
-
 @contextmanager
-def _asking(file: str | None, settings: RunSettings, judging: Judging, claims: int) -> Iterator[Asker]:
-    """Yield what asks the judge, with a progress bar; verdicts go to the cache, also if it is interrupted."""
-
-    path = cache_path(file)
+def _asking(file: str | None, settings: RunSettings, claims: int) -> Iterator[Asking]:
+    """Yield the judge, with a progress bar; verdicts go to the cache, also if it is interrupted."""
+    judge, path, settings = named_judge(settings), cache_path(file), settings.for_judge()
     with progress_bar(claims, "audit") as advance, ExitStack() as stack:
-        stack.callback(judging.judge.close)
+        stack.callback(judge.close)
         cache = None if path is None else stack.enter_context(CallCache(path))
-        log = StoredVerdicts(cache=cache)
         yield Asking(
-            judging.book,
+            judge,
+            VerdictLog(cache=cache),
             judge_executor(settings),
             judge_policy(settings),
-            log,
             on_verdict=lambda verdict: advance(bool(verdict.failed)),
-            cached=log.cached,
         )
 
 
-def _store(args: Namespace, calibration: JudgeCalibration, server: str) -> None:
+def _store(folder: Path, asking: Asking, labelled: list[Labelled]) -> None:
     """Store what was found beside the runs, so that every value of this judge is printed with it."""
-    folder = Path(args.out)
-    known = read_audit(folder, calibration.identity, server)
-    known.calibration = calibration
+    identity = asking.judge.identity(kind_named(GROUNDING))
+    known = read_audit(folder, identity)
+    known.calibration = calibrate(identity, judge_scores(asking, labelled), labelled, date=today())
     write_audit(folder, known)
-    echo.note(f"stored: {calibration.identity}: {calibration}")
-
-
-def _records(name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    return demo_claims() if name == "demo" else read_records(name)
+    echo.note(f"stored: {identity}: {known.calibration}")
 
 
 def _draw(report: AuditReport, path: str, *, force: bool) -> None:

@@ -1,6 +1,6 @@
 """List stored runs, or show the trend of a metric.
 
-Unfinished runs are listed last, each with the command to resume it. A trend has one
+The newest run is the last. An unfinished one has the command to resume it. A trend has one
 series per system and dataset, with intervals. Runs are never joined if their samples
 or settings differ. A failed call counts as the worst value of a metric.
 
@@ -11,16 +11,16 @@ or settings differ. A failed call counts as the worst value of a metric.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ..core.table import Table
-from ..decide.trend import metric_trend, plot_trend, trend_notes, trend_tables, trend_to_dict
+from ..decide.trend import metric_trend, trend_notes, trend_tables, trend_to_dict
 from ..errors import PlanError, did_you_mean
 from ..store.state import unfinished_runs
 from ..store.storage import EvaluationResultsStorage
 from . import echo
-from .common import say_stored
 from .flags import add_flag, add_json, add_out
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ _OTHERS = {"ab_test": "experiment", "benchmark": "benchmark"}  # by their evalua
 def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--trend", "show a metric over time, with its intervals", "METRIC")
     add_flag(parser, "--across-systems", "with --trend: one series for all systems")
-    add_flag(parser, "--plot", "with --trend: write a plot, .png or .svg", "FILE")
-    add_flag(parser, "--force", "overwrite the plot if it exists")
     add_out(parser)
     add_json(parser)
 
@@ -44,8 +42,8 @@ def run(args: Namespace) -> int:
     storage = EvaluationResultsStorage(args.out)
     if args.trend is not None:
         return _trend(storage, args)
-    if args.plot or args.across_systems:
-        raise PlanError("--plot and --across-systems are for a trend: add --trend METRIC.")
+    if args.across_systems:
+        raise PlanError("--across-systems is for a trend: add --trend METRIC.")
     heads, unfinished = storage.list_results(), unfinished_runs(storage.results_directory)
     if args.json:
         echo.say_json(heads)
@@ -57,38 +55,79 @@ def run(args: Namespace) -> int:
     for head in heads:
         if "error" in head:
             echo.note(f"note: {echo.one_line(head['error'])}")
-    tables = _tables([head for head in heads if "error" not in head], unfinished)
-    for number, table in enumerate(tables):
-        if number:
-            echo.say()
-        echo.show(table)
+    sound = [head for head in reversed(heads) if "error" not in head]
+    own = [head for head in sound if not _is_intervention(head, sound)]
+    echo.show_all(table for table in _tables(own, unfinished) if table.rows)
+    if hidden := len(sound) - len(own):
+        echo.note(f"{hidden} runs of diagnose and stress (RUN~NAME) are not listed; --json has them.")
     if not heads and not unfinished:
         echo.note(f"no runs in {args.out}. Make one with auepora run, or with auepora demo.")
     return 0
 
 
-def _tables(heads: Sequence[Mapping[str, Any]], unfinished: Sequence[Unfinished]) -> list[Table]:
-    """Return the finished runs, the other documents, and the unfinished runs, as far as there are any."""
-    names = ("evaluation_id", "timestamp", "system_version", "dataset_id", "total_queries", "failed_queries")
-    runs = [_cells(head, *names) for head in heads if str(head.get("evaluation_type")) not in _OTHERS]
+def _is_intervention(head: Mapping[str, Any], heads: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a run was made by `diagnose` or `stress` from another one that is stored."""
+    base, mark, _ = str(head.get("evaluation_id")).rpartition("~")
+    return bool(mark) and any(each.get("evaluation_id") == base for each in heads)
+
+
+def _tables(heads: Sequence[Mapping[str, Any]], unfinished: Sequence[Unfinished]) -> Iterator[Table]:
+    """Yield the other documents, the unfinished runs and the finished runs, the newest last."""
+    is_run = [str(head.get("evaluation_type")) not in _OTHERS for head in heads]
     others = [
-        [_OTHERS[head["evaluation_type"]], *_cells(head, "evaluation_id", "timestamp", "dataset_id")]
-        for head in heads
-        if str(head.get("evaluation_type")) in _OTHERS
+        [
+            _OTHERS[head["evaluation_type"]],
+            _cell(head, "evaluation_id"),
+            _when(head),
+            _cell(head, "dataset_id"),
+        ]
+        for head, run in zip(heads, is_run, strict=True)
+        if not run
     ]
+    yield Table(("Kind", "Name", "When", "Dataset"), others)
     started = [
-        [one.evaluation_id, one.begun_at, one.progress, one.obstacle or one.line] for one in unfinished
+        [one.evaluation_id, ago(one.begun_at), one.progress, one.obstacle or one.line] for one in unfinished
     ]
-    tables = (
-        Table(("Run", "When", "System", "Dataset", "Samples", "Failed"), runs, numeric=(4, 5)),
-        Table(("Kind", "Name", "When", "Dataset"), others),
-        Table(("Not finished", "Started", "Answered", "Resume"), started),
-    )
-    return [table for table in tables if table.rows]
+    yield Table(("Not finished", "Started", "Answered", "Resume"), started)
+    names = ("system_version", "dataset_id", "total_queries", "failed_queries")
+    rows = [
+        [_cell(head, "evaluation_id"), _when(head), *(_cell(head, name) for name in names), _metric(head)]
+        for head, run in zip(heads, is_run, strict=True)
+        if run
+    ]
+    headings = ("Run", "When", "System", "Dataset", "Samples", "Failed", "First metric")
+    # One line per run, also on a narrow screen.
+    yield Table(headings, rows, numeric=(4, 5), spare=(2, 3, 4, 5))
 
 
-def _cells(head: Mapping[str, Any], *names: str) -> list[str]:
-    return ["-" if head.get(name) is None else str(head[name]) for name in names]
+def _cell(head: Mapping[str, Any], name: str) -> str:
+    return "-" if head.get(name) is None else str(head[name])
+
+
+def _metric(head: Mapping[str, Any]) -> str:
+    metric = head.get("first_metric")
+    return f"{metric[0]} {metric[1]:.4f}" if metric else "-"
+
+
+def _when(head: Mapping[str, Any]) -> str:
+    return ago(_cell(head, "timestamp"))
+
+
+def ago(timestamp: str) -> str:
+    """Return how long ago a time was: "2 min ago"; the day of what is more than a week ago.
+
+    >>> ago("2001-01-05T02:00:00Z")
+    '2001-01-05'
+    """
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(timestamp)).total_seconds()
+    except (ValueError, TypeError):  # of another tool, or without a zone
+        return timestamp
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size and seconds < 7 * 86_400:
+            count = int(seconds // size)
+            return f"{count} {unit if count > 1 else unit.removesuffix('s')} ago"
+    return "just now" if 0 <= seconds < 60 else timestamp[:10]
 
 
 def _trend(storage: EvaluationResultsStorage, args: Namespace) -> int:
@@ -96,13 +135,6 @@ def _trend(storage: EvaluationResultsStorage, args: Namespace) -> int:
     if not trend.lines:
         _say_notes(trend_notes(trend))
         raise PlanError(f"no run in {args.out} has {trend.metric!r:.60}. {_available_metrics(trend)}")
-    if args.plot:
-        from ..reporting.plots import save_figure
-
-        try:
-            say_stored(save_figure(plot_trend(trend), args.plot, force=args.force))
-        except ValueError as error:  # fewer than two runs, or another suffix
-            raise PlanError(f"{error}.") from error
     if args.json:
         echo.say_json(trend_to_dict(trend))
         return 0

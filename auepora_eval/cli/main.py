@@ -40,8 +40,8 @@ _CODES: dict[type[AueporaError], int] = {
 # Each command is one module of this folder: its docstring is the help, the first line of it the summary.
 # A command of two words (`dataset check`) is a module of a subfolder.
 GROUPS = {
-    "Start": ("demo", "init", "run", "score", "judge", "show", "list", "view", "metrics"),
-    "Decide": ("compare", "gate", "power", "experiment"),
+    "Start": ("demo", "init", "run", "score", "judge", "show", "list", "view", "metrics", "completion"),
+    "Decide": ("compare", "gate", "diagnose", "stress", "power", "experiment"),
     "Data": (
         "dataset generate",
         "dataset build",
@@ -248,7 +248,7 @@ def _stopped_by_signals() -> Iterator[None]:
 
 
 def _failed(error: Exception | str, code: int) -> int:
-    echo.note(f"auepora: {echo.one_line(_without_secrets(str(error)), 1000)}")
+    echo.note(f"auepora: {echo.one_line(_without_secrets(str(error)), 1000)}", "red")
     return code
 
 
@@ -284,7 +284,9 @@ class Parser(ArgumentParser):
         key = flag.removeprefix("--").replace("-", "_")
         if self.prog.removeprefix("auepora ") in _WITH_PLANS and key in PLAN_KEYS:
             return f"It is a key of the plan file: write '{key}: ...' into FILE, and give --config FILE."
-        return did_you_mean(flag, flags)
+        # Without the dashes, which would make all flags look alike.
+        near = nearest_names(flag.removeprefix("--"), tuple(each.removeprefix("--") for each in flags))
+        return f"Did you mean --{near[0]}?" if near else ""
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and where the help is, and exit with code 2."""

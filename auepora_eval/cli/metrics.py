@@ -51,10 +51,12 @@ def run(args: Namespace) -> int:
 
 
 def _of_target(metrics: list[type[SampleMetric]], name: str) -> list[type[SampleMetric]]:
-    wanted = name.strip().casefold()
-    chosen = [metric for metric in metrics if _target(metric).casefold() == wanted]
+    """Return the metrics of a target, which may be named by one of its words: faithfulness."""
+    wanted = name.strip().upper()
     known = [target.name for target in TargetCategory]
-    if not chosen and wanted.upper() not in known:
+    named = {target for target in known if wanted in (target, *target.split("_"))} or {wanted}
+    chosen = [metric for metric in metrics if _target(metric).upper() in named]
+    if not chosen and wanted not in known:
         raise UnknownNameError(f"there is no target {name!r}; the targets are {', '.join(known)}")
     return chosen
 

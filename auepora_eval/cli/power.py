@@ -35,13 +35,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--rate", "for 0/1 scores: share of correct answers", "P", type=share)
     about = "of the two systems' scores"
     add_flag(parser, "--correlation", about, "R", type=correlation, default=0.5)
-    about = "answers per question from each system"
-    add_flag(parser, "--per-question", about, "K", type=at_least(1))
-    about = "standard deviation of the answers to a question"
-    add_flag(parser, "--within-sd", about, "X", type=positive)
-    add_flag(parser, "--cluster-size", "samples per cluster", "K", type=at_least(1))
-    about = "correlation within a cluster"
-    add_flag(parser, "--cluster-correlation", about, "R", type=correlation)
     add_alpha(parser)
     about = "probability of detecting the change"
     add_flag(parser, "--power", about, "POWER", type=share, default=0.8)
@@ -65,7 +58,7 @@ def _report(args: Namespace) -> PowerReport:
     if len(args.runs) > 2:
         raise PlanError("power looks at one run, or at two. Repeats of one system are joined by a comma.")
     options = {"effect": args.effect, "n": args.n, "alpha": args.alpha, "power": args.power}
-    options |= {"correlation": args.correlation, "per_question": args.per_question}
+    options |= {"correlation": args.correlation}
     if args.runs:
         _check_numbers(args)
         storage = EvaluationResultsStorage(args.out)
@@ -74,22 +67,13 @@ def _report(args: Namespace) -> PowerReport:
     if args.effect is None and args.n is None:
         raise PlanError("Nothing to estimate: give --effect (the change to detect), --n (samples), or a run.")
     name = ", ".join(args.metric) if args.metric else "the score"
-    return power_from_numbers(
-        sd=args.sd,
-        rate=args.rate,
-        within_sd=args.within_sd,
-        name=name,
-        cluster_size=args.cluster_size or 1,
-        cluster_correlation=args.cluster_correlation or 0.0,
-        **options,
-    )
+    return power_from_numbers(sd=args.sd, rate=args.rate, name=name, **options)
 
 
 def _check_numbers(args: Namespace) -> None:
-    for name in ("sd", "rate", "within_sd", "cluster_size", "cluster_correlation"):
+    for name in ("sd", "rate"):
         if getattr(args, name) is not None:
-            flag = name.replace("_", "-")
-            raise PlanError(f"--{flag} cannot be combined with a run: the run's own scores are used.")
+            raise PlanError(f"--{name} cannot be combined with a run: the run's own scores are used.")
 
 
 def _metrics(args: Namespace) -> list[str] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -21,7 +22,7 @@ from ..core.dataset import first_samples
 from ..core.metrics_base import import_metrics, metric_file
 from ..core.plan import Survey
 from ..core.runner import evaluate, name_of
-from ..core.scoring import Tally, new_evaluation_id, now
+from ..core.scoring import Tally, short_id
 from ..core.settings import (
     BUDGETS,
     OF_JUDGE,
@@ -45,7 +46,7 @@ from ..errors import (
     StorageError,
 )
 from ..io.results.document import is_ours
-from ..store.state import read_results_head, variant_of
+from ..store.state import read_results_head, retried_of, variant_of
 from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import (
@@ -78,13 +79,12 @@ from .flags import (
 from .interrupts import Signalled, StopNow, finishing_first
 
 if TYPE_CHECKING:
+    from ..calls.policy import Limits
     from ..core.dataset import EvaluationDataset
     from ..core.plan import EvaluationPlan
-    from ..core.runner import AueporaEvaluator
     from ..decide.pilot import Pilot
     from ..judges.judge import Judge
-    from ..store.record import Earlier, StoredRecord
-    from ..store.spans import Moments
+    from ..store.record import StoredRecord
     from ..store.state import RunState
 
 T = TypeVar("T")
@@ -121,16 +121,20 @@ def run(args: Namespace) -> int:
         record.check_same_run()
         return _say_complete(settings, storage)
     command = RunCommand(settings, storage, record, judge)
-    try:
-        return command.estimate() if settings.estimate else command.run()
-    except StopNow as stop:  # the second signal came while the run was being closed
-        return 128 + int(stop.args[0])
+    return command.estimate() if settings.estimate else command.run()
 
 
 def prepared(
-    settings: RunSettings, storage: EvaluationResultsStorage, *, is_complete: bool = False
+    settings: RunSettings,
+    storage: EvaluationResultsStorage,
+    *,
+    is_complete: bool = False,
+    configuration: dict[str, Any] | None = None,
 ) -> tuple[Judge | None, StoredRecord]:
-    """Return the judge and the run that the settings describe; nothing is called yet."""
+    """Return the judge and the run that the settings describe; nothing is called yet.
+
+    The run keeps its settings unless another configuration is given.
+    """
     dataset = evaluated_dataset(settings)
     if settings.limit is not None:
         dataset = first_samples(dataset, settings.limit)
@@ -141,9 +145,9 @@ def prepared(
         from .judge import named_judge
 
         judge = named_judge(settings)
-    evaluator = evaluator_of(settings, system, plan, settings.as_stored())
+    evaluator = evaluator_of(settings, system, plan, configuration or settings.as_stored())
     # Chosen before the run starts: the message of an interrupted run has to name it.
-    settings.id = settings.id or new_evaluation_id(name_of(evaluator.system), dataset.name, now())
+    settings.id = settings.id or storage.free_id(short_id(name_of(evaluator.system)))
     return judge, storage.record(
         evaluator,
         dataset,
@@ -153,7 +157,6 @@ def prepared(
         force=settings.force,
         survey=survey,
         stop_rule=stop_rule(settings, plan, storage, is_announced=not is_complete),
-        started_in=str(Path.cwd()),
     )
 
 
@@ -167,7 +170,7 @@ def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[Evaluat
     survey = Survey.of(dataset, named)
     check_has_samples(settings.dataset or "", survey.size)
     examples = as_measured(settings, survey.examples)
-    return named or default_plan(examples, settings.top_k, settings.match), survey
+    return named or default_plan(examples, settings.top_k, settings), survey
 
 
 class RunCommand:
@@ -179,18 +182,19 @@ class RunCommand:
         storage: EvaluationResultsStorage,
         record: StoredRecord,
         judge: Judge | None = None,
+        resume: str = "",
     ) -> None:
         self.settings, self.storage, self.record, self.judge = settings, storage, record, judge
         self.evaluator, self.size = record.evaluator, record.survey.size
+        self.resume = resume or _resume_command(settings)
         check_span_file(settings)
-        self.moments: Moments | None = None  # when outputs arrived, for the spans
         self.has_started = False  # before that, what is in the folder may be another process's
         self.display = ExitStack()  # the progress bar
         record.on_start = self._start
 
     def run(self) -> int:
         """Evaluate, judge, print and store the run; return the exit code."""
-        finished, code = self._called(lambda: evaluate(self.evaluator, self.record))
+        finished, code = self.called(lambda: evaluate(self.evaluator, self.record))
         if finished is None:
             return code
         cache = self.record.cache
@@ -213,7 +217,7 @@ class RunCommand:
         """Return what a few calls took, or None and the exit code if they were interrupted."""
         from ..decide.pilot import run_pilot
 
-        return self._called(lambda: run_pilot(self.record, scored=scored))
+        return self.called(lambda: run_pilot(self.record, scored=scored))
 
     def say_estimate(self, pilot: Pilot) -> int:
         """Print what the whole run takes and the command that resumes it; return the exit code."""
@@ -224,8 +228,8 @@ class RunCommand:
         if settings.json:
             named = {name: one and one._asdict() for name, one in estimates.items()}
             counts = {"samples": pilot.size, "pilot": len(pilot.uses), "failed": pilot.failed}
-            resume = {"resume": _resume_command(settings)}
-            echo.say_json({"evaluation_id": settings.id, **counts, "estimate": named, **resume})
+            named_run = {"evaluation_id": settings.id, **counts}
+            echo.say_json({**named_run, "estimate": named, "resume": self.resume})
         else:
             echo.show(estimate_table(pilot, estimates, concurrency))
             if self.judge is not None:
@@ -233,18 +237,21 @@ class RunCommand:
                     "The calls of the judge are not included: auepora judge RUN --dry-run counts them."
                 )
             say_failures(Tally().add(output for _, output in pilot.pairs))
-            echo.say(f"Next: {_resume_command(settings)}")
+            echo.say(f"Next: {self.resume}")
         least, every = settings.min_coverage, "every call failed"
         return coverage_code(pilot.failed, len(pilot.uses), least, "the calls", none=every)
 
-    def _called(self, work: Callable[[], T]) -> tuple[T | None, int]:
+    def called(self, work: Callable[[], T]) -> tuple[T | None, int]:
         """Do the work with its cache, its progress bar and its signals; None if it was interrupted."""
-        with ExitStack() as stack:
-            cache = self.record.cache = call_cache(self.settings)
-            if cache is not None:
-                stack.enter_context(cache)
-            signalled = stack.enter_context(finishing_first(self.evaluator.stop))
-            return self._guarded(work, signalled), signalled.exit_code
+        try:
+            with ExitStack() as stack:
+                cache = self.record.cache = call_cache(self.settings)
+                if cache is not None:
+                    stack.enter_context(cache)
+                signalled = stack.enter_context(finishing_first(self.evaluator.stop))
+                return self._guarded(work, signalled), signalled.exit_code
+        except StopNow as stop:  # the second signal came while the run was being closed
+            return None, 128 + int(stop.args[0])
 
     def _guarded(self, work: Callable[[], T], signalled: Signalled) -> T | None:
         try:
@@ -264,19 +271,13 @@ class RunCommand:
             self._say_how_to_resume()
             raise
 
-    def _start(self, earlier: Earlier) -> None:
+    def _start(self, outcomes: Counter[int], limits: Limits) -> None:
         """Report what is kept of earlier sessions, and show the progress of the rest."""
         self.has_started = True
-        kept = _say_resuming(earlier, self.evaluator, self.size, retry_failed=self.settings.retry_failed)
+        kept = _say_resuming(outcomes, limits, self.size, retry_failed=self.settings.retry_failed)
         calls = PILOT if self.settings.estimate else self.size - kept
-        bar = self.display.enter_context(progress(calls, name_of(self.evaluator.system)))
-        if not self.settings.spans:
-            self.evaluator.on_output = bar
-            return
-        from ..store.spans import Moments
-
-        self.moments = Moments({})
-        self.evaluator.on_output = self.moments.noted_before(bar)
+        bar = progress(calls, name_of(self.evaluator.system))
+        self.evaluator.on_output = self.display.enter_context(bar)
 
     def _say_finished(self, finished: EvaluationRun) -> None:
         settings, record = self.settings, self.record
@@ -287,8 +288,8 @@ class RunCommand:
         if not settings.json:
             flags = f"{' --failed' if record.tally.failed else ''}{out_flag(settings.out)}"
             echo.say(f"Next: auepora show {shlex.quote(record.evaluation_id)}{flags}")
-        say_stored(record.path)
-        deliver_spans(settings, self.storage, record.evaluation_id, self.moments)
+        say_stored(record.state.path)
+        deliver_spans(settings, self.storage, record.evaluation_id)
 
     def _say_stopped(self, reason: object) -> None:
         if not isinstance(reason, AccessRefusedError) or _answered(self.record.state):
@@ -296,7 +297,8 @@ class RunCommand:
             self._say_how_to_resume(" --retry-failed" if isinstance(reason, EvaluationError) else "")
         if "budget" in str(reason) and not isinstance(reason, EvaluationError):
             given = self.settings.given(BUDGETS)
-            spent = " or ".join(f"--{name.replace('_', '-')}" if name in _FLAGS else name for name in given)
+            flags = () if variant_of(self.evaluator.configuration) else _FLAGS
+            spent = " or ".join(f"--{name.replace('_', '-')}" if name in flags else name for name in given)
             if spent:
                 echo.note(f"The budget is used up: resume with a larger number for {spent}.")
         if self.settings.json:
@@ -310,7 +312,7 @@ class RunCommand:
                 "stopped": without_secrets(str(reason)).removeprefix("stopped: "),
                 "kept": _answered(self.record.state),
                 "samples": self.size,
-                "resume": _resume_command(self.settings),
+                "resume": self.resume,
             }
         )
 
@@ -326,7 +328,7 @@ class RunCommand:
         echo.note(f"kept: {kept} outputs in {state.database}")
         if state.has_results:
             echo.note(f"The results of {echo.one_line(state.evaluation_id)} stay until there are new ones.")
-        echo.note(f"resume: {_resume_command(self.settings)}{flags}")
+        echo.note(f"resume: {self.resume}{flags}")
 
 
 def _answered(state: RunState) -> int | None:
@@ -486,14 +488,14 @@ def _judge_the_rest(settings: RunSettings, storage: EvaluationResultsStorage) ->
     return True
 
 
-def _say_resuming(earlier: Earlier, evaluator: AueporaEvaluator, size: int, *, retry_failed: bool) -> int:
+def _say_resuming(outcomes: Counter[int], limits: Limits, size: int, *, retry_failed: bool) -> int:
     """Report the outputs and the spending of earlier sessions; return how many samples are not called."""
-    spent, policy = evaluator.spent_before, evaluator.policy
-    retried = earlier.retried(retry_failed=retry_failed)
-    if earlier.total:
+    total, retried = outcomes.total(), retried_of(outcomes, retry_failed=retry_failed)
+    if total:
         more = f"; {retried} of them failed and are retried" if retried else ""
-        echo.note(f"resuming: {earlier.total} of {size} samples have an output{more}")
-    for limit, amount in spent.items():
-        unit = {"max_calls": "calls", "max_tokens": "tokens"}.get(limit, "US dollars")
-        echo.note(f"budget: {amount:,.10g} of {getattr(policy, limit):,.10g} {unit} were spent before")
-    return earlier.total - retried
+        echo.note(f"resuming: {total} of {size} samples have an output{more}")
+    for name, amount in limits.spent.used(limits.policy).items() if total else ():
+        if (most := getattr(limits.policy, name)) is not None:
+            unit = {"max_calls": "calls", "max_tokens": "tokens"}.get(name, "US dollars")
+            echo.note(f"budget: {amount:,.10g} of {most:,.10g} {unit} were spent before")
+    return total - retried

@@ -14,6 +14,7 @@ With --run the result is a new run, with the metrics of the old one and those in
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection
 from dataclasses import replace
@@ -22,8 +23,8 @@ from typing import TYPE_CHECKING
 
 from ..core.matching import match_of
 from ..core.plan import EvaluationPlan, Survey
-from ..core.scoring import Tally, new_evaluation_id, now, score_outputs
-from ..core.settings import RunSettings, column_names
+from ..core.scoring import Tally, score_outputs, short_id
+from ..core.settings import SPLITS_FOLDER, RunSettings, column_names
 from ..core.types import EvaluationRun
 from ..errors import DataError, PlanError
 from ..metrics.parse import parse_metrics
@@ -38,10 +39,10 @@ from .common import (
     named_plan,
     notes_printed_once,
     progress_bar,
-    say_run,
+    say_run_summary,
     say_stored,
 )
-from .flags import add_flag, add_settings, as_measured, settings_of, without_judged
+from .flags import add_flag, add_settings, as_measured, out_flag, settings_of, without_judged
 
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
@@ -72,6 +73,8 @@ def run(args: Namespace) -> int:
         return _score_run(args, settings)
     if args.only:
         raise PlanError("--only is for --run RUN. Leave it out.")
+    if settings.dataset_type is not None and settings.dataset is None:
+        settings = replace(settings, dataset=SPLITS_FOLDER)
     if not settings.dataset:
         raise PlanError("Name what to score: auepora score FILE, --dataset FILE, or --run RUN.")
     storage = EvaluationResultsStorage(settings.out)
@@ -85,9 +88,9 @@ def run(args: Namespace) -> int:
     check_has_samples(settings.dataset, next(iter(dataset), None) is not None)
     predictions = _predictions(args.outputs, settings, dataset)
     depth = min(predictions.longest or 5, 10)
-    plan = named or default_plan(as_measured(settings, Survey.of(dataset).examples), depth, settings.match)
+    plan = named or default_plan(as_measured(settings, Survey.of(dataset).examples), depth, settings)
     name = args.name or Path(args.outputs or settings.dataset).name.split(".")[0]
-    evaluation_id = settings.id or new_evaluation_id(name, dataset.name, now())
+    evaluation_id = settings.id or storage.free_id(short_id(name))
     state = storage.state(evaluation_id)
     size = min(len(predictions), settings.limit or len(predictions))
     with progress_bar(size, name) as advance:
@@ -128,7 +131,9 @@ def _say(
     if settings.json:
         echo.say_json(storage.load_results(finished.evaluation_id))
     else:
-        say_run(finished, tally)
+        say_run_summary(finished, tally)
+        flags = f"{' --failed' if tally.failed else ''}{out_flag(settings.out)}"
+        echo.say(f"Next: auepora show {shlex.quote(finished.evaluation_id)}{flags}")
     say_stored(storage.state(finished.evaluation_id).path)
     return exit_code(finished, tally, settings.min_coverage)
 
@@ -154,9 +159,9 @@ def _score_run(args: Namespace, settings: RunSettings) -> int:
     )
     storage.save_run(finished, force=settings.force)
     if any("judge" in result.signature for result in fresh):
-        from ..judges.verdicts import copy_verdicts  # judges are imported only where there is one
+        from ..judges.runs import copy_judging  # judges are imported only where there is one
 
-        copy_verdicts(database_of(storage.find(args.run)), state.database)
+        copy_judging(database_of(storage.find(args.run)), state.database)
     return _say(settings, storage, finished, Tally().add(finished.outputs))
 
 

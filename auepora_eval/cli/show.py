@@ -26,7 +26,7 @@ from ..core.types import (
     MetricResult,
     SystemOutputs,
 )
-from ..decide.experiment_report import experiment_in_words, variant_runs
+from ..decide.experiment import experiment_in_words, variant_runs
 from ..errors import DataError, UnknownNameError
 from ..io.benchmark import benchmark_of_run, save_benchmark
 from ..metrics.parse import parse_metric
@@ -267,9 +267,19 @@ def _say_part(label: str, text: str) -> None:
     echo.say(textwrap.fill(line, echo.text_width(), subsequent_indent=" " * 13, break_on_hyphens=False))
 
 
+def _say_whole(label: str, text: str) -> None:
+    """Print a whole text of a sample behind its label, each of its lines wrapped."""
+    width, indent = echo.text_width(), " " * 13
+    for number, line in enumerate(text.strip().splitlines() or ["(empty)"]):
+        start = indent if number else f"{label} "
+        echo.say(
+            textwrap.fill(line, width, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+        )
+
+
 def _say_claims(path: Path, run: EvaluationRun, sample: EvaluationSample, output: SystemOutputs) -> None:
     """Print what each judge of the run says of each claim of an answer, with its evidence."""
-    from ..judges.verdicts import claim_metrics, claims_of
+    from ..judges.runs import claim_metrics, claims_of
 
     for title, metric in claim_metrics(path, run.results).items():
         checks = claims_of(metric, sample, output)
@@ -287,14 +297,14 @@ def _say_sample(samples: RunSamples, sample: EvaluationSample, output: SystemOut
     """Print a sample with its output and scores."""
 
     is_gold, missed = gold_found(sample, output, match_of(samples.run))
-    echo.say(f"{sample.sample_id}: {echo.one_line(sample.query, 2000)}")
-    echo.say(f"  labels:    {', '.join(f'{k}={v}' for k, v in sample.labels.items()) or '-'}")
-    echo.say(f"  reference: {sample.reference_answer.text if sample.reference_answer else '-'}")
+    _say_whole(f"{sample.sample_id}:", sample.query)
+    _say_whole("  labels:   ", ", ".join(f"{k}={v}" for k, v in sample.labels.items()) or "-")
+    _say_whole("  reference:", sample.reference_answer.text if sample.reference_answer else "-")
     if output.error is not None:
-        echo.say(f"  FAILED:    {output.error}")
+        _say_whole("  FAILED:   ", str(output.error))
         say_traceback(output.error)
     else:
-        echo.say(f"  answer:    {output.response.text}")
+        _say_whole("  answer:   ", output.response.text)
     echo.say("  retrieved (* is gold):")
     for hit, gold in zip(output.retrieved, is_gold, strict=True):
         mark = "*" if gold else " "

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..judges.trust.calibration import UNCALIBRATED, Rate, why_not_corrected
-from ..judges.trust.correction import FEWEST_LABELS, Powered, different_errors, powered_mean
+from ..judges.trust.correction import FEWEST_LABELS, Powered, powered_mean
 from ..judges.trust.record import JudgeTrust, trust_of
 from ..stats.arrays import Array, Mask
 from ..stats.intervals import Estimate, Interval, Units, change_size
 from ..stats.power import Spread
 from ..stats.significance import PairedTest
-from .pairing import Pairing
+from .pairs import Pairs
 
 _Z = 1.959964  # of a 95% interval
 
@@ -86,7 +86,7 @@ class JudgeCorrection:
         return judged._replace(middle=middle, error=error)
 
 
-def judge_correction(pairing: Pairing, change: Units, differs: Mask, reach: float) -> JudgeCorrection | None:
+def judge_correction(pairing: Pairs, change: Units, differs: Mask, reach: float) -> JudgeCorrection | None:
     """Return how the comparison of a judged metric is corrected; None if no judge scored it.
 
     `change` has the units of the judged difference, `reach` the most that a sample can change.
@@ -97,22 +97,13 @@ def judge_correction(pairing: Pairing, change: Units, differs: Mask, reach: floa
     distrust = next((trust.distrust for trust in (a, b) if trust.degraded), "")
     if distrust:
         return JudgeCorrection(distrust, not_tested=distrust)
-    ours, theirs = a.calibration, b.calibration
-    errors = None if ours is None or theirs is None else different_errors(ours, theirs)
     size = float(change_size(change, differs, reach))
     by_labels = _by_labels(pairing, a.labels, b.labels, size)
-    correction = _by_error_rates(pairing, a, b) if by_labels is None else by_labels
-    if errors is None:
-        return correction
-    if errors.is_significant and by_labels is None:
-        distrust = f"the judge errs differently on the two systems: {errors.text}"
-        return JudgeCorrection(distrust, not_tested=f"{distrust}. Only labels of both runs correct that")
-    words = "errs differently" if errors.is_significant else "shows no different errors"
-    return replace(correction, note=f"{correction.note}; the judge {words} on the two systems: {errors.text}")
+    return _by_error_rates(pairing, a, b) if by_labels is None else by_labels
 
 
 def _by_labels(
-    pairing: Pairing, labels_a: Mapping[str, float], labels_b: Mapping[str, float], size: float
+    pairing: Pairs, labels_a: Mapping[str, float], labels_b: Mapping[str, float], size: float
 ) -> JudgeCorrection | None:
     """Return the correction by the samples that have a label in both runs; None if they are too few."""
     rows_a, rows_b, clusters = pairing.used()
@@ -151,7 +142,7 @@ def _side(labels: Array, scores: Array, labelled: Mask, weight: float) -> float:
     return weight * others + float((labels[labelled] - weight * scores[labelled]).mean())
 
 
-def _by_error_rates(pairing: Pairing, a: JudgeTrust, b: JudgeTrust) -> JudgeCorrection:
+def _by_error_rates(pairing: Pairs, a: JudgeTrust, b: JudgeTrust) -> JudgeCorrection:
     ours, theirs = a.calibration, b.calibration
     judged = "the change is one of judged scores"
     if ours is None or theirs is None:

@@ -1,4 +1,4 @@
-"""The numbers behind a comparison: the test, the interval, the margin and the power of each pairing."""
+"""The numbers behind a comparison: the test, the interval, the margin and the power of each pairs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.metrics_base import SampleMetric
 from ..core.scores import Rows
-from ..core.types import EvaluationRun, TargetCategory
+from ..core.types import TargetCategory
 from ..metrics.additional import SloShare
 from ..stats.arrays import Mask
 from ..stats.intervals import (
@@ -39,7 +39,7 @@ from ..stats.significance import (
     sign_flip_test,
     welch_difference,
 )
-from .pairing import LAST_BITS, Pairing, results_by_name, values_of_pair
+from .pairs import LAST_BITS, Pairs
 
 if TYPE_CHECKING:
     from .judged import JudgeCorrection
@@ -60,14 +60,14 @@ FAILED_AND_FASTER = "calls of the faster one failed, and how long they would hav
 
 @dataclass(frozen=True)
 class Tested:
-    """One pairing with its values, the interval of their difference, and its test.
+    """One pairs with its values, the interval of their difference, and its test.
 
     `not_tested` says why there is no valid test, where there is none: `test` must then not be used.
     `by_run` is the test of times, of which whole runs are compared instead of samples. `judge` is how a
     judged metric was corrected for the errors of its judge.
     """
 
-    pairing: Pairing
+    pairs: Pairs
     value_a: float
     value_b: float
     interval_a: Interval | None
@@ -82,8 +82,8 @@ class Tested:
     @property
     def units(self) -> int:
         """The number of pairs, or of clusters of pairs, that take part in the value."""
-        rows_a, rows_b, clusters = self.pairing.used()
-        chosen = self.pairing.known.whole_value(rows_a, rows_b).takes_part
+        rows_a, rows_b, clusters = self.pairs.used()
+        chosen = self.pairs.known.whole_value(rows_a, rows_b).takes_part
         if clusters is None:
             return int(chosen.sum())
         return len({cluster for cluster, is_chosen in zip(clusters, chosen, strict=True) if is_chosen})
@@ -95,7 +95,7 @@ class Tested:
     @property
     def sign(self) -> int:
         """1 if higher is better, else -1."""
-        return 1 if self.pairing.known.higher_is_better else -1
+        return 1 if self.pairs.known.higher_is_better else -1
 
     @property
     def gain(self) -> float:
@@ -118,7 +118,7 @@ class Tested:
         reach = self.reach(margin)
         if self.units < 2 or not math.isfinite(reach):
             return None
-        gains = [units.times(self.sign) for units, _ in changes(self.pairing)]
+        gains = [units.times(self.sign) for units, _ in changes(self.pairs)]
         estimate = weighted_sum([(one, plus_two(one, -reach, reach)) for one in gains])
         return estimate if self.judge is None else self.judge.estimate(estimate, self.sign)
 
@@ -138,12 +138,12 @@ class Tested:
         Where there are none, as much as lies between the scores that were seen, or as the whole value; and
         not less than twice the margin, so that a few samples never rule out what they cannot show.
         """
-        return reach_of(self.pairing, margin)
+        return reach_of(self.pairs, margin)
 
     @property
     def clusters_worth(self) -> float | None:
         """The number of equal clusters with the same information; None without clusters."""
-        clusters = self.pairing.used()[2]
+        clusters = self.pairs.used()[2]
         return None if clusters is None else clusters_worth(list(Counter(clusters).values()))
 
     def spread(self) -> Spread | None:
@@ -151,8 +151,8 @@ class Tested:
         if self.not_tested or self.by_run is not None or self.units < 2:
             return None
         if self.judge is None:
-            return spread_of(self.pairing)
-        return self.judge.spread(spread_of(self.pairing))
+            return spread_of(self.pairs)
+        return self.judge.spread(spread_of(self.pairs))
 
     def detectable(self, level: float) -> float | None:
         """Return the smallest difference that the test detects with 80% power at this level.
@@ -162,31 +162,35 @@ class Tested:
         spread, worth = self.spread(), self.clusters_worth
         if spread is None or (worth is not None and worth < fewest_units(level)):
             return None
-        low, high = self.pairing.known.bounds
+        low, high = self.pairs.known.bounds
         return detectable_change(self.units, spread, alpha=level, reach=high - low)
 
-    def samples_to_show(self, effect: float, level: float, repeats: int = 1) -> int | None:
-        """Return how many samples detect an effect of this size, each asked `repeats` times.
+    def samples_to_show(self, effect: float, level: float) -> int | None:
+        """Return how many samples detect an effect of this size, each asked as often as these.
 
         None of few clusters: how much these differ is itself hardly known.
         """
         spread, worth = self.spread(), self.clusters_worth
         if spread is None or (worth is not None and worth < FEW_TO_COMPARE):
             return None
-        return self._samples(units_needed(effect, spread, alpha=level), repeats)
+        return self._samples(units_needed(effect, spread, alpha=level))
 
-    def samples_to_rule_out(self, margin: float, alpha: float, repeats: int = 1) -> int | None:
+    def samples_to_rule_out(self, margin: float, alpha: float) -> int | None:
         """Return how many samples rule out a loss of the margin four times in five, were there no change."""
         reach = self.reach(margin)
         if self.not_tested or self.by_run is not None or self.units < 2 or not math.isfinite(reach):
             return None
         spread = self.spread()
         sd = 0.0 if spread is None else spread.sd
-        return self._samples(units_to_rule_out(margin, sd, reach, alpha=alpha), repeats)
+        return self._samples(units_to_rule_out(margin, sd, reach, alpha=alpha))
 
-    def _samples(self, units: int | None, repeats: int) -> int | None:
-        samples = int(self.pairing.both.sum()) / repeats
-        return None if units is None else math.ceil(units * samples / self.units)
+    @property
+    def questions(self) -> float:
+        """The number of pairs, those of the repeats of a question together."""
+        return int(self.pairs.both.sum()) / len(self.pairs.repeats)
+
+    def _samples(self, units: int | None) -> int | None:
+        return None if units is None else math.ceil(units * self.questions / self.units)
 
     @property
     def smallest_p(self) -> float:
@@ -198,7 +202,7 @@ class Tested:
         is_exact = self.by_run is not None or (self.judge is not None and self.judge.powered is not None)
         if self.not_tested or is_exact or not self.test.could_change(level):
             return self
-        return replace(self, test=_test(self.pairing, self.test.resamples, self.seed, (LEVEL, level)))
+        return replace(self, test=_test(self.pairs, self.test.resamples, self.seed, (LEVEL, level)))
 
 
 def corrected(
@@ -231,13 +235,13 @@ def is_of_time(metric: SampleMetric) -> bool:
     return endless or isinstance(metric, SloShare)
 
 
-def reach_of(pairing: Pairing, margin: float = 0.0) -> float:
+def reach_of(pairs: Pairs, margin: float = 0.0) -> float:
     """Return the most that a sample can change (`Tested.reach`)."""
-    low, high = pairing.known.bounds
+    low, high = pairs.known.bounds
     if math.isfinite(high - low):
         return high - low
-    sides = pairing.used()[:2]
-    values = [abs(float(pairing.known.aggregate(rows))) for rows in sides]
+    sides = pairs.used()[:2]
+    values = [abs(float(pairs.known.aggregate(rows))) for rows in sides]
     scores = np.concatenate([rows[:, 0] for rows in sides])
     seen = max(float(np.ptp(scores)), *values)
     return max(seen, 2 * margin) if math.isfinite(seen) else math.inf
@@ -250,16 +254,16 @@ class ChangeUnits(NamedTuple):
     differs: Mask
 
 
-def changes(pairing: Pairing) -> list[ChangeUnits]:
+def changes(pairs: Pairs) -> list[ChangeUnits]:
     """Return the units of each share of the difference between the two runs."""
-    rows_a, rows_b, clusters = pairing.used()
-    shares = _shares(pairing)
-    if pairing.is_mean:
-        units = [mean_units(pairing.differences()[pairing.both], clusters)]
+    rows_a, rows_b, clusters = pairs.used()
+    shares = _shares(pairs)
+    if pairs.is_mean:
+        units = [mean_units(pairs.differences()[pairs.both], clusters)]
     else:
-        before, now = (pairing.known.value_units(rows, clusters, shares) for rows in (rows_a, rows_b))
+        before, now = (pairs.known.value_units(rows, clusters, shares) for rows in (rows_a, rows_b))
         units = [b.minus(a) for a, b in zip(before, now, strict=True)]
-    differ = _differing_samples(pairing)
+    differ = _differing_samples(pairs)
     taking_part = [share.takes_part for share in shares if share.takes_part.any()]
     return [
         ChangeUnits(one, _units_with(differ & rows, one, clusters))
@@ -267,32 +271,32 @@ def changes(pairing: Pairing) -> list[ChangeUnits]:
     ]
 
 
-def whole_change(pairing: Pairing) -> ChangeUnits:
+def whole_change(pairs: Pairs) -> ChangeUnits:
     """Return the units of the whole difference: the samples that take part in any share of it."""
-    shares = changes(pairing)
+    shares = changes(pairs)
     if len(shares) == 1:
         return shares[0]
-    rows_a, rows_b, clusters = pairing.used()
-    before, now = (side_units(pairing, rows) for rows in (rows_a, rows_b))
-    return ChangeUnits(units := now.minus(before), _units_with(_differing_samples(pairing), units, clusters))
+    rows_a, rows_b, clusters = pairs.used()
+    before, now = (side_units(pairs, rows) for rows in (rows_a, rows_b))
+    return ChangeUnits(units := now.minus(before), _units_with(_differing_samples(pairs), units, clusters))
 
 
-def side_units(pairing: Pairing, rows: Rows) -> Units:
+def side_units(pairs: Pairs, rows: Rows) -> Units:
     """Return the units of the value of one run: the samples that take part in the value of either."""
-    rows_a, rows_b, clusters = pairing.used()
-    return pairing.known.value_units(rows, clusters, [pairing.known.whole_value(rows_a, rows_b)])[0]
+    rows_a, rows_b, clusters = pairs.used()
+    return pairs.known.value_units(rows, clusters, [pairs.known.whole_value(rows_a, rows_b)])[0]
 
 
-def _shares(pairing: Pairing) -> list[Share]:
+def _shares(pairs: Pairs) -> list[Share]:
     """Return the shares of the value, with the samples that take part in either run."""
-    rows_a, rows_b, _ = pairing.used()
-    before, now = (pairing.known.value_shares(rows) for rows in (rows_a, rows_b))
+    rows_a, rows_b, _ = pairs.used()
+    before, now = (pairs.known.value_shares(rows) for rows in (rows_a, rows_b))
     return [a._replace(takes_part=a.takes_part | b.takes_part) for a, b in zip(before, now, strict=True)]
 
 
-def _differing_samples(pairing: Pairing) -> Mask:
-    rows_a, rows_b, _ = pairing.used()
-    columns = slice(0, 1) if pairing.is_mean else slice(None)
+def _differing_samples(pairs: Pairs) -> Mask:
+    rows_a, rows_b, _ = pairs.used()
+    columns = slice(0, 1) if pairs.is_mean else slice(None)
     differs: Mask = np.any(np.abs(rows_b - rows_a)[:, columns] > LAST_BITS, axis=1)
     return differs
 
@@ -312,49 +316,44 @@ def _units_with(samples: Mask, units: Units, clusters: Sequence[Hashable] | None
     return chosen
 
 
-def spread_of(pairing: Pairing) -> Spread | None:
+def spread_of(pairs: Pairs) -> Spread | None:
     """Return how much units change; None if none does, unless scores are 0 or 1."""
-    units, differs = whole_change(pairing)
-    is_share = pairing.is_mean and pairing.is_binary()
+    units, differs = whole_change(pairs)
+    is_share = pairs.is_mean and pairs.is_binary()
     if not differs.any():
         return Spread(0.0, 1.0) if is_share else None
     sd = float(units.numbers.std(ddof=1)) if len(units.numbers) > 1 else 0.0
     size = 1.0
-    if not is_share or pairing.used()[2] is not None:
+    if not is_share or pairs.used()[2] is not None:
         size = float(np.sqrt((units.numbers[differs] ** 2).mean()))
     # Less the variance that the observed change brought along: the spread is that of an unchanged system.
     unchanged = sd**2 - abs(float(units.value)) * Spread(sd, size).slope
     return Spread(math.sqrt(max(0.0, unchanged)), size)
 
 
-def tested_all(pairings: Sequence[Pairing], *, seed: int, resamples: int) -> list[Tested]:
-    """Return each pairing with its test; times are only tested by whole runs (`times_by_run`)."""
-    return [_tested(pairing, seed, resamples) for pairing in pairings]
-
-
-def _tested(pairing: Pairing, seed: int, resamples: int) -> Tested:
-    rows_a, rows_b, clusters = pairing.used()
-    metric = pairing.known
-    value_a, value_b = (float(metric.aggregate(rows)) for rows in (rows_a, rows_b))
+def tested_pairs(pairs: Pairs, *, seed: int, resamples: int) -> Tested:
+    """Return the values of both runs, the interval of their difference, and its test."""
+    rows_a, rows_b, clusters = pairs.used()
+    metric = pairs.known
+    value_a, value_b = pairs.values()
     side_a, side_b = (metric.interval(rows, clusters) for rows in (rows_a, rows_b))
     untested = PairedTest(1.0, value_b - value_a, "")
+    tested = Tested(pairs, value_a, value_b, side_a, side_b, None, untested, seed)
     if is_of_time(metric):
-        return Tested(
-            pairing, value_a, value_b, side_a, side_b, None, untested, seed, not_tested=ONE_RUN_EACH
-        )
+        return _by_run(pairs, tested)
     if not math.isfinite(value_b - value_a):  # a ratio whose denominator is 0
-        return Tested(pairing, value_a, value_b, side_a, side_b, None, untested, seed, not_tested=NO_VALUE)
-    test = _test(pairing, resamples, seed)
-    interval = shares_change_interval(changes(pairing), reach_of(pairing))
-    tested = Tested(pairing, value_a, value_b, side_a, side_b, interval, test, seed)
-    if any("judge" in result.details or "judge" in result.signature for result in (pairing.a, pairing.b)):
+        return replace(tested, not_tested=NO_VALUE)
+    test = _test(pairs, resamples, seed)
+    interval = shares_change_interval(changes(pairs), reach_of(pairs))
+    tested = replace(tested, interval=interval, test=test)
+    if any("judge" in result.details or "judge" in result.signature for result in (pairs.a, pairs.b)):
         tested = _corrected_by_judge(tested)
     if tested.interval is not None:
         low, high = metric.bounds
         test = tested.test
         within = tested.interval.within(low - high, high - low)
         tested = replace(tested, interval=agreeing_with_test(within, test.statistic, test.p_value))
-    if pairing.gains_by_failing:
+    if pairs.gains_by_failing:
         # A gain that failures may have caused, by changing the other answers' scores, is not tested.
         return replace(tested, test=untested, not_tested=FAILED_AND_BETTER)
     return tested
@@ -364,7 +363,7 @@ def _corrected_by_judge(tested: Tested) -> Tested:
     """Return what people would see of a difference that a judge sees."""
     from .judged import judge_correction
 
-    judge = judge_correction(tested.pairing, *whole_change(tested.pairing), reach_of(tested.pairing))
+    judge = judge_correction(tested.pairs, *whole_change(tested.pairs), reach_of(tested.pairs))
     if judge is None:
         return tested
     if judge.not_tested:
@@ -387,16 +386,16 @@ def _corrected_by_judge(tested: Tested) -> Tested:
 def judge_notes(tested: Sequence[Tested]) -> list[str]:
     """Return how judged metrics were corrected; why one was not tested is not repeated here."""
     return [
-        f"{one.pairing.a.name}: {one.judge.note}"
+        f"{one.pairs.a.name}: {one.judge.note}"
         for one in tested
         if one.judge is not None and not one.not_tested
     ]
 
 
-def _test(pairing: Pairing, resamples: int, seed: int, levels: Sequence[float] = (LEVEL,)) -> PairedTest:
-    rows_a, rows_b, clusters = pairing.used()
-    metric = pairing.known
-    if not pairing.is_mean:
+def _test(pairs: Pairs, resamples: int, seed: int, levels: Sequence[float] = (LEVEL,)) -> PairedTest:
+    rows_a, rows_b, clusters = pairs.used()
+    metric = pairs.known
+    if not pairs.is_mean:
         return paired_swap_test(
             rows_a,
             rows_b,
@@ -407,9 +406,9 @@ def _test(pairing: Pairing, resamples: int, seed: int, levels: Sequence[float] =
             levels=levels,
             seed=seed,
         )
-    gains = pairing.differences()[pairing.both]
+    gains = pairs.differences()[pairs.both]
     # McNemar's test takes pairs to be independent, which the samples of a cluster are not.
-    if clusters is None and pairing.is_binary():
+    if clusters is None and pairs.is_binary():
         test = mcnemar_exact(int((gains < 0).sum()), int((gains > 0).sum()))
         return test._replace(statistic=float(gains.mean()))
     return sign_flip_test(gains, clusters=clusters, resamples=resamples, levels=levels, seed=seed)
@@ -418,54 +417,43 @@ def _test(pairing: Pairing, resamples: int, seed: int, levels: Sequence[float] =
 # Times are compared by whole runs.
 
 
-def times_by_run(
-    tested: Sequence[Tested], baselines: Sequence[EvaluationRun], candidates: Sequence[EvaluationRun]
-) -> list[Tested]:
-    """Return the tests with those of times: all samples of a run share the state of the machine.
+def _by_run(pairs: Pairs, tested: Tested) -> Tested:
+    """Return the test of times: all samples of a run share the state of the machine.
 
     So runs are counted, not samples: Welch's test on the values of the repeats. With one run each there is
     no test.
     """
-    if len(baselines) < 2:
-        return list(tested)
-    return [_by_run(one, baselines, candidates) if is_of_time(one.pairing.known) else one for one in tested]
-
-
-def _by_run(
-    tested: Tested, baselines: Sequence[EvaluationRun], candidates: Sequence[EvaluationRun]
-) -> Tested:
-    name = tested.pairing.a.name
-    values: tuple[list[float], list[float]] = ([], [])
-    for a, b in zip(baselines, candidates, strict=True):
-        pair = values_of_pair({}, results_by_name(a)[name], results_by_name(b)[name])
-        # A call that failed has no time: its pair is left out on both sides.
-        if not any(map(math.isnan, pair)):
-            for side, value in zip(values, pair, strict=True):
-                side.append(value)
-    welch = welch_difference(*values)
+    if len(pairs.repeats) < 2:
+        return replace(tested, not_tested=ONE_RUN_EACH)
+    # A call that failed has no time: its pair is left out on both sides.
+    values = [pair for one in pairs.repeats if all(map(math.isfinite, pair := one.values()))]
+    welch = welch_difference([a for a, _ in values], [b for _, b in values])
     if math.isnan(welch.p_value):
         return replace(tested, not_tested="fewer than two runs have times")
-    a_mean, b_mean = (sum(side) / len(side) for side in values)
-    why_not = FAILED_AND_FASTER if _gains_by_unknown_times(tested.pairing, a_mean, b_mean) else ""
-    method = f"{welch.method}, {len(values[0])} runs each"
+    value_a, value_b = (sum(pair[side] for pair in values) / len(values) for side in (0, 1))
+    method = f"{welch.method}, {len(values)} runs each"
     return replace(
         tested,
-        value_a=a_mean,
-        value_b=b_mean,
+        value_a=value_a,
+        value_b=value_b,
         interval=None if welch.low == welch.high else Interval(welch.low, welch.high, method),
         test=PairedTest(welch.p_value, welch.difference, method),
         by_run=welch,
-        not_tested=why_not,
+        not_tested=FAILED_AND_FASTER if _gains_by_unknown_times(pairs, value_a, value_b) else "",
     )
 
 
-def _gains_by_unknown_times(pairing: Pairing, value_a: float, value_b: float) -> bool:
-    """Whether the better side has failed calls that, had they taken longest, would undo its gain."""
-    higher = pairing.known.higher_is_better
+def _gains_by_unknown_times(pairs: Pairs, value_a: float, value_b: float) -> bool:
+    """Return whether the better side has failed calls that, had they taken longest, would undo its gain."""
+    higher = pairs.known.higher_is_better
     is_ahead = (value_b > value_a) == higher
-    ahead, other = (pairing.b, value_a) if is_ahead else (pairing.a, value_b)
-    if ahead.if_failed is None:
+    results = [one.b if is_ahead else one.a for one in pairs.repeats]
+    if not any(result.if_failed for result in results):
         return False
     # A quantile can be known although some calls failed. The mean is not: its worst is unbounded.
-    worst = ahead.if_failed[0 if higher else 1]
-    return worst is None or (worst <= other if higher else worst >= other)
+    worst = [result.if_failed[not higher] if result.if_failed else result.value for result in results]
+    known = [value for value in worst if value is not None]
+    if len(known) < len(worst):
+        return True
+    mean, other = sum(known) / len(known), value_a if is_ahead else value_b
+    return mean <= other if higher else mean >= other

@@ -20,14 +20,13 @@ from ..stats.intervals import clusters_worth
 from ..stats.power import (
     POWER,
     Spread,
-    cluster_design_effect,
     detectable_change,
     fewest_units,
     units_needed,
 )
-from .compare import Runs, listed_runs, pairings_of
+from .checks import data_mismatches
 from .paired_tests import is_of_time, side_units, spread_of
-from .pairing import Pairing, data_mismatches, pooled, within_question_variance
+from .pairs import Pairs, Runs, listed_runs, pairs_of
 
 # Scores of two systems on the same questions correlate by 0.3 to 0.7 (Miller 2024, "Adding error bars to
 # evals"); in the middle a difference varies as much as one system's scores do.
@@ -71,7 +70,6 @@ class PowerReport:
     effect: float | None = None
     runs: tuple[str, ...] = ()
     assumed_correlation: float | None = None
-    per_question: int | None = None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -107,10 +105,6 @@ def power_from_numbers(
     sd: float | None = None,
     rate: float | None = None,
     correlation: float = CORRELATION,
-    within_sd: float | None = None,
-    per_question: int | None = None,
-    cluster_size: float = 1.0,
-    cluster_correlation: float = 0.0,
     alpha: float = 0.05,
     power: float = POWER,
     name: str = "the score",
@@ -118,8 +112,7 @@ def power_from_numbers(
     """How many samples an effect takes, or which effect n samples show, before anything was run.
 
     `sd` is the standard deviation of the difference between two systems on the same sample; or else `rate` is
-    the share of right answers. `within_sd`, the standard deviation of one system's scores on the same
-    question, says what `per_question` answers to each would save.
+    the share of right answers.
 
     >>> power_from_numbers(effect=0.2, sd=1.0).metrics[0].needed_same
     202
@@ -127,25 +120,15 @@ def power_from_numbers(
     _check_levels(alpha, power)
     if (sd is None) == (rate is None):
         raise PlanError("how much do scores vary? Give either their sd, or the rate of right answers.")
-    if per_question is not None and within_sd is None:
-        raise PlanError(_NO_WITHIN)
-    # Means of k answers have 1/k of the variance within a question, on each of the two sides.
-    less = 2 * (within_sd or 0.0) ** 2 * (1 - 1 / (per_question or 1))
-    design = cluster_design_effect(cluster_size, cluster_correlation)
     if rate is not None:
         _check_rate(rate, effect)
         other = math.sqrt(2 * rate * (1 - rate))
-        same = _of_rate(rate, _with_less(other * math.sqrt(1 - correlation), less), correlation)
-        other_samples = _of_rate(rate, _with_less(other, less), 0.0)
-        # As many samples as the clusters are worth, each by itself.
-        metric = MetricPower(name, "", same, other_samples, n, design, reach=max(rate, 1 - rate))
+        same = _of_rate(rate, other * math.sqrt(1 - correlation), correlation)
+        metric = MetricPower(name, "", same, _of_rate(rate, other, 0.0), n, reach=max(rate, 1 - rate))
     else:
-        # A cluster's mean varies less than one of its samples, but more than the mean of unrelated ones.
-        shrunk = _with_less(sd or 0.0, less) * math.sqrt(design / cluster_size)
-        metric = MetricPower(name, "", Spread(shrunk, shrunk), None, n, cluster_size)
+        metric = MetricPower(name, "", Spread(sd or 0.0, sd or 0.0), None, n)
     assumed = correlation if rate is not None else None
-    report = PowerReport(alpha, alpha, power, [metric], effect, (), assumed, per_question)
-    return _filled(report)
+    return _filled(PowerReport(alpha, alpha, power, [metric], effect, (), assumed))
 
 
 def power_from_runs(
@@ -155,7 +138,6 @@ def power_from_runs(
     effect: float | None = None,
     n: int | None = None,
     correlation: float = CORRELATION,
-    per_question: int | None = None,
     alpha: float = 0.05,
     power: float = POWER,
     metrics: Sequence[str] | None = None,
@@ -171,8 +153,7 @@ def power_from_runs(
     everything = [*first, *(second or ())]
     data_mismatches(everything, allowed=False)
     # A single run is paired with itself: only the spread of one side is used then.
-    a, b = pooled(first, second or first)
-    pairings, left_out = pairings_of(a, b, [], allow_mismatch=False)
+    pairings, left_out = pairs_of(first, second or first, [], allow_mismatch=False)
     pairings = [one for one in pairings if metrics is None or one.a.name in metrics]
     _check_known(pairings, metrics, everything[0], left_out)
     times = [one.a.name for one in pairings if is_of_time(one.known)]
@@ -181,11 +162,8 @@ def power_from_runs(
         raise PlanError(f"{', '.join(times)}: {_TIMES}.")
     guess = correlation if second is None else None
     powers = []
-    for pairing in pairings:
-        less = 0.0
-        if per_question is not None:
-            less = _saved(pairing.a.name, first, second or first, per_question)
-        one = _metric_power(pairing, guess, less, repeats=len(first))
+    for pairs in pairings:
+        one = _metric_power(pairs, guess)
         powers.append(one if n is None else replace(one, samples=n))
     if all(one.same is None and one.other is None for one in powers):
         raise PlanError("no metric of the run has two scores that differ: nothing can be said of it.")
@@ -193,7 +171,7 @@ def power_from_runs(
     about_times = [f"{', '.join(times)}: {_TIMES}"] if times else []
     # A comparison tests all of these, whether their samples differ or not; times where there are repeats.
     tests = len(powers) + (len(times) if second is not None and len(first) > 1 else 0)
-    report = PowerReport(alpha, alpha / tests, power, powers, effect, names, guess, per_question)
+    report = PowerReport(alpha, alpha / tests, power, powers, effect, names, guess)
     report.notes.extend(about_times)
     report.notes.extend(
         f"{one.evaluation_id} stopped early: its spread is that of the samples that were asked"
@@ -223,38 +201,34 @@ def _filled(report: PowerReport) -> PowerReport:
     return replace(report, metrics=filled)
 
 
-def _metric_power(pairing: Pairing, guess: float | None, less: float, *, repeats: int) -> MetricPower:
+def _metric_power(pairs: Pairs, guess: float | None) -> MetricPower:
     """How much the differences of a metric vary; `guess` is the correlation, where there is one run only."""
-    rows_a, rows_b, clusters = pairing.used()
-    sides = [side_units(pairing, rows) for rows in (rows_a, rows_b)]
+    rows_a, rows_b, clusters = pairs.used()
+    sides = [side_units(pairs, rows) for rows in (rows_a, rows_b)]
     units = len(sides[0].numbers)
     sds = [float(side.numbers.std(ddof=1)) if units > 1 else 0.0 for side in sides]
-    values = [float(pairing.known.aggregate(rows)) for rows in (rows_a, rows_b)]
-    is_share = pairing.is_mean and pairing.is_binary() and clusters is None and not less
-    questions = len(rows_a) / repeats
+    values = [float(pairs.known.aggregate(rows)) for rows in (rows_a, rows_b)]
+    is_share = pairs.is_mean and pairs.is_binary() and clusters is None
+    questions = len(rows_a) / len(pairs.repeats)
     per_unit = questions / units
-    sd = _less_spread(math.hypot(*sds), less / per_unit)
+    sd = math.hypot(*sds)
     other = _of_rate(values[0], sd, 0.0) if is_share else Spread(sd, sd)
     correlation = guess
     if guess is None:
-        same = spread_of(pairing)
+        same = spread_of(pairs)
         if same is not None and sds[0] * sds[1] > 0:
             # Var(B - A) = Var A + Var B - 2 r sd(A) sd(B), solved for the correlation r.
             correlation = (math.hypot(*sds) ** 2 - same.sd**2) / (2 * sds[0] * sds[1])
-        if same is not None and less:
-            # With more answers to a question other units would differ, and by less.
-            sd = _less_spread(same.sd, less / per_unit)
-            same = Spread(sd, sd)
     else:
         # With equal spread s on both sides, Var(B - A) = 2 s² (1 - r), and that of `other` is 2 s².
         sd = other.sd * math.sqrt(1 - guess)
         same = _of_rate(values[0], sd, guess) if is_share else Spread(sd, sd)
     if same is not None and same.size > other.size:
         other = replace(other, size=same.size)  # no more is promised of other samples than of the same
-    low, high = pairing.known.bounds
+    low, high = pairs.known.bounds
     return MetricPower(
-        pairing.a.name,
-        pairing.known.unit,
+        pairs.name,
+        pairs.known.unit,
         same if same is not None and same.size else None,
         other if other.size else None,
         round(questions),
@@ -271,25 +245,7 @@ def _of_rate(rate: float, sd: float, correlation: float) -> Spread:
     return Spread(sd, 1.0, abs(2 * rate - 1) * (1 - correlation))
 
 
-def _less_spread(sd: float, less: float) -> float:
-    # Both are estimates: the part can come out larger than the whole.
-    return math.sqrt(max(0.0, sd**2 - less))
-
-
 _TIMES = "for times, more samples do not help, but more runs do: compare repeats of both (A1,A2,A3 B1,B2,B3)"
-_NO_WITHIN = (
-    "how much do the answers to one question vary? Give several runs of the system as repeats (A1,A2), or "
-    "within_sd (--within-sd)."
-)
-
-
-def _saved(name: str, first: Sequence[EvaluationRun], second: Sequence[EvaluationRun], wanted: int) -> float:
-    """Return by how much the variance of a question's difference shrinks with repeated answers."""
-    if len(first) < 2:
-        raise PlanError(_NO_WITHIN)
-    within = within_question_variance(first, name) + within_question_variance(second, name)
-    # Negative if fewer answers are planned than were measured: the variance then grows.
-    return within * (1 / len(first) - 1 / wanted)
 
 
 def _check_rate(rate: float, effect: float | None) -> None:
@@ -299,19 +255,13 @@ def _check_rate(rate: float, effect: float | None) -> None:
         raise PlanError(f"a rate of {rate:g} cannot change by {effect:g}.")
 
 
-def _with_less(sd: float, less: float) -> float:
-    if sd**2 < less:
-        raise PlanError("the answers to one question cannot vary more than the differences between systems.")
-    return math.sqrt(sd**2 - less)
-
-
 def _check_known(
-    pairings: Sequence[Pairing],
+    pairings: Sequence[Pairs],
     metrics: Sequence[str] | None,
     run: EvaluationRun,
     left_out: Mapping[str, str],
 ) -> None:
-    names = {pairing.a.name for pairing in pairings}
+    names = {pairs.name for pairs in pairings}
     for name in metrics or ():
         if name in left_out:
             raise PlanError(f"{name:.60} cannot be planned for: {left_out[name]}.")
@@ -421,8 +371,6 @@ def _how(report: PowerReport) -> str:
             f" The correlation of the two systems' scores is unknown: {report.assumed_correlation:g} is "
             "assumed (--correlation). A second run would show it."
         )
-    if report.per_question is not None:
-        words += f" Each question is answered {report.per_question} times by each system."
     return " ".join([words, *(f"{note}." for note in report.notes)])
 
 

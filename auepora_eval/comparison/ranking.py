@@ -18,17 +18,11 @@ from ..core.verdict import Verdict
 from ..errors import PlanError
 from ..stats.resamples import resampled_ratios, summed_by_unit
 from ..stats.significance import DRAWS_UP_TO
-from .compare import (
-    Comparison,
-    Margin,
-    margin_tests,
-    metric_comparison,
-    not_tested_notes,
-    pairings_of,
-    quality_first,
-)
-from .paired_tests import RESAMPLES, Tested, corrected, judge_notes, tested_all, times_by_run
-from .pairing import Pairing, data_mismatches, failed_calls, snapshot_notes, stopping_notes, value_notes
+from .checks import data_mismatches, failed_calls, snapshot_notes, stopping_notes, value_notes
+from .compare import Comparison, Margin, compared_family
+from .paired_tests import RESAMPLES, Tested, judge_notes, tested_pairs
+from .pairs import Pairs, pairs_of
+from .regressions import quality_first
 
 _RANK_DRAWS = 2_000
 
@@ -93,23 +87,16 @@ def rank_runs(
     mismatches = data_mismatches(runs, allowed=allow_mismatch)
     pairings, left_out = _shared_pairings(runs, mismatches, allow_mismatch=allow_mismatch)
     by_pair = {
-        (x, y): times_by_run(tested_all(each, seed=seed, resamples=resamples), [runs[x]], [runs[y]])
-        for (x, y), each in pairings.items()
+        pair: [tested_pairs(one, seed=seed, resamples=resamples) for one in each]
+        for pair, each in pairings.items()
     }
-    everything = [(pair, one) for pair, tests in by_pair.items() for one in tests]
-    settled, adjusted = corrected([one for _, one in everything], alpha)
-    tests = sum(p is not None for p in adjusted)
-    margins = {pair: margin_tests(tests, margin, alpha) for pair, tests in by_pair.items()}
-    compared = {}
+    everything = [one for tests in by_pair.values() for one in tests]
+    metrics, _ = compared_family(everything, margin, alpha)
+    compared, rest = {}, iter(metrics)
     for (x, y), tested in by_pair.items():
-        metrics = [
-            metric_comparison(one, p, alpha, tests, margins[x, y].get(one.pairing.a.name))
-            for (pair, _), one, p in zip(everything, settled, adjusted, strict=True)
-            if pair == (x, y)
-        ]
         names = (runs[x].evaluation_id, runs[y].evaluation_id, runs[x].system_name, runs[y].system_name)
-        notes = [*judge_notes(tested), *not_tested_notes(metrics), *snapshot_notes(runs[x], runs[y])]
-        compared[x, y] = Comparison(*names, alpha, metrics, left_out, notes)
+        notes = [*judge_notes(tested), *snapshot_notes(runs[x], runs[y])]
+        compared[x, y] = Comparison(*names, alpha, [next(rest) for _ in tested], left_out, notes)
     return Ranking(
         [run.evaluation_id for run in runs],
         _names(runs),
@@ -119,7 +106,7 @@ def rank_runs(
         # What holds for several pairs is said once.
         [
             *dict.fromkeys([*stopping_notes(*runs), *(n for one in compared.values() for n in one.notes)]),
-            *value_notes((one.pairing.a.name for _, one in everything), *runs),
+            *value_notes((one.pairs.name for one in everything), *runs),
             *_left_out_notes(left_out),
             *_failure_notes(runs, pairings),
         ],
@@ -129,13 +116,13 @@ def rank_runs(
 
 def _shared_pairings(
     runs: Sequence[EvaluationRun], mismatches: list[str], *, allow_mismatch: bool
-) -> tuple[dict[tuple[int, int], list[Pairing]], dict[str, str]]:
+) -> tuple[dict[tuple[int, int], list[Pairs]], dict[str, str]]:
     """Of each pair of runs the metrics that every pair can be compared on; and why not the others."""
-    pairings: dict[tuple[int, int], list[Pairing]] = {}
+    pairings: dict[tuple[int, int], list[Pairs]] = {}
     why: dict[str, str] = {}
     for pair in combinations(range(len(runs)), 2):
         a, b = (runs[place] for place in pair)
-        pairings[pair], reasons = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
+        pairings[pair], reasons = pairs_of([a], [b], mismatches, allow_mismatch=allow_mismatch)
         names = f"({a.evaluation_id} and {b.evaluation_id})"
         why |= {name: f"{reason} {names}" for name, reason in reasons.items() if name not in why}
     for name in why:
@@ -158,7 +145,7 @@ def _left_out_notes(left_out: Mapping[str, str]) -> list[str]:
 
 
 def _failure_notes(
-    runs: Sequence[EvaluationRun], pairings: Mapping[tuple[int, int], Sequence[Pairing]]
+    runs: Sequence[EvaluationRun], pairings: Mapping[tuple[int, int], Sequence[Pairs]]
 ) -> list[str]:
     """How many calls of each run failed, and which values they make depend on the other runs."""
     every = [one for each in pairings.values() for one in each]
@@ -207,7 +194,7 @@ def _rankings(
     compared: Mapping[tuple[int, int], Comparison],
     seed: int,
 ) -> list[MetricRanking]:
-    by_name = [{one.pairing.a.name: one for one in tests} for tests in by_pair.values()]
+    by_name = [{one.pairs.name: one for one in tests} for tests in by_pair.values()]
     # The pairs with the first run have every run once: the first as side a, all others as side b.
     against_first = {
         name: [by_name[place][name] for place, pair in enumerate(by_pair) if pair[0] == 0]
@@ -216,12 +203,10 @@ def _rankings(
     limits = _rank_intervals(against_first, seed)
     rankings = []
     for name, tests in against_first.items():
-        pairing = tests[0].pairing
+        pairs = tests[0].pairs
         standings = _standings(count, tests, _wins(name, compared), limits.get(name))
-        metric = pairing.known
-        rankings.append(
-            MetricRanking(name, pairing.a.target, metric.higher_is_better, metric.unit, standings)
-        )
+        metric = pairs.known
+        rankings.append(MetricRanking(name, pairs.a.target, metric.higher_is_better, metric.unit, standings))
     return rankings
 
 
@@ -230,7 +215,7 @@ def _standings(
 ) -> list[Standing]:
     values = [tests[0].value_a, *(one.value_b for one in tests)]
     sides = [tests[0].interval_a, *(one.interval_b for one in tests)]
-    sign = -1 if tests[0].pairing.known.higher_is_better else 1
+    sign = -1 if tests[0].pairs.known.higher_is_better else 1
     # Equal values share the better rank: 1, 1, 3.
     ranks = [1 + sum(sign * other < sign * value for other in values) for value in values]
     is_tested = not any(one.not_tested for one in tests)
@@ -261,14 +246,14 @@ def _rank_intervals(
     against_first: Mapping[str, Sequence[Tested]], seed: int
 ) -> dict[str, list[tuple[int, int]]]:
     """The range of 95% of each run's ranks, by metric, all on the same resamples; only for means."""
-    means = {name: tests for name, tests in against_first.items() if tests[0].pairing.is_mean}
+    means = {name: tests for name, tests in against_first.items() if tests[0].pairs.is_mean}
     usual = next(iter(means.values()), None)
     if usual is None:
         return {}
-    ids, clusters = list(usual[0].pairing.sample_ids), usual[0].pairing.clusters
+    ids, clusters = list(usual[0].pairs.sample_ids), usual[0].pairs.clusters
     columns, names = [], []
     for name, tests in means.items():
-        pairings = [one.pairing for one in tests]
+        pairings = [one.pairs for one in tests]
         # All columns are resampled together, which needs the same samples in the same order.
         if any(list(one.sample_ids) != ids or one.clusters != clusters for one in pairings):
             continue
@@ -287,7 +272,7 @@ def _rank_intervals(
     drawn = resampled_ratios(sums, sizes, resamples=_RANK_DRAWS, seed=seed)
     limits = {}
     for name, block in zip(names, np.split(drawn, len(names), axis=1), strict=True):
-        sign = -1 if means[name][0].pairing.known.higher_is_better else 1
+        sign = -1 if means[name][0].pairs.known.higher_is_better else 1
         # Equal means differ in their last bits by the order of the sums: nine digits decide.
         kept = np.round(sign * block[np.isfinite(block).all(axis=1)], 9)
         # Equal runs share the best of their ranks.

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress, groupby
+from itertools import compress
 from typing import Any
 
 from ..core.scores import given
@@ -14,8 +14,8 @@ from ..core.types import EvaluationSample
 from ..core.verdict import Verdict
 from ..errors import PlanError
 from ..stats.significance import benjamini_hochberg
-from .paired_tests import Tested, corrected, tested_all
-from .pairing import Pairing, question_of
+from .paired_tests import Tested, corrected, tested_pairs
+from .pairs import Pairs
 
 FEW = 20  # samples; below, a slice is marked: its numbers say little
 MOST_VALUES = 50  # of one field; a field with more is an id, or a text
@@ -46,45 +46,35 @@ class SliceComparison:
 
 
 def slice_comparisons(
-    pairings: Sequence[Pairing],
+    every: Sequence[Pairs],
     fields: Sequence[str],
     samples: Iterable[EvaluationSample],
     *,
     alpha: float,
     seed: int,
     resamples: int,
-    repeats: int = 1,
 ) -> tuple[list[SliceComparison], list[str]]:
-    """Every metric in every slice, the worst first, p-values corrected by Benjamini-Hochberg; and notes.
-
-    Of runs that were pooled, `repeats` is how many there were.
-    """
+    """Every metric in every slice, the worst first, p-values corrected by Benjamini-Hochberg; and notes."""
     if not fields:
         return [], []
     values, notes = _values(samples, fields)
-    groups = _alike(pairings)
     tested: list[tuple[str, str, Tested]] = []
-    for name, members in values.items():
+    for field, members in values.items():
         for value, ids in members.items():
-            scored = []
-            for places, alike in groups:
-                chosen = sorted(places[sample_id] for sample_id in ids if sample_id in places)
-                scored += [part for pairing in alike if (part := pairing.at(chosen)).scored]
-            tested += [(name, value, one) for one in tested_all(scored, seed=seed, resamples=resamples)]
+            places: list[int] = []
+            questions: Sequence[str] = ()
+            for pairs in every:
+                if pairs.questions is not questions:  # most metrics have the same samples
+                    questions = pairs.questions
+                    places = [place for place, name in enumerate(questions) if name in ids]
+                if (part := pairs.at(places)).scored:
+                    tested.append((field, value, tested_pairs(part, seed=seed, resamples=resamples)))
     settled, adjusted = corrected([one for _, _, one in tested], alpha, benjamini_hochberg)
     compared = [
-        (_slice(name, value, one, 1.0 if p is None else p, alpha, repeats), _range(one))
-        for (name, value, _), one, p in zip(tested, settled, adjusted, strict=True)
+        (_slice(field, value, one, 1.0 if p is None else p, alpha), _range(one))
+        for (field, value, _), one, p in zip(tested, settled, adjusted, strict=True)
     ]
     return [one for one, _ in sorted(compared, key=lambda each: _worst_first(*each))], notes
-
-
-def _alike(pairings: Sequence[Pairing]) -> list[tuple[dict[str, int], list[Pairing]]]:
-    """Return the pairings in groups that have the same samples, as most do, with the place of each sample."""
-    groups: list[tuple[dict[str, int], list[Pairing]]] = []
-    for sample_ids, alike in groupby(pairings, key=lambda pairing: pairing.sample_ids):
-        groups.append(({sample_id: place for place, sample_id in enumerate(sample_ids)}, list(alike)))
-    return groups
 
 
 def field_values(sample: EvaluationSample, name: str) -> list[str]:
@@ -120,21 +110,18 @@ def _values(
     return ids_by_value, notes
 
 
-def _slice(
-    name: str, value: str, tested: Tested, p_adjusted: float, alpha: float, repeats: int
-) -> SliceComparison:
-    metric, both = tested.pairing.known, tested.pairing.both.tolist()
-    paired = set(compress(tested.pairing.sample_ids, both))
-    questions = len(paired if repeats == 1 else {question_of(sample_id, repeats) for sample_id in paired})
+def _slice(name: str, value: str, tested: Tested, p_adjusted: float, alpha: float) -> SliceComparison:
+    metric, both = tested.pairs.known, tested.pairs.both.tolist()
+    questions = len(set(compress(tested.pairs.questions, both)))
     gain = tested.gain
-    verdict = Verdict.SAME if tested.pairing.is_same() else Verdict.INCONCLUSIVE
+    verdict = Verdict.SAME if tested.pairs.is_same() else Verdict.INCONCLUSIVE
     if p_adjusted < alpha and gain:
         verdict = Verdict.of_gain(gain)
     interval = tested.interval
     return SliceComparison(
         name,
         value,
-        tested.pairing.a.name,
+        tested.pairs.name,
         metric.unit,
         sum(both),
         tested.value_a,
@@ -152,7 +139,7 @@ def _slice(
 
 def _range(tested: Tested) -> float:
     """Return the range of a metric, so that changes of metrics with different units can be compared."""
-    low, high = tested.pairing.known.bounds
+    low, high = tested.pairs.known.bounds
     if math.isfinite(high - low) and high > low:
         return high - low
     # Seconds have no upper bound: the loss is measured against the larger value.

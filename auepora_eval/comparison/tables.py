@@ -17,8 +17,9 @@ from ..core.display import (
 from ..core.table import Table
 from ..core.types import TargetCategory
 from ..core.verdict import Verdict
-from .compare import Comparison, LostSample, MetricComparison
+from .compare import Comparison, MetricComparison
 from .ranking import Ranking, Standing
+from .regressions import LostSample
 from .slices import SliceComparison
 from .words import (
     compared_names,

@@ -14,9 +14,9 @@ from ..core.display import bounds_text, listed, p_text, value_text
 from ..core.types import EvaluationRun, Target, TargetCategory
 from ..core.verdict import Verdict
 from ..stats.significance import LEVEL
+from .checks import failed_calls
 from .compare import Comparison, MetricComparison
 from .paired_tests import FAILED_AND_FASTER
-from .pairing import failed_calls
 
 
 class _Topic(NamedTuple):
@@ -377,7 +377,7 @@ def _said(metric: MetricComparison) -> str:
     )
     return (
         f"{value}{name}, the same for both"
-        if _is_even(metric)
+        if _is_even(metric) or now == before
         else f"{value}, compared with {before}{percent}{name}"
     )
 

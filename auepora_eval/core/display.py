@@ -117,9 +117,9 @@ def value_text(
         return NOT_MEASURED
     # A difference shows its sign even if it is positive.
     sign = "+" if signed else ""
-    if unit != "s":
+    if not unit:
         return f"{value:{sign}.{_decimals(interval)}f}"
-    name, factor = _time_unit(value)
+    name, factor = _scaled_unit(value, unit)
     return f"{value * factor:{sign}.3g} {name}"
 
 
@@ -128,10 +128,10 @@ def interval_text(interval: Sequence[float] | None, unit: str = "", *, signed: b
     if not interval:
         return "-"
     sign = "+" if signed else ""
-    if unit != "s":
+    if not unit:
         return f"[{', '.join(f'{limit:{sign}.{_decimals(interval)}f}' for limit in interval)}]"
     # Both limits have the unit of the larger one.
-    name, factor = _time_unit(max(interval, key=abs))
+    name, factor = _scaled_unit(max(interval, key=abs), unit)
     return f"[{', '.join(f'{limit * factor:{sign}.3g}' for limit in interval)}] {name}"
 
 
@@ -141,10 +141,10 @@ def _decimals(interval: Sequence[float] | None) -> int:
     return max(4, 1 - math.floor(math.log10(width))) if width > 0 else 4
 
 
-def _time_unit(seconds: float) -> tuple[str, float]:
-    """Return the unit in which a time is easiest to read, and how many of it make a second."""
-    units = (("s", 1.0), ("ms", 1e3))
-    return next(((unit, factor) for unit, factor in units if abs(seconds) * factor >= 1), ("µs", 1e6))
+def _scaled_unit(value: float, unit: str) -> tuple[str, float]:
+    """Return the unit in which a value is easiest to read, and how many of it make one; times are scaled."""
+    units = (("s", 1.0), ("ms", 1e3), ("µs", 1e6)) if unit == "s" else ((unit, 1.0),)
+    return next((each for each in units if abs(value) * each[1] >= 1), units[-1])
 
 
 def bounds_text(bounds: Sequence[float | None] | None, unit: str = "") -> str:

@@ -7,12 +7,13 @@ then get ids that can be compared: the source of each document, or the relevant 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ..errors import ArgumentError, ScoringError
-from .scores import Batch, given
+from .scores import Batch, given, is_given
 from .types import (
     DOCUMENTS_MISSING,
     Document,
@@ -21,10 +22,13 @@ from .types import (
     RetrievedDocument,
     SystemOutputs,
     gold_documents,
+    retrieved_ids,
 )
 
 BY_ID, BY_SOURCE, BY_TEXT = "id", "source", "text"
 MATCHES = (BY_ID, BY_SOURCE, BY_TEXT)
+_NUMBERS = (int, float)
+_RECORD = re.compile(r"\.jsonl(?:\.gz)?#(.+)$")  # a document in a file of many
 _SEPARATORS = "-_:/."  # between the id of a document and the number of its chunk
 
 
@@ -43,16 +47,26 @@ def source_of(doc: Document) -> str:
     return doc.doc_id
 
 
+def by_any_name(sources: Iterable[str]) -> dict[str, str]:
+    """Return sources by each name that they go by: a record of a file also by its own id.
+
+    >>> by_any_name(["docs/all.jsonl#tides"])
+    {'tides': 'docs/all.jsonl#tides', 'docs/all.jsonl#tides': 'docs/all.jsonl#tides'}
+    """
+    names = list(sources)
+    records = {found[1]: name for name in names if (found := _RECORD.search(name))}
+    return records | {name: name for name in names}
+
+
 def grade_of(doc: Document) -> float:
     """Return the relevance of a judged document: 1 if none is given."""
-    if "relevance" not in doc.metadata or (grade := given(doc.metadata, "relevance")) is None:
-        return 1.0
-    try:
-        if isinstance(grade, bool) or not isinstance(grade, int | float) or not math.isfinite(grade):
-            raise ScoringError(f"the relevance of document {doc.doc_id!r} is {grade!r}, not a number")
-    except OverflowError:
-        raise ScoringError(f"relevance of document {doc.doc_id!r} is too large") from None
-    return float(grade)
+    grade = doc.metadata.get("relevance")
+    # Compared, not converted: a whole number may be larger than any float.
+    if isinstance(grade, _NUMBERS) and not isinstance(grade, bool) and abs(grade) <= sys.float_info.max:
+        return float(grade)
+    if is_given(grade):
+        raise ScoringError(f"the relevance of document {doc.doc_id!r} is {grade!r:.40}, not a finite number")
+    return 1.0
 
 
 def match_of(run: EvaluationRun) -> str:
@@ -118,7 +132,7 @@ Names = tuple[Callable[[Document], str | None], list[str]]
 def _names(sample: EvaluationSample, output: SystemOutputs, match: str) -> Names:
     """Return names that are equal where documents match."""
     if match == BY_ID:
-        return (lambda doc: doc.doc_id), [hit.doc.doc_id for hit in output.retrieved]
+        return (lambda doc: doc.doc_id), retrieved_ids(output.retrieved)
     return _by_source(sample, output) if match == BY_SOURCE else _by_text(sample, output)
 
 
@@ -128,16 +142,23 @@ def _judged(sample: EvaluationSample) -> list[Document]:
 
 def _by_source(sample: EvaluationSample, output: SystemOutputs) -> Names:
     """Name documents by their source. Relevant chunks of one source become one relevant document."""
-    sources = {source_of(doc) for doc in _judged(sample)}
-    return source_of, [_known_source(hit.doc, sources) for hit in output.retrieved]
+    sources = by_any_name(map(_document_of, _judged(sample)))
+    return _document_of, [_known_source(hit.doc, sources) for hit in output.retrieved]
 
 
-def _known_source(doc: Document, sources: set[str]) -> str:
+def _document_of(doc: Document) -> str:
+    """Return the source of a document; a passage of a generated set names it as its document."""
+    source, document = source_of(doc), given(doc.metadata, "document")
+    return document if source == doc.doc_id and isinstance(document, str) else source
+
+
+def _known_source(doc: Document, sources: Mapping[str, str]) -> str:
     """Return the judged source that a document is from, or its own source if it is from another one."""
-    source = source_of(doc)
+    source = _document_of(doc)
     # A loader may store a whole path, and an id may be all that names the source.
-    names = (source, source.replace("\\", "/").rpartition("/")[2], *_without_chunk(source))
-    return next((name for name in names if name in sources), source)
+    base, before = source.replace("\\", "/").rpartition("/")[2], source.rpartition("#")[0]
+    names = (source, base, before, *_without_chunk(source))
+    return next((sources[name] for name in names if name in sources), source)
 
 
 def _without_chunk(source: str) -> Iterator[str]:

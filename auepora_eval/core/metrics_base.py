@@ -11,8 +11,10 @@ import functools
 import importlib.util
 import inspect
 import math
+import re
 import sys
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass
@@ -25,7 +27,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform, 
 import numpy as np
 
 from ..calls.keys import without_secrets
-from ..errors import ScoringError, UnknownNameError
+from ..errors import ScoringError, UnknownNameError, did_you_mean
 from ..stats.intervals import Interval, Share, Units, mean_units, share_units, shares_interval
 from .matching import BY_ID, matched
 from .metric_names import (
@@ -39,8 +41,21 @@ from .metric_names import (
     split_outside_brackets,
 )
 from .registry import Registry
-from .scores import Batch, Note, Rows, Scores, as_columns, equally_wide, not_retrieved, shared_or_none
+from .scores import (
+    Batch,
+    Note,
+    Rows,
+    Scores,
+    as_columns,
+    equally_wide,
+    failed_or_given,
+    is_score,
+    lacking_or_failed,
+    raise_fault,
+    shared_or_none,
+)
 from .types import (
+    DOCUMENTS_GIVEN,
     NOT_ESTIMABLE,
     EvaluationSample,
     MetricResult,
@@ -65,6 +80,12 @@ class Metric(ABC):
 
     @abstractmethod
     def compute(self, samples: list[EvaluationSample], outputs: list[SystemOutputs]) -> MetricResult: ...
+
+
+def fields_needed(metric: Metric) -> list[str]:
+    """Return the fields that a metric needs; a class may write them as a list in place of a method."""
+    named: Any = metric.required_fields
+    return list(named() if callable(named) else named)
 
 
 _LAST_BITS = 1e-9  # far above the rounding of a score, far below what one is read to
@@ -93,7 +114,7 @@ class SampleMetric(Metric):
     of_sums: ClassVar[bool] = False  # the aggregate needs no more than the sum of each column of the rows
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
     scored_by_others: ClassVar[bool] = False  # an answer that fails changes the scores of the other answers
-    scores_blank: ClassVar[bool] = False  # a blank output has a score, unless none could (`not_concerned`)
+    scores_blank: ClassVar[bool] = False  # a blank output has a score, unless none could (`not_about`)
     reads_documents: ClassVar[bool] = False  # not measured if no output of a run names documents
     matches_documents: ClassVar[bool] = False  # compares retrieved with judged documents (`matched_by`)
     match: str = BY_ID  # by what: id, source or text
@@ -204,28 +225,32 @@ class SampleMetric(Metric):
         return list(self.requires)
 
     def unscorable(self, batch: Batch) -> dict[int, Note]:
-        """Return the places that lack a required field (skipped), and those where the system failed.
-
-        A call that failed on a sample that the metric does not concern is skipped, too. A metric of
-        retrieval also skips samples whose documents the system was given.
-        """
-        notes = batch.unscorable(self.requires, scores_failures=self.scores_failures)
-        failed = [place for place, note in notes.items() if note.failed]
-        reasons = {place: self.not_concerned(batch.samples[place]) for place in failed}
-        notes = {**notes, **{place: Note(reason) for place, reason in reasons.items() if reason}}
-        if self.is_of_retrieval and (given := batch.once(not_retrieved)):
-            notes = {**notes, **given}
+        """Return the places that lack a required field, do not concern the metric, or failed."""
+        notes = dict(batch.once(lacking_or_failed, self.requires, self.scores_failures))
+        is_usual = type(self).not_about is SampleMetric.not_about
+        for place in batch.once(failed_or_given) if is_usual else range(len(batch)):
+            note = notes.get(place)
+            if note is None or note.failed:
+                reason = self.not_about(batch.samples[place], batch.outputs[place])
+                notes |= {place: Note(reason)} if reason else {}
         return notes
 
-    def not_concerned(self, sample: EvaluationSample) -> str:
-        """Return why no output could be scored on a sample; "" if one could."""
-        if not self.scores_blank:
+    def not_about(self, sample: EvaluationSample, output: SystemOutputs) -> str:
+        """Return why no answer to a sample could be scored, or this one by no fault of its own; "" if not.
+
+        A call that failed on such a sample is skipped, not a failure of the metric.
+        """
+        if self.is_of_retrieval and output.extra.get(DOCUMENTS_GIVEN) is True:
+            return "the system was given this sample's documents, and did not retrieve"
+        if output.error is None or not self.scores_blank:
             return ""
         try:
             score = self.score(sample, SystemOutputs([], Response("")))
         except ScoringError:
             return ""
-        return score.reason if isinstance(score, SampleScore) and score.value is None else ""
+        if not isinstance(score, SampleScore) or score.value is not None or score.failed:
+            return ""
+        return score.reason
 
     def score_all(self, batch: Batch) -> Scores:
         """Score a whole batch; override for a faster way to the same scores.
@@ -247,9 +272,15 @@ class SampleMetric(Metric):
             try:
                 scores.append(score(*each))
             except ScoringError as error:
-                # Other exceptions are bugs of the metric: they end the run.
                 scores.append(SampleScore(None, without_secrets(str(error)), failed=True))
-        return Scores.of(scores)
+            except Exception as error:  # noqa: BLE001 - named, and raised again
+                raise_fault(self, error, batch.sample_ids[place])
+        try:
+            return Scores.of(scores)
+        except (TypeError, ValueError) as error:
+            place = next(place for place, one in enumerate(scores) if not is_score(one))
+            what = f"it returned {scores[place]!r:.80}, which is not a number"
+            raise_fault(self, error, batch.sample_ids[place], what)
 
     def compute(self, samples: list[EvaluationSample], outputs: list[SystemOutputs]) -> MetricResult:
         return self.summarise(self.score_batch(Batch(samples, outputs)))
@@ -258,8 +289,8 @@ class SampleMetric(Metric):
         """Return a score for each sample, in order: a value, or the reason why there is none."""
         batch = self.seen(batch)
         scores = Scores.of([SampleScore(None)] * len(batch)) if self.not_measured else self.score_all(batch)
-        scores.sample_ids = batch.sample_ids()
-        scores.clusters = batch.clusters()
+        scores.sample_ids = batch.sample_ids
+        scores.clusters = batch.clusters
         if self.not_measured:
             scores.notes |= dict.fromkeys(range(len(batch)), Note(self.not_measured))
         scores.notes |= self.unscorable(batch)
@@ -313,7 +344,11 @@ class SampleMetric(Metric):
             value = float(self.aggregate(rows))
             interval = self.interval(rows, shared_or_none(scores.clusters_of_scored()))
         elif reason := next((note.reason for note in scores.notes.values() if note.failed), ""):
-            details["notes"] = [f"{self.name} scored no sample. The first one: {reason}."]
+            details["notes"] = [f"{self.name}: no sample was scored. The first one: {reason}."]
+        elif scores.notes and not self.not_measured:
+            [(reason, count)] = Counter(note.reason for note in scores.notes.values()).most_common(1)
+            share = "" if count == coverage.total else f" ({count} of {coverage.total} samples)"
+            details["notes"] = [f"{self.name}: not measured, {reason}{share}."]
         details["confidence_interval"] = None if interval is None else [interval.low, interval.high]
         details["interval_method"] = NOT_ESTIMABLE if interval is None else interval.method
         details["bounds_if_failed"] = self.bounds_if_failed(scores)
@@ -390,7 +425,7 @@ _MODULES = (
     *("answers.diversity", "robustness.counterfactual", "robustness.noise"),
     *("citations.places", "citations.claims", "labels"),
 )
-_JUDGED_MODULES = ("faithfulness", "answers", "relevance", "claims", "nuggets", "rubric")
+_JUDGED_MODULES = ("faithfulness", "answers", "citations", "relevance", "claims", "nuggets", "rubric")
 METRICS: Registry[type[SampleMetric]] = Registry(
     "metric",
     search=[
@@ -422,6 +457,11 @@ class _MetricDecorator(Protocol):
     def __call__(self, thing: ScoreFunction) -> Callable[..., SampleMetric]: ...
 
 
+@overload
+def metric(template: type[M], /) -> type[M]: ...
+@overload
+def metric(template: ScoreFunction, /) -> Callable[..., SampleMetric]: ...
+@overload
 @dataclass_transform(field_specifiers=(field,))
 def metric(
     template: str,
@@ -432,8 +472,20 @@ def metric(
     bounds: tuple[float, float] | None = None,
     unit: str | None = None,
     ranges: Mapping[str, str] | None = None,
-) -> _MetricDecorator:
+) -> _MetricDecorator: ...
+def metric(
+    template: str | type | ScoreFunction,
+    *,
+    target: Target | Enum | str | None = None,
+    requires: Sequence[str] | None = None,
+    higher_is_better: bool | None = None,
+    bounds: tuple[float, float] | None = None,
+    unit: str | None = None,
+    ranges: Mapping[str, str] | None = None,
+) -> Any:
     """Make a class or a function a metric, named by a template of its fields, and register it.
+
+    `@metric` alone takes the name of the function.
 
     The class becomes a dataclass that cannot be changed after `__init__`. Its whole numbers must be at
     least 1; `ranges` gives other limits: {"p": "(0, 1)"}. A function gets a sample and an output, and
@@ -445,6 +497,8 @@ def metric(
     >>> brevity(words=12).name
     'brevity@12'
     """
+    if not isinstance(template, str):
+        return metric(template.__name__)(template)
     attributes: dict[str, Any] = {
         "target": None if target is None else as_target(target),
         "requires": None if requires is None else tuple(requires),
@@ -484,6 +538,7 @@ def _class_of(function: ScoreFunction) -> type[SampleMetric]:
 
     members: dict[str, Any] = {"score": score, "__doc__": function.__doc__, "__module__": function.__module__}
     members["__qualname__"] = function.__qualname__  # pickle looks a class up by its module and name
+    members["target"] = as_target(function.__name__)  # unless `metric` is given another one
     # Fields without a default come first, as in any dataclass.
     options.sort(key=lambda one: one.default is not one.empty)
     members["__annotations__"] = {one.name: _annotation(one) for one in options}
@@ -543,21 +598,36 @@ def parse_metric(name: str) -> SampleMetric:
 
 def metric_class(name: str) -> type[SampleMetric]:
     """Return the class of the metric of that name; UnknownNameError with the nearest names."""
-    if (file := metric_file(name)) is not None:
-        import_metrics(file)
+    file = metric_file(name)
+    module = None if file is None else import_metrics(file)
     try:
         return METRICS.get(_written(name).base)
     except UnknownNameError as error:
+        if module is not None:
+            base, own = _written(name).base, _metrics_in(module)
+            near = did_you_mean(base, own, f"It has {', '.join(own) or 'none'}.")
+            raise UnknownNameError(f"{file} has no metric {base!r:.80}. {near}") from error
         hint = metric_hint(name)
         if hint is None:
             raise
         raise UnknownNameError(f"there is no metric {name!r:.80}. {hint}") from error
 
 
+def _metrics_in(module: ModuleType) -> list[str]:
+    """Return the names of the metrics that a user's file defines."""
+    registered: dict[type[Metric], str] = {METRICS.get(name): name for name in METRICS}
+    classes = {
+        name: made
+        for name, made in vars(module).items()
+        if isinstance(made, type) and issubclass(made, Metric) and made.__module__ == module.__name__
+    }
+    return [registered.get(made, name) for name, made in classes.items()]
+
+
 def _written(name: str) -> WrittenName:
     """Cut a name into its parts, without its file and with short names written out."""
-    file, in_file, inner = name.strip().partition(".py:")
-    written = split_name(inner if in_file else file)
+    bare = name.strip()
+    written = split_name(bare if metric_file(bare) is None else bare.partition(".py:")[2])
     short = SHORT_NAMES.get(written.base)
     if short is None or written.number is not None:
         return written
@@ -565,11 +635,19 @@ def _written(name: str) -> WrittenName:
     return WrittenName(base, number or None, written.options)
 
 
+PRESETS: dict[str, Sequence[str]] = {}  # names that stand for several metrics, such as "seed003"
+
+
 def parse_metrics(names: str | Iterable[str]) -> list[Metric]:
     """Return several metrics, from a list or from one string with commas between the names."""
     if isinstance(names, str):
         names = split_outside_brackets(names)
-    return [class_in_file(name) or parse_metric(name) for name in names if name.strip()]
+    single = [one for name in names for one in PRESETS.get(name.strip(), (name,)) if one.strip()]
+    for name in single:
+        if re.fullmatch(r"[\w@.]+( +[\w@.]+)+", name.strip()):
+            fix = ",".join(name.split())
+            raise UnknownNameError(f"{name!r:.80} is not a metric. Write commas between the names: {fix}")
+    return [class_in_file(name) or parse_metric(name) for name in single]
 
 
 def class_in_file(name: str) -> Metric | None:
@@ -592,7 +670,8 @@ def class_in_file(name: str) -> Metric | None:
 def metric_file(name: str) -> Path | None:
     """Return the file that a name such as my_metrics.py:brevity@12 takes its metric from."""
     file, in_file, _ = name.strip().partition(".py:")
-    return Path(f"{file}.py") if in_file else None
+    # In brackets it is an option: citation_correctness[my_nli.py:entails].
+    return Path(f"{file}.py") if in_file and "[" not in file else None
 
 
 def import_metrics(path: Path) -> ModuleType:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 
 from ..errors import ArgumentError, DataError, PlanError, warn_user, wrong_type
+from ..read.messages import HISTORY
+from ..read.names import COLUMNS, name_like
 from .dataset import Fingerprint
 from .matching import BY_ID, check_match
-from .metrics_base import Metric, SampleMetric, parse_metric, parse_metrics
+from .metrics_base import Metric, SampleMetric, fields_needed, parse_metric, parse_metrics
+from .metrics_base import metric as metric_of_function
 from .scores import has_field, is_unanswerable
 from .types import TRUE_LABEL, EvaluationSample, Target, as_target
 
-MetricForm = str | Metric | Callable[..., Metric]  # the last: a class, which gets its defaults
+# The last: a class, which gets its defaults, or a function of a sample and an output, which returns a score.
+MetricForm = str | Metric | Callable[..., Metric | float]
 MetricForms = MetricForm | Iterable[MetricForm]
-_METRIC_FORMS = "a name such as 'recall@5', a metric, or a list of these"
+_METRIC_FORMS = "a name such as 'recall@5', a metric, a function of a sample and an output, or a list"
 
 
 class PartialCoverageWarning(UserWarning):
@@ -26,7 +31,7 @@ def as_metrics(metrics: MetricForms) -> list[Metric]:
     """Return metrics from objects, from names, or from one string with commas between the names."""
     if isinstance(metrics, str):
         return parse_metrics(metrics)
-    if isinstance(metrics, Metric | type):
+    if isinstance(metrics, Metric | type | FunctionType):
         return [_as_metric(metrics)]
     if not isinstance(metrics, Iterable):
         raise wrong_type("metrics", _METRIC_FORMS, metrics)
@@ -47,6 +52,11 @@ def _as_metric(thing: object) -> Metric:
         except TypeError as error:
             message = f"metrics has the class {thing.__name__}, which cannot be made without arguments"
             raise ArgumentError(f"{message}: {error}") from error
+    if isinstance(thing, FunctionType):
+        if not thing.__name__.isidentifier():
+            raise ArgumentError('metrics has a lambda, which has no name: use def, or @metric("name").')
+        made: Callable[[], SampleMetric] = metric_of_function(thing)
+        return made()
     raise wrong_type("metrics", _METRIC_FORMS, thing)
 
 
@@ -73,12 +83,15 @@ class EvaluationPlan:
 
     def validate_dataset(self, samples: Sequence[EvaluationSample]) -> None:
         """Raise PlanError if no sample has a field that a metric needs; warn if only some have it."""
-        needed = {name for metric in self.metrics for name in metric.required_fields()}
+        needed = {name for metric in self.metrics for name in fields_needed(metric)}
         counts = {name: sum(has_field(sample, name) for sample in samples) for name in needed}
-        self.validate_counts(counts, len(samples), sum(map(is_unanswerable, samples)))
+        others = {name for sample in samples for name in sample.metadata}
+        self.validate_counts(counts, len(samples), sum(map(is_unanswerable, samples)), others)
 
-    def validate_counts(self, counts: Mapping[str, int], total: int, unanswerable: int = 0) -> None:
-        """Do the same, by how many of the samples have each field.
+    def validate_counts(
+        self, counts: Mapping[str, int], total: int, unanswerable: int = 0, others: Iterable[str] = ()
+    ) -> None:
+        """Do the same, by how many of the samples have each field; `others` are names that were not read.
 
         Samples that are unanswerable on purpose need no reference answer and no documents: if there are as
         many of them as samples without the field, nothing is missing.
@@ -88,14 +101,15 @@ class EvaluationPlan:
             return
         users: dict[str, list[str]] = {}
         for metric in self.metrics:
-            for field_name in metric.required_fields():
+            for field_name in fields_needed(metric):
                 users.setdefault(field_name, []).append(metric.name)
         for field_name, metrics in users.items():
             present = counts[field_name]
             if present == 0:
                 raise PlanError(
                     f"Dataset missing required field '{field_name}' for metric '{metrics[0]}': none of the "
-                    f"{total} samples has it. Add the field, or leave out {', '.join(metrics)}."
+                    f"{total} samples has it. {_maybe_unread(field_name, others)}Add the field, or leave out "
+                    f"{', '.join(metrics)}."
                 )
             if present < total - unanswerable:
                 warn_user(
@@ -117,10 +131,19 @@ class EvaluationPlan:
                 metric.ready()
 
 
+def _maybe_unread(field_name: str, others: Iterable[str]) -> str:
+    """Return which name that was not read may be that of a field; "" if none is like it."""
+    name = name_like(field_name, others)
+    if name is None:
+        return ""
+    fix = f"write --columns {field_name}={name}" if field_name in COLUMNS else "rename it"
+    return f"{name!r} was not read: if it is this field, {fix}. "
+
+
 # The fields that decide which standard metrics a dataset supports.
 FIELDS = (
     *("query", "relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata"),
-    f"labels.{TRUE_LABEL}",
+    *(f"labels.{TRUE_LABEL}", "metadata.citations"),
 )
 _LABELS = ("true_answer", "fake_answer", "noise_ratio", "variant_of")
 
@@ -134,6 +157,8 @@ class Survey:
     size: int = 0
     repeated: int = 0  # samples with the id of an earlier one
     unanswerable: int = 0  # samples that are labelled so
+    conversations: int = 0  # samples with earlier turns
+    others: set[str] = field(default_factory=set)  # names in the metadata, which no metric may read
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, EvaluationSample] = field(default_factory=dict)
     _fingerprint: Fingerprint = field(default_factory=Fingerprint)
@@ -143,7 +168,7 @@ class Survey:
         """Return a survey without samples: of the fields of the plan, or of those to choose a plan by."""
         if plan is None:
             return cls(frozenset((*FIELDS, *(f"labels.{label}" for label in _LABELS))))
-        return cls(frozenset(name for metric in plan.metrics for name in metric.required_fields()))
+        return cls(frozenset(name for metric in plan.metrics for name in fields_needed(metric)))
 
     @classmethod
     def of(cls, dataset: Iterable[EvaluationSample], plan: EvaluationPlan | None = None) -> Survey:
@@ -159,6 +184,8 @@ class Survey:
         self.size += 1
         self.repeated += sample.sample_id in self.ids
         self.ids.add(sample.sample_id)
+        self.others |= sample.metadata.keys()
+        self.conversations += HISTORY in sample.metadata
         if is_unanswerable(sample):
             self.unanswerable += 1
             self.examples.setdefault("unanswerable", sample)

@@ -10,6 +10,8 @@ from time import perf_counter
 from typing import Any, Protocol, cast
 
 from ..errors import ArgumentError, wrong_type
+from ..read.messages import HISTORY, history_of, messages_of
+from ..read.names import DOCUMENT_PARAMETERS, TEXT_PARAMETERS
 from ..read.outputs import as_answer, as_hits, to_output
 from ..read.systems import ForeignSystem, Names, foreign_system
 from .types import (
@@ -79,6 +81,10 @@ class SimpleRAGSystem(RAGSystem):
         response = self._generator.generate(sample.query, [hit.doc for hit in retrieved])
         return _timed(retrieved, response, start, retrieval_end)
 
+    def retrieve(self, query: str, top_k: int) -> list[RetrievedDocument]:
+        """Return what the retriever finds."""
+        return self._retriever.retrieve(query, top_k=top_k)
+
 
 def as_system(
     thing: Any,
@@ -96,7 +102,9 @@ def as_system(
     retriever, a Haystack pipeline, a DSPy module, a client of OpenAI's chat protocol (with `model`).
     `top_k` is passed to functions that take it. A function with a parameter `prompt` or `rag_prompt` gets
     the prompt of the sample's record. A sample with `metadata.closed_context` brings the documents that it
-    must be answered from: a pair's generator gets them, and a function or `run` with a parameter `documents`.
+    must be answered from: see `answerer_of` for the systems that get them.
+    Of a conversation, a function with a parameter `history` gets the earlier turns, and one with `messages`
+    these and the question: [{"role": "user", "content": "..."}, ...].
 
     It may return SystemOutputs, a string, a message, a pair (documents, answer), a list of documents, or a
     dict or object with an answer and documents under any of the usual names. Documents may be
@@ -175,24 +183,39 @@ class _Function:
         parameters = inspect.signature(function).parameters
         self._prompt = parameters.get("rag_prompt") or parameters.get("prompt")
         self._first = first = next(iter(parameters.values()), None)
-        self._takes_documents = "documents" in parameters and first is not parameters["documents"]
-        self._needs_documents = self._takes_documents and parameters["documents"].default is _REQUIRED
+        names = (name for name in DOCUMENT_PARAMETERS if name in parameters)
+        self._documents = next((parameters[name] for name in names if parameters[name] is not first), None)
         # The sample has the reference answer, which must not get into a prompt by accident.
         self._takes_sample = first is not None and (
             first.name == "sample" or "EvaluationSample" in str(first.annotation)
         )
 
+    def takes_history(self) -> bool:
+        """Return whether the function gets the earlier turns of a conversation."""
+        return self._takes_sample or not self._options.isdisjoint((HISTORY, "messages"))
+
     def takes_documents(self, sample: EvaluationSample) -> bool:
         """Return whether the function gets a sample's own documents: as such, or in the prompt."""
-        return self._takes_documents or (self._prompt is not None and bool(rag_prompt_of(sample)))
+        return self._documents is not None or (self._prompt is not None and bool(rag_prompt_of(sample)))
+
+    @property
+    def has_depth(self) -> bool:
+        """Return whether it can be asked for more documents."""
+        return "top_k" in self._options
 
     def run(
         self, sample: EvaluationSample, *, top_k: int = 5, documents: Sequence[Document] | None = None
     ) -> Any:
         options: dict[str, Any] = {"top_k": top_k} if "top_k" in self._options else {}
-        if documents is not None and self._takes_documents:
-            options["documents"] = list(documents)
-        elif self._needs_documents:
+        if HISTORY in self._options:
+            options[HISTORY] = history_of(sample)
+        if "messages" in self._options:
+            options["messages"] = messages_of(sample)
+            if self._first is not None and self._first.name == "messages":
+                return self._function(**options)
+        if documents is not None and self._documents is not None:
+            options[self._documents.name] = _in_form(documents, self._documents)
+        elif self._documents is not None and self._documents.default is _REQUIRED:
             raise ArgumentError(
                 f"{self.name} asks for documents, and the sample brings none (metadata.closed_context). "
                 "Write documents=None and search where there are none, or pass a pair (retrieve, generate)"
@@ -214,6 +237,18 @@ class _Function:
         if not takes_query and self._prompt.default is _REQUIRED:
             return required_prompt(sample, self._prompt.name)
         return prompt
+
+
+def _in_form(documents: Sequence[Document], parameter: inspect.Parameter) -> Any:
+    """Return documents as a parameter wants them: by its annotation, else texts for names of texts."""
+    kind = str(getattr(parameter.annotation, "__name__", "") or parameter.annotation)
+    texts = [doc.text for doc in documents]
+    if "Document" in str(parameter.annotation):
+        return list(documents)
+    if kind == "str" or (parameter.annotation is _REQUIRED and parameter.name == "context"):
+        return "\n\n".join(texts)
+    by_name = parameter.annotation is _REQUIRED and parameter.name in TEXT_PARAMETERS
+    return texts if by_name or "[str]" in str(parameter.annotation) else list(documents)
 
 
 # Records of a split (`io.builds`) have the prompt that a model is given, and the contexts in it.
@@ -276,12 +311,73 @@ def hits_of(documents: Sequence[Document]) -> list[RetrievedDocument]:
     return [unscored(doc, rank) for rank, doc in enumerate(documents, start=1)]
 
 
-def takes_documents(system: Any, sample: EvaluationSample) -> bool:
-    """Return whether a system can be given the documents of a sample: `run` has a parameter `documents`."""
+def document_parameter(system: Any, sample: EvaluationSample) -> str:
+    """Return the parameter of `run` that takes the documents of a sample; "" if the system takes none."""
     of_sample = getattr(system, "takes_documents", None)
     if callable(of_sample):
-        return of_sample(sample) is True
-    return "documents" in {one.name for one in _parameters(getattr(system, "run", None)) or ()}
+        return DOCUMENT_PARAMETERS[0] if of_sample(sample) is True else ""
+    names = {one.name for one in _parameters(getattr(system, "run", None)) or ()}
+    return next((name for name in DOCUMENT_PARAMETERS if name in names), "")
+
+
+class Answerer:
+    """A system whose generator can be handed documents: what it answers from them, and what it retrieves."""
+
+    def __init__(self, system: Any, parameter: str) -> None:
+        self.system, self._parameter = system, parameter
+        self.is_async = inspect.iscoroutinefunction(system.run) or getattr(system, "is_async", False) is True
+        self._retrieve = retrieve = getattr(system, "retrieve", None)
+        # Whether it can be asked for more documents: then what is below its cutoff can be seen.
+        takes_depth = not callable(retrieve) or len(_parameters(retrieve) or ()) != 1
+        self.has_depth = takes_depth and getattr(system, "has_depth", True) is True
+        self.retrieves = self.has_depth or callable(retrieve)
+
+    def answer(self, query: str | EvaluationSample, documents: Sequence[Document]) -> Any:
+        """Return what the system makes of these documents; a coroutine if it is async."""
+        sample = query if isinstance(query, EvaluationSample) else EvaluationSample("query", query)
+        return self._marked(self.system.run(sample, **{self._parameter: list(documents)}), documents)
+
+    def _marked(self, raw: Any, documents: Sequence[Document]) -> Any:
+        if inspect.isawaitable(raw):
+            return self._awaited(raw, documents)
+        return with_given(to_output(raw), documents)
+
+    async def _awaited(self, raw: Any, documents: Sequence[Document]) -> SystemOutputs:
+        return with_given(to_output(await raw), documents)
+
+    def retrieve(self, query: str, top_k: int) -> Any:
+        """Return what the system retrieves; without a retriever of its own the whole system is asked."""
+        if callable(self._retrieve):
+            return self._retrieve(query, top_k) if self.has_depth else self._retrieve(query)
+        return self.system.run(EvaluationSample("query", query), top_k=top_k)
+
+
+def answerer_of(thing: Any) -> Answerer | None:
+    """Return a system by its two halves; None if its generator cannot be handed documents: a black box.
+
+    Accepted: a pair (retrieve, generate), a SimpleRAGSystem, a function or `run` with a parameter `documents`
+    (`docs`, `contexts`, `context`, `passages`), a LangChain runnable with a retriever or a step or an input
+    `context`, a query engine of LlamaIndex, a Haystack pipeline, an endpoint with a field for documents. A
+    system with a method `retrieve(query, top_k)` is asked for documents alone.
+
+    >>> reader = answerer_of(lambda query, documents=None: documents[0].text)
+    >>> reader.answer("What is it?", [Document("d7", "42")]).response.text
+    '42'
+    """
+    system = as_system(thing)
+    parameter = document_parameter(system, EvaluationSample("query", ""))
+    return Answerer(system, parameter) if parameter else None
+
+
+def takes_history(system: Any) -> bool:
+    """Return whether a system gets the earlier turns of a conversation: an object gets the whole sample."""
+    known = getattr(system, "takes_history", None)
+    if callable(known):
+        return known() is True
+    # A pair gets the question, and an endpoint, which keeps its own time, is sent the question.
+    return (
+        not isinstance(system, _Pair | SimpleRAGSystem) and getattr(system, "keeps_time", False) is not True
+    )
 
 
 class ContextsAsRetrieved:
@@ -297,10 +393,13 @@ class ContextsAsRetrieved:
         return getattr(self._system, name)
 
     def takes_documents(self, sample: EvaluationSample) -> bool:
-        return takes_documents(self._system, sample)
+        return bool(document_parameter(self._system, sample))
 
-    def run(self, sample: EvaluationSample, *, top_k: int = 5, **documents: Any) -> Any:
-        raw: Any = self._system.run(sample, top_k=top_k, **documents)
+    def run(
+        self, sample: EvaluationSample, *, top_k: int = 5, documents: Sequence[Document] | None = None
+    ) -> Any:
+        given = {} if documents is None else {document_parameter(self._system, sample): documents}
+        raw: Any = self._system.run(sample, top_k=top_k, **given)
         return (
             self._awaited(sample, raw) if inspect.isawaitable(raw) else with_contexts(sample, to_output(raw))
         )
@@ -326,13 +425,19 @@ class _Pair:
         start = perf_counter()
         if documents is not None:
             return _timed(hits_of(documents), self._generate(sample.query, list(documents)), start)
-        retrieved = as_hits(self._hits(sample.query, top_k))
+        retrieved = as_hits(self.retrieve(sample.query, top_k))
         retrieval_end = perf_counter()
         answer = self._generate(sample.query, [hit.doc for hit in retrieved])
         return _timed(retrieved, answer, start, retrieval_end)
 
-    def _hits(self, query: str, top_k: int) -> Any:
-        return self._retrieve(query, top_k=top_k) if "top_k" in self._options else self._retrieve(query)
+    @property
+    def has_depth(self) -> bool:
+        """Return whether it can be asked for more documents."""
+        return "top_k" in self._options
+
+    def retrieve(self, query: str, top_k: int = 0) -> Any:
+        """Return what the retriever finds; awaitable if it is."""
+        return self._retrieve(query, top_k=top_k) if self.has_depth else self._retrieve(query)
 
     async def _run_async(
         self, sample: EvaluationSample, top_k: int, documents: Sequence[Document] | None
@@ -341,7 +446,7 @@ class _Pair:
         if documents is not None:
             answer = await _maybe_awaited(self._generate(sample.query, list(documents)))
             return _timed(hits_of(documents), answer, start)
-        retrieved = as_hits(await _maybe_awaited(self._hits(sample.query, top_k)))
+        retrieved = as_hits(await _maybe_awaited(self.retrieve(sample.query, top_k)))
         retrieval_end = perf_counter()
         answer = await _maybe_awaited(self._generate(sample.query, [hit.doc for hit in retrieved]))
         return _timed(retrieved, answer, start, retrieval_end)

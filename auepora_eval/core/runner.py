@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 from time import perf_counter
@@ -14,8 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..calls.asking import ask_all
 from ..calls.executors import Executor, SerialExecutor
-from ..calls.log import CallLog
-from ..calls.policy import CallPolicy, Limits
+from ..calls.policy import CallPolicy, Limits, Usage
 from ..errors import (
     EvaluationError,
     RunStoppedError,
@@ -28,7 +27,7 @@ from ..read.fields import ReadingNote
 from ..read.outputs import READ_AS
 from .dataset import DatasetForms, EvaluationDataset, as_dataset, checked_samples
 from .plan import EvaluationPlan, MetricForms, Survey
-from .rag_interface import RAGSystemProtocol, as_system
+from .rag_interface import RAGSystemProtocol, as_system, takes_history
 from .scores import Batch, Scores
 from .scoring import environment, measurable, new_evaluation_id, now, score_in_chunks, utc_text
 from .systems.call import SystemCall, as_output
@@ -45,6 +44,7 @@ from .types import (
 
 T = TypeVar("T")
 OnOutput = Callable[[EvaluationSample, SystemOutputs], None]
+StoreOutputs = Callable[[Sequence[tuple[EvaluationSample, SystemOutputs]]], None]
 
 
 class RunStorage(Protocol):
@@ -60,39 +60,18 @@ class RunStorage(Protocol):
     ) -> EvaluationRun: ...
 
 
-class RunRecord(Protocol):
-    """Keeps the samples, outputs and scores of one run: in memory (below) or on the disk (`store`).
-
-    It is entered before the first call and left when the run is recorded, or when it failed.
-    """
+class ScoredRecord(Protocol):
+    """Has the samples and outputs of one run, and takes their scores."""
 
     dataset: EvaluationDataset
-    survey: Survey
     started_at: str
 
     @property
     def evaluation_id(self) -> str: ...
 
     @property
-    def log(self) -> CallLog[EvaluationSample, SystemOutputs] | None:
-        """Return where calls are stored; None if they are kept in memory only."""
-        ...
-
-    @property
     def names_documents(self) -> bool:
         """Return whether some output is known to have documents."""
-        ...
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None: ...
-
-    def missing(self) -> Iterable[EvaluationSample]:
-        """Yield the samples that have no output yet."""
-        ...
-
-    def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
-        """Take an output that has arrived."""
         ...
 
     def pairs(self) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
@@ -109,6 +88,31 @@ class RunRecord(Protocol):
 
     def finish(self, run: EvaluationRun) -> None:
         """Complete the run and give it its name."""
+        ...
+
+
+class RunRecord(ScoredRecord, Protocol):
+    """Keeps one run: in memory (below) or on the disk (`store`).
+
+    It is entered before the first call and left when the run is recorded, or when it failed.
+    """
+
+    survey: Survey
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None: ...
+
+    def missing(self) -> Iterable[EvaluationSample]:
+        """Yield the samples that have no output yet."""
+        ...
+
+    def store(self, pairs: Sequence[tuple[EvaluationSample, SystemOutputs]]) -> None:
+        """Store outputs before they count; called by the thread that received them."""
+        ...
+
+    def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        """Take an output that has arrived, and is stored by now."""
         ...
 
 
@@ -155,8 +159,6 @@ class AueporaEvaluator:
         self.seed = seed
         self.on_output = on_output
         self.configuration = {**(configuration or {}), **checked_prices(price_input, price_output)}
-        self.spent_before: Mapping[str, float] = {}  # by earlier sessions of the run, as it is reported
-        self.has_answers = False  # of earlier sessions of the run
         self._stopping = threading.Event()
         self._limits: Limits | None = None
 
@@ -198,7 +200,7 @@ class AueporaEvaluator:
                 run = evaluate(self, MemoryRecord(dataset, self.plan, name_of(self.system), evaluation_id))
         finally:
             self._stopping.clear()  # also a request that came too late for this run
-            self.has_answers = False
+            self._limits = None
         report_failures(run)
         return run
 
@@ -213,27 +215,32 @@ class AueporaEvaluator:
         plain = {name: value for name, value in settings.items() if isinstance(value, str | int | float)}
         return {**plain, **self.configuration}
 
+    def start(self, usages: Iterable[Usage] = (), *, has_answers: bool = False) -> Limits:
+        """Return the limits of the calls that are about to be made, which `stop` can halt.
+
+        `usages` are those of earlier sessions of the run, and `has_answers` whether these had an answer.
+        """
+        self._limits = limits = Limits(self.policy, usages)
+        limits.has_answers = has_answers
+        # The stop may have been requested before there were limits to halt.
+        if self._stopping.is_set():
+            limits.halt()
+        return limits
+
     def outputs(
-        self,
-        samples: Iterable[EvaluationSample],
-        log: CallLog[EvaluationSample, SystemOutputs] | None = None,
+        self, samples: Iterable[EvaluationSample], store: StoreOutputs | None = None
     ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-        """Call the system; yield each sample with its output, as they arrive, once the log has them.
+        """Call the system; yield each sample with its output, as they arrive, once they are stored.
 
         Samples are taken as they are needed: only those under way are in memory.
         """
         done = failures = 0
         first: dict[str, Failure] = {}
         reported: set[str] = set()
-        limits = self._started(log)
+        limits, call = self._limits or self.start(), SystemCall(self.system, self.top_k)
         try:
             for sample, output in ask_all(
-                SystemCall(self.system, self.top_k),
-                samples,
-                log=log,
-                reply=as_output,
-                executor=self.executor,
-                limits=limits,
+                call, samples, limits, reply=as_output, store=store, executor=self.executor
             ):
                 done += 1
                 _report_readings(output, reported)
@@ -255,15 +262,8 @@ class AueporaEvaluator:
                 what = f"stopped: none of the first {done} calls was answered."
                 raise no_answers(what, first, _HOPELESS_FIX) from None
             raise
-
-    def _started(self, log: CallLog[EvaluationSample, SystemOutputs] | None) -> Limits:
-        """Return the limits of the calls that are about to be made, which `stop` can halt."""
-        self._limits = limits = Limits(self.policy or CallPolicy(), () if log is None else log.usages())
-        limits.has_answers = self.has_answers
-        # The stop may have been requested before there were limits to halt.
-        if self._stopping.is_set():
-            limits.halt()
-        return limits
+        finally:
+            self._limits = None
 
     def warn_of_cutoffs_beyond_top_k(self) -> None:
         """Warn of metrics that use more documents than the system is asked for."""
@@ -276,7 +276,7 @@ class AueporaEvaluator:
 
 
 _HOPELESS_FIX = (
-    "Fix the system and call them again (--retry-failed), or call the others anyway (--keep-going, "
+    "Fix the system and call them again, or call the others anyway (auepora run --keep-going, "
     "in Python CallPolicy(keep_going=True))."
 )
 
@@ -342,7 +342,7 @@ def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
         calls = 0
         # Around the calls only: the processor time of the scoring is not the system's.
         with ResourceMonitor() as monitor:
-            for sample, output in in_this_folder(evaluator.outputs(record.missing(), record.log)):
+            for sample, output in in_this_folder(evaluator.outputs(record.missing(), record.store)):
                 calls += 1
                 record.keep(sample, output)
         return score_record(
@@ -359,18 +359,18 @@ def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
 
 def check_before_calls(evaluator: AueporaEvaluator, survey: Survey) -> None:
     """Check the plan against the dataset: a plan that does not fit it must not cost a four-hour run."""
-    evaluator.plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
+    evaluator.plan.validate_counts(survey.counts, survey.size, survey.unanswerable, survey.others)
+    if survey.conversations and not takes_history(evaluator.system):
+        samples = "1 sample has" if survey.conversations == 1 else f"{survey.conversations} samples have"
+        warn_user(
+            f"{samples} earlier turns (metadata.history) that the system does not get. A function gets them "
+            "as a parameter `history`, or with the question as `messages`."
+        )
     evaluator.warn_of_cutoffs_beyond_top_k()
 
 
-def measurable_by(record: RunRecord, plan: EvaluationPlan) -> EvaluationPlan:
-    """Return the plan for the outputs of a record (see `measurable`)."""
-    outputs = (output for _, output in record.pairs())
-    return measurable(plan, outputs, with_documents=record.names_documents)
-
-
 def score_record(
-    record: RunRecord,
+    record: ScoredRecord,
     plan: EvaluationPlan,
     *,
     system_name: str,
@@ -382,7 +382,8 @@ def score_record(
 ) -> EvaluationRun:
     """Score the outputs of a record and return the run, which is then complete."""
     clock = perf_counter() if clock is None else clock
-    plan = measurable_by(record, plan)
+    outputs = (output for _, output in record.pairs())
+    plan = measurable(plan, outputs, with_documents=record.names_documents)
     failed: dict[str, Failure] = {}
     size = 0
 
@@ -428,7 +429,6 @@ def _shared(failure: Failure) -> Failure:
 class MemoryRecord:
     """A run that is kept in memory only, as it is returned."""
 
-    log = None
     names_documents = False
 
     def __init__(
@@ -452,7 +452,10 @@ class MemoryRecord:
         pass
 
     def missing(self) -> Iterable[EvaluationSample]:
-        return self.samples
+        return (sample for sample in self.samples if sample.sample_id not in self._outputs)
+
+    def store(self, pairs: Sequence[tuple[EvaluationSample, SystemOutputs]]) -> None:
+        pass
 
     def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
         self._outputs[sample.sample_id] = output

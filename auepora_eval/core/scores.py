@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, NoReturn, TypeVar, overload
 
 import numpy as np
 
+from ..calls.keys import without_secrets
+from ..calls.tracebacks import user_place
+from ..errors import AueporaError, PlanError
 from ..stats.arrays import Array, ArrayLike
 from .types import (
     DOCUMENTS_GIVEN,
@@ -206,6 +209,8 @@ class Batch:
             raise ValueError(f"{len(samples)} samples but {len(outputs)} outputs; pair them first")
         self.samples = samples
         self.outputs = outputs
+        self.sample_ids = [sample.sample_id for sample in samples]
+        self.clusters = cluster_names(samples)
         self._results: dict[Hashable, Any] = {}
 
     def __len__(self) -> int:
@@ -218,18 +223,6 @@ class Batch:
             self._results[key] = compute(self, *arguments)
         result: T = self._results[key]
         return result
-
-    def unscorable(self, requires: tuple[str, ...], *, scores_failures: bool = False) -> dict[int, Note]:
-        """Return the places that lack a required field (skipped), and those where the system failed."""
-        return self.once(_unscorable, requires, scores_failures)
-
-    def sample_ids(self) -> list[str]:
-        """Return the id of each sample."""
-        return self.once(_sample_ids)
-
-    def clusters(self) -> list[Hashable] | None:
-        """Return the cluster of each sample; None where no sample names one."""
-        return self.once(_clusters)
 
 
 def is_given(value: object) -> bool:
@@ -274,11 +267,13 @@ def given_documents(sample: EvaluationSample) -> list[Document]:
 def saw_documents(sample: EvaluationSample, output: SystemOutputs) -> bool:
     """Return whether an answer is from the documents that its sample brings, if it brings some.
 
+    Whether a failed call would have used them is not known: it stays a failure.
+
     The run marks outputs of systems that it has given the documents. Others show it by what they retrieved:
     a system that searched more, and found none but these, would have found the same among them.
     """
     documents = given_documents(sample)
-    if not documents or output.extra.get(DOCUMENTS_GIVEN) is True:
+    if not documents or output.error is not None or output.extra.get(DOCUMENTS_GIVEN) is True:
         return True
     ids, texts = {doc.doc_id for doc in documents}, {_spaced(doc.text) for doc in documents} - {""}
     hits = [(hit.doc.doc_id, _spaced(hit.doc.text)) for hit in output.retrieved]
@@ -290,23 +285,8 @@ def _spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def not_given(batch: Batch) -> dict[int, Note]:
-    """Return the places whose documents the system was not given; for batch.once."""
-    return {
-        place: Note(NOT_GIVEN)
-        for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True))
-        # Whether a failed call would have used them is not known: it stays a failure.
-        if output.error is None and not saw_documents(sample, output)
-    }
-
-
-def not_retrieved(batch: Batch) -> dict[int, Note]:
-    """Return the places whose documents were given to the system, which retrieved none; for batch.once."""
-    note = Note("the system was given this sample's documents, and did not retrieve")
-    return {n: note for n, output in enumerate(batch.outputs) if output.extra.get(DOCUMENTS_GIVEN) is True}
-
-
-def _unscorable(batch: Batch, requires: tuple[str, ...], scores_failures: bool) -> dict[int, Note]:
+def lacking_or_failed(batch: Batch, requires: tuple[str, ...], scores_failures: bool) -> dict[int, Note]:
+    """Return the places that lack a required field (skipped), and those where the system failed."""
     notes = {
         place: Note(f"{output.error.type}: {output.error.message}", failed=True)
         for place, output in enumerate(batch.outputs)
@@ -321,12 +301,13 @@ def _unscorable(batch: Batch, requires: tuple[str, ...], scores_failures: bool) 
     return notes
 
 
-def _sample_ids(batch: Batch) -> list[str]:
-    return [sample.sample_id for sample in batch.samples]
-
-
-def _clusters(batch: Batch) -> list[Hashable] | None:
-    return cluster_names(batch.samples)
+def failed_or_given(batch: Batch) -> list[int]:
+    """Return the places where the call failed, or the system was given its sample's own documents."""
+    return [
+        place
+        for place, output in enumerate(batch.outputs)
+        if output.error is not None or output.extra.get(DOCUMENTS_GIVEN) is True
+    ]
 
 
 def cluster_of(sample: EvaluationSample) -> str | None:
@@ -353,3 +334,23 @@ def clusters_or_none(sample_ids: Sequence[str], names: Sequence[str | None]) -> 
 def shared_or_none(clusters: list[Hashable] | None) -> list[Hashable] | None:
     """Return the clusters, or None where no two samples share one: then they are independent."""
     return None if clusters is None or len(set(clusters)) == len(clusters) else clusters
+
+
+def raise_fault(metric: Any, error: Exception, sample_id: str = "", what: str = "") -> NoReturn:
+    """End scoring: name the metric that failed, the sample, and the place in the user's file."""
+    if isinstance(error, AueporaError) or type(metric).__module__.startswith("auepora_eval."):
+        raise error  # it says what to do, or it is a fault of this library, whose traceback is needed
+    on, place = (f" on the sample {sample_id!r:.80}" if sample_id else ""), user_place(error)
+    what = what or f"{type(error).__name__}: {error!s:.200}" + (place and f" ({place})")
+    raise PlanError(
+        f"the metric {metric.name!r} failed{on}: {without_secrets(what)}. Correct it, and score again."
+    ) from error
+
+
+def is_score(thing: object) -> bool:
+    """Return whether a metric may return it: a number, or a SampleScore with one or none."""
+    value: Any = thing.value if isinstance(thing, SampleScore) else thing
+    try:
+        return value is None or float(value) is not None
+    except (TypeError, ValueError):
+        return False

@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import NamedTuple
 
-from ..errors import AueporaError, EvaluationError
+from ..errors import PlanError
 from .metrics_base import Metric, SampleMetric
 from .plan import EvaluationPlan
-from .scores import Batch, Scores, as_columns
+from .scores import Batch, Scores, as_columns, raise_fault
 from .systems.call import failed_attempts, is_from_cache
 from .systems.resources import ApiUsage, usage_of
 from .types import (
@@ -77,7 +77,8 @@ def measurable(
     The same goes for answers. One is enough: a system must not gain by leaving an empty list or an empty
     answer out. `with_documents` says that some output is known to name documents.
     """
-    lacking = [need for need in _NEEDS if any(need.is_of(metric) for metric in plan.metrics)]
+    own = dict.fromkeys(need for metric in plan.metrics if (need := getattr(metric, "output_need", None)))
+    lacking = [need for need in (*_NEEDS, *own) if any(need.is_of(metric) for metric in plan.metrics)]
     if with_documents:
         lacking = [need for need in lacking if need.is_met is not names_documents]
     is_answered = False
@@ -92,13 +93,16 @@ def measurable(
     return EvaluationPlan([_unless_lacking(metric, lacking) for metric in plan.metrics])
 
 
-def _unless_lacking(metric: Metric, lacking: Sequence[_Need]) -> Metric:
+def _unless_lacking(metric: Metric, lacking: Sequence[OutputNeed]) -> Metric:
     reason = next((need.reason for need in lacking if need.is_of(metric)), None)
     return metric.unmeasured(reason) if reason and isinstance(metric, SampleMetric) else metric
 
 
-class _Need(NamedTuple):
-    """What metrics need of at least one output: whether one meets it, and why else nothing is measured."""
+class OutputNeed(NamedTuple):
+    """What metrics need of at least one output: whether one meets it, and why else nothing is measured.
+
+    A metric may have one of its own, as its attribute `output_need`.
+    """
 
     is_of: Callable[[Metric], bool]
     is_met: Callable[[SystemOutputs], bool]
@@ -116,25 +120,20 @@ def _needs_answers(metric: Metric) -> bool:
 
 
 _NEEDS = (
-    _Need(_needs_answers, names_answer, "the system returns documents without answers"),
-    _Need(_needs_documents, names_documents, "no output names documents"),
+    OutputNeed(_needs_answers, names_answer, "the system returns documents without answers"),
+    OutputNeed(_needs_documents, names_documents, "no output names documents"),
 )
 
 
 def _computed(metric: Metric, batch: Batch) -> MetricResult:
-    """Return the result of a user's own metric; EvaluationError names the metric that fails."""
+    """Return the result of a user's own metric; PlanError names the metric that fails."""
     try:
         result: object = metric.compute(list(batch.samples), list(batch.outputs))
-    except AueporaError:
-        raise
-    except Exception as error:
-        what = f"the metric {metric.name!r} failed: {type(error).__name__}: {error!s:.200}"
-        raise EvaluationError(
-            f"{what}. The outputs are kept: score them again when compute is fixed."
-        ) from error
+    except Exception as error:  # noqa: BLE001 - named, and raised again
+        raise_fault(metric, error)
     if not isinstance(result, MetricResult):
         what = f"the metric {metric.name!r} returned {type(result).__name__}, not a MetricResult"
-        raise EvaluationError(f"{what}. Return MetricResult(name, target, value, details).")
+        raise PlanError(f"{what}. Return MetricResult(name, target, value, details).")
     return result
 
 
@@ -268,11 +267,16 @@ class Tally:
         return self.recovered > 0 or self.failed_attempts.total() > self.failed
 
 
+def short_id(system_name: str) -> str:
+    """Return the name of a system as a safe file name: my-rag."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", system_name).strip("-").lower()[:40] or "run"
+
+
 def new_evaluation_id(system_name: str, dataset_name: str, started: datetime) -> str:
-    """Return an id that sorts by time within a system and is a safe file name."""
-    words = re.sub(r"[^A-Za-z0-9]+", "-", f"{system_name}-{dataset_name}").strip("-").lower()[:60]
+    """Return an id for a run in memory that differs from those of all others."""
+    words = short_id(f"{system_name}-{dataset_name}")
     # Milliseconds: scripts start several runs within a second, and ids must differ.
-    return f"{words or 'run'}-{started.strftime('%Y%m%d-%H%M%S-%f')[:-3]}"
+    return f"{words}-{started.strftime('%Y%m%d-%H%M%S-%f')[:-3]}"
 
 
 def now() -> datetime:

@@ -144,6 +144,7 @@ class RunSettings:
     )
     # The files of metrics such as my_metrics.py:brevity@12: a resumed run finds its metrics there.
     metric_files: list[str] | None = _setting("")
+    arguments: dict[str, Any] | None = _setting("")  # that a variant of an experiment makes its system with
     config: str | None = _setting("plan file: settings as YAML keys; flags override it", "FILE")
     top_k: int = _setting("documents to request per sample (default: 5)", "N", COUNT, default=5)
     limit: int | None = _setting("use only the first N samples", "N", COUNT)
@@ -198,7 +199,7 @@ class RunSettings:
     judge: str | None = _setting("URL#model, support:NAME, MODULE:ATTR or jury:[A,B]", "NAME")
     # The judged metrics of --metrics: they are computed after the run, from the verdicts of the judge.
     judge_metrics: list[str] | None = _setting("")
-    judge_mode: str | None = _setting("logprob, label or sampled:N (default: auto)", "MODE")
+    judge_mode: str | None = _setting("label or logprob (default: label)", "MODE")
     judge_api_key_env: str | None = _setting("environment variable with the judge's API key", "NAME")
     judge_concurrency: int | None = _setting(
         f"concurrent calls to the judge (default: {JUDGE_CONCURRENCY})", "N", COUNT
@@ -348,10 +349,10 @@ SETTINGS: dict[str, Setting] = _described()
 # Of one command only, or found out while it runs.
 _NOT_IN_PLANS = {
     *("config", "estimate", "resume", "retry_failed", "spans", "spans_content", "force", "json"),
-    *("metric_files", "judge_metrics"),
+    *("metric_files", "judge_metrics", "arguments"),
 }
 PLAN_KEYS: dict[str, Setting] = {name: one for name, one in SETTINGS.items() if name not in _NOT_IN_PLANS}
-PATHS = ("dataset", "ground_truth", "cache", "prompt")  # relative to the plan file that names them
+PATHS = ("dataset", "outputs", "ground_truth", "cache", "prompt")  # relative to the plan file that names them
 
 # The configuration of a run keeps the others, and --resume restores them from there. The header of a run has
 # its metrics, top_k, seed and id.

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any
 
+from ..errors import MissingDependencyError
 from .display import html_text, latex_text, markdown_cell, markdown_text, terminal_line
 
 Row = Sequence[str]
@@ -13,8 +16,6 @@ Row = Sequence[str]
 DEFAULT_WIDTH = 80  # columns, where the width of the terminal is unknown
 _ROOMY = 100  # columns from which two spaces separate the cells of a row
 _NOTE_LIMIT = 2000  # characters
-# ANSI escape sequences; used only where the output is a terminal.
-_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,14 @@ class Table:
     def _repr_html_(self) -> str:
         return self.to_html()
 
-    def to_terminal(self, width: int = DEFAULT_WIDTH, *, bold: bool = False) -> str:
+    def to_terminal(self, width: int = DEFAULT_WIDTH) -> str:
         """Return the table as plain text; only its last column is wrapped, between words.
 
         If the other columns do not fit, the cells of a row are printed below each other: nothing is cut off.
         """
         table = _with_terminal_text(self._narrowed(width))
         lines = _wrapped(table.title, width) if table.title else []
-        lines += _aligned(table, width, bold=bold) if _least_width(table) <= width else _stacked(table, width)
+        lines += _aligned(table, width) if _least_width(table) <= width else _stacked(table, width)
         for note in table.notes:
             lines += _wrapped(note, width)
         return "\n".join(lines)
@@ -65,7 +66,7 @@ class Table:
         return replace(
             self,
             headings=[self.headings[place] for place in places],
-            rows=[[row[place] for place in places] for row in self.rows],
+            rows=[row if _is_group(self, row) else [row[place] for place in places] for row in self.rows],
             numeric=[new for new, place in enumerate(places) if place in self.numeric],
             spare=[places.index(place) for place in self.spare if place in places],
         )
@@ -175,7 +176,7 @@ def _padded(table: Table, row: Row) -> list[str]:
     return [*row, *[""] * (len(table.headings) - len(row))]
 
 
-def _aligned(table: Table, width: int, *, bold: bool) -> list[str]:
+def _aligned(table: Table, width: int) -> list[str]:
     """Return the rows as aligned columns below their headings and a line."""
     gap = "  " if width >= _ROOMY else " "
     widths = _widths(table)
@@ -195,20 +196,13 @@ def _aligned(table: Table, width: int, *, bold: bool) -> list[str]:
         pieces = [_aligned_cell(table, len(first), piece, widths) for piece in _wrapped(last, widths[-1])]
         return [((" " * indent if number else start) + piece).rstrip() for number, piece in enumerate(pieces)]
 
-    lines = [_emphasised(line, bold=bold) for line in lines_of(table.headings)]
-    lines.append("─" * (indent + widths[-1] + len(gap) - 1))
-    for row in table.rows:
-        lines += [_emphasised(line, bold=bold and _is_group(table, row)) for line in lines_of(row)]
-    return lines
+    line = "─" * (indent + widths[-1] + len(gap) - 1)
+    return [*lines_of(table.headings), line, *(text for row in table.rows for text in lines_of(row))]
 
 
 def _aligned_cell(table: Table, place: int, cell: str, widths: Sequence[int]) -> str:
     space = " " * (widths[place] - columns(cell))
     return space + cell if place in table.numeric else cell + space
-
-
-def _emphasised(line: str, *, bold: bool) -> str:
-    return f"{_BOLD}{line}{_PLAIN}" if bold else line
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -250,3 +244,16 @@ def _markdown_row(cells: Row) -> str:
 
 def _latex_row(cells: Row) -> str:
     return " & ".join(map(latex_text, cells)) + r" \\"
+
+
+def frame_of(records: list[dict[str, object]]) -> Any:
+    """Return records as a DataFrame of pandas or, if only that is installed, of polars."""
+    for package in ("pandas", "polars"):
+        try:
+            frames = import_module(package)
+        except ImportError:
+            continue
+        # Types come from all rows: polars looks at the first 100 only, which may lack a score.
+        options = {"infer_schema_length": None} if package == "polars" else {}
+        return frames.DataFrame(records, **options)
+    raise MissingDependencyError("to_frame() needs pandas or polars: pip install pandas")

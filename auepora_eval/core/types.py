@@ -14,16 +14,15 @@ from itertools import islice
 from numbers import Integral
 from operator import gt
 from os import PathLike
-from typing import TYPE_CHECKING, Any, overload
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, overload
 
 from ..errors import Failure as Failure  # noqa: PLC0414 - a part of an output
-from ..errors import MissingDependencyError, ScoringError, StorageError, check_type, wrong_type
+from ..errors import ScoringError, StorageError, check_type, wrong_type
 from .display import bounds_text, failures_text, interval_text, value_text
-from .table import Table
+from .table import Table, frame_of
 from .verdict import Stopping
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # The keys under which a sample of a label set keeps what a system must not see.
 TRUE_LABEL, PAIR, STORED_OUTPUT = "ground_truth_label", "contradiction_pair_id", "stored_output"
@@ -290,15 +289,8 @@ def is_time(seconds: float) -> bool:
 def split_timings(reported: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, dict[str, str]]]:
     """Return the reported timings that can be durations, and for `extra` a note of the others."""
     timings = {name: float(seconds) for name, seconds in reported.items() if is_time(seconds)}
-    implausible = {name: _rounded(seconds) for name, seconds in reported.items() if name not in timings}
+    implausible = {name: f"{seconds!s:.12}" for name, seconds in reported.items() if name not in timings}
     return timings, {TIMES_LEFT_OUT: implausible} if implausible else {}
-
-
-def _rounded(number: Any) -> str:
-    try:
-        return f"{float(number):.3g}"
-    except OverflowError:
-        return "beyond every clock"
 
 
 def seconds_of(output: SystemOutputs, name: str) -> float | None:
@@ -523,7 +515,7 @@ def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
         arrow = "" if result.higher_is_better else " ↓"
         rows.append([f"{result.name}{arrow}", *result_cells(result)[2:width]])
     notes = result_notes(results, results)
-    return Table(RESULT_HEADINGS[1:width], rows, title, notes, numeric=range(1, len(RESULT_HEADINGS)))
+    return Table(RESULT_HEADINGS[1:width], rows, title, notes, numeric=range(1, 8), spare=(4, 5))
 
 
 def result_notes(results: Sequence[MetricResult], shown: Sequence[MetricResult]) -> list[str]:
@@ -535,10 +527,16 @@ def result_notes(results: Sequence[MetricResult], shown: Sequence[MetricResult])
         if result.not_measured:
             reasons.setdefault(result.not_measured, []).append(result.name)
     notes = [f"Not measured ({reason}): {', '.join(names)}" for reason, names in reasons.items()]
-    notes += dict.fromkeys(note for result in results for note in result.notes)
+    about: dict[str, list[str]] = {}
+    for result in results:
+        for note in result.notes:
+            # A note of one metric starts with its name; what several say is said once.
+            text = note.removeprefix(f"{result.name}: ")
+            about.setdefault(text, []).extend([result.name] if text != note else [])
+    notes += [f"{', '.join(names)}: {text}" if names else text for text, names in about.items()]
     if narrow := [result.name for result in shown if TOO_NARROW in result.interval_method]:
-        about = "Fewer than 50 samples: if a label is rare, intervals are too narrow"
-        notes.append(f"{about} ({', '.join(narrow)})")
+        few = "Fewer than 50 samples: if a label is rare, intervals are too narrow"
+        notes.append(f"{few} ({', '.join(narrow)})")
     for result in shown:
         # Most metrics are shares. One that is not, such as BLEU, says so.
         low, high = result.bounds or (None, None)
@@ -547,20 +545,7 @@ def result_notes(results: Sequence[MetricResult], shown: Sequence[MetricResult])
     return notes
 
 
-def frame_of(records: list[dict[str, object]]) -> Any:
-    """Return records as a DataFrame of pandas or, if only that is installed, of polars."""
-    for package in ("pandas", "polars"):
-        try:
-            frames = import_module(package)
-        except ImportError:
-            continue
-        # Types come from all rows: polars looks at the first 100 only, which may lack a score.
-        options = {"infer_schema_length": None} if package == "polars" else {}
-        return frames.DataFrame(records, **options)
-    raise MissingDependencyError("to_frame() needs pandas or polars: pip install pandas")
-
-
-@dataclass
+@dataclass(repr=False)
 class EvaluationRun:
     """A finished evaluation: everything needed to report it, compare it and score it again.
 
@@ -572,8 +557,8 @@ class EvaluationRun:
     dataset_name: str
     dataset_fingerprint: str
     results: list[MetricResult]
-    samples: list[EvaluationSample] = field(repr=False)
-    outputs: list[SystemOutputs] = field(repr=False)
+    samples: list[EvaluationSample]
+    outputs: list[SystemOutputs]
     top_k: int = 5
     seed: int = 0
     started_at: str = ""
@@ -584,7 +569,7 @@ class EvaluationRun:
     snapshot: dict[str, str] = field(default_factory=dict)  # version and manifest of the dataset, if known
     stopping: Stopping | None = None  # of a run that stops early once its verdict is clear
     sample_count: int = 0  # this and `failed`, by sample, are also known of a run that is on the disk
-    failed: dict[str, Failure] = field(default_factory=dict, repr=False)
+    failed: dict[str, Failure] = field(default_factory=dict)
 
     def result(self, name: str) -> MetricResult:
         """Return the result of one metric, by its name."""
@@ -608,6 +593,10 @@ class EvaluationRun:
 
     def __str__(self) -> str:
         return str(self.table())
+
+    def __repr__(self) -> str:
+        size = f"{self._size():,} samples, {len(self.results)} metrics"
+        return f"<EvaluationRun {self.evaluation_id}: {self.system_name} on {self.dataset_name}, {size}>"
 
     def _repr_html_(self) -> str:
         return self.table().to_html()
@@ -659,18 +648,37 @@ class EvaluationRun:
         """Return `to_records()` as a DataFrame of pandas or, if only that is installed, of polars."""
         return frame_of(self.to_records())
 
-    def save(self, folder: str | Path, *, force: bool = False) -> Path:
-        """Store the run in a folder of runs and return the path of its results file."""
-        check_type("folder", folder, "the path of a folder", str, PathLike)
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Store the run and return the path of its results document.
+
+        `path` is a folder of runs, or the document itself: "results/mine.results.json" stores it as "mine".
+        """
+        check_type("path", path, "the path of a folder or of a .results.json", str, PathLike)
         if any(len(result.scores) > len(self.samples) for result in self.results):
             raise StorageError(
                 f"run {self.evaluation_id!r} has its scores in memory but not its samples and outputs. "
                 "It is stored already: load it with load_run() to store it elsewhere."
             )
-        # Runs are stored by a package above this one, so its module is named, not imported.
+        run, folder = self, Path(path)
+        if folder.name.endswith(".results.json"):
+            run, folder = replace(self, evaluation_id=folder.name[: -len(".results.json")]), folder.parent
+        elif folder.suffix == ".json":
+            raise StorageError(f"{folder.name}: the name of a run is {folder.stem}.results.json. Use that.")
+        # Runs are stored and shown by packages above this one, so their modules are named, not imported.
         storage = import_module("auepora_eval.store.storage").EvaluationResultsStorage(folder)
-        path: Path = storage.save_run(self, force=force)
-        return path
+        stored: Path = storage.save_run(run, force=force)
+        return stored
+
+    def to_html(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the pages of the run, with its samples, to one file and return its path."""
+        import_module("auepora_eval.pages.one_file").write_run(self, Path(path), force=force)
+        return Path(path)
+
+    def view(self, *flags: str) -> None:
+        """Show the run in a browser until Ctrl-C; `flags` are those of the command: "--no-open"."""
+        with TemporaryDirectory() as folder:
+            stored = str(self.save(folder))
+            import_module("auepora_eval.cli.main").main(["view", stored, "--out", folder, *flags])
 
 
 # The targets that a user names, beside the ten.

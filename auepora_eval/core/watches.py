@@ -1,6 +1,6 @@
 """What a metric's value does not show: ids that never match, scores against the order, empty answers.
 
-A watch looks at every batch of a run. Its notes are warnings, and are stored with the results they are about.
+Every batch of a run is looked at. Notes are warnings, and are stored with the results that they are about.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter
-from typing import Protocol
 
-from .matching import BY_ID, MATCHES, matched
-from .metrics_base import Metric, SampleMetric
+from .matching import BY_ID, MATCHES, gold_found, matched
+from .metrics_base import Metric, SampleMetric, fields_needed
 from .scores import Batch
 from .types import (
     CONTEXTS_AS_RETRIEVED,
+    DOCUMENTS_GIVEN,
     Document,
     EvaluationSample,
     MetricResult,
@@ -49,103 +49,63 @@ class SuspectValueWarning(UserWarning):
     """A value is likely not what it seems: ids that never match, scores that contradict the ranks."""
 
 
-class Watch(Protocol):
-    """Looks at all batches of a run, then notes what is suspect; `names` are the results to note it at."""
-
-    names: Sequence[str]
-
-    def look(self, batch: Batch) -> None: ...
-
-    def notes(self) -> list[str]: ...
-
-
 class Watches:
-    """The watches of a plan."""
+    """What is watched for the metrics of a plan."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
-        by_match: dict[str, list[str]] = {}
-        for metric in metrics:
-            if isinstance(metric, SampleMetric) and metric.matches_documents and _needs_gold(metric):
-                by_match.setdefault(metric.match, []).append(metric.name)
-        # Metrics that compare documents in another way see other ids.
-        lists = [RankedLists(names, match) for match, names in by_match.items()]
-        self._watches: list[Watch] = [*lists, _Answers(metrics), _Contexts(metrics)]
-
-    def look(self, batch: Batch) -> None:
-        for watch in self._watches:
-            watch.look(batch)
-
-    def noted(self, results: list[MetricResult]) -> list[MetricResult]:
-        """Warn of what was noted, and add it to the results that it concerns."""
-        for watch in self._watches:
-            for note in watch.notes():
-                warnings.warn(note, SuspectValueWarning, stacklevel=5)
-                for result in results:
-                    if result.name in watch.names:
-                        result.details["notes"] = [*result.notes, note]
-        return results
-
-
-def _needs_gold(metric: Metric) -> bool:
-    return "relevant_docs" in metric.required_fields()
-
-
-class _Answers:
-    """Watches answers: a system that only retrieves has none, and metrics of answers score empty texts."""
-
-    names: Sequence[str] = ()
-
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self._metrics = [
+        self._of_answers = [
             metric.name
             for metric in metrics
             if as_target(metric.target) in _GENERATION and not getattr(metric, "not_measured", "")
         ]
-        self._is_called = self._is_answered = False
+        with_gold = [metric for metric in metrics if "relevant_docs" in fields_needed(metric)]
+        self._of_documents = [one.name for one in with_gold if as_target(one.target) in _OF_DOCUMENTS]
+        # Metrics that compare documents in another way see other ids.
+        self._lists: dict[str, RankedLists] = {}
+        for metric in with_gold:
+            if isinstance(metric, SampleMetric) and metric.matches_documents:
+                self._lists.setdefault(metric.match, RankedLists(metric.match)).names.append(metric.name)
+        self._have_text: set[bool] = set()  # of the answers so far
+        self._are_contexts = False
 
     def look(self, batch: Batch) -> None:
-        if not self._metrics or self._is_answered:
-            return
-        texts = [output.response.text.strip() for output in batch.outputs if output.error is None]
-        self._is_called = self._is_called or bool(texts)
-        self._is_answered = any(texts)
+        """Look at the next batch of a run."""
+        for lists in self._lists.values():
+            lists.look(batch)
+        for output in batch.outputs:
+            if output.error is None:
+                self._have_text.add(bool(output.response.text.strip()))
+                self._are_contexts = self._are_contexts or bool(output.extra.get(CONTEXTS_AS_RETRIEVED))
 
-    def notes(self) -> list[str]:
-        if self._is_answered or not self._is_called:
-            return []
-        listed = ", ".join(self._metrics[:3]) + (", ..." if len(self._metrics) > 3 else "")
-        fix = "If the system only retrieves, leave them out."
-        return [f"No output has an answer, so these metrics score empty texts: {listed}. {fix}"]
-
-
-class _Contexts:
-    """Watches for documents that are the dataset's own contexts: no merit of the system finds them."""
-
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self.names: Sequence[str] = [
-            m.name for m in metrics if as_target(m.target) in _OF_DOCUMENTS and _needs_gold(m)
-        ]
-        self._are_retrieved = False
-
-    def look(self, batch: Batch) -> None:
-        if self.names and not self._are_retrieved:
-            self._are_retrieved = any(output.extra.get(CONTEXTS_AS_RETRIEVED) for output in batch.outputs)
-
-    def notes(self) -> list[str]:
-        if not self._are_retrieved:
-            return []
-        return [
-            "The retrieved documents are the contexts of the dataset (contexts_as_retrieved), and its "
-            "relevant documents were chosen from these. Any system has these values, by construction: "
-            f"{', '.join(self.names)}."
-        ]
+    def noted(self, results: list[MetricResult]) -> list[MetricResult]:
+        """Warn of what was noted, and add it to the results that it concerns."""
+        found = [(lists.names, note) for lists in self._lists.values() for note in lists.notes()]
+        if self._of_answers and self._have_text == {False}:
+            listed = ", ".join(self._of_answers[:3]) + (", ..." if len(self._of_answers) > 3 else "")
+            fix = "If the system only retrieves, leave them out."
+            found.append(
+                ([], f"No output has an answer, so these metrics score empty texts: {listed}. {fix}")
+            )
+        if self._of_documents and self._are_contexts:
+            about = (
+                "The retrieved documents are the contexts of the dataset (contexts_as_retrieved), and its "
+            )
+            about += "relevant documents were chosen from these. Any system has these values, by construction"
+            found.append((self._of_documents, f"{about}: {', '.join(self._of_documents)}."))
+        for names, note in found:
+            warnings.warn(note, SuspectValueWarning, stacklevel=5)
+            for result in results:
+                if result.name in names:
+                    result.details["notes"] = [*result.notes, note]
+        return results
 
 
 class RankedLists:
     """Watches retrieved lists: does an id ever equal a relevant one, and do scores fall with the rank?"""
 
-    def __init__(self, names: Sequence[str] = (), match: str = BY_ID) -> None:
-        self.names, self._match = names, match
+    def __init__(self, match: str = BY_ID) -> None:
+        self.names: list[str] = []  # of the metrics that it concerns
+        self._match = match
         self.lists = self.judged = self.out_of_order = 0
         self.has_match = False
         self.other_matches: Counter[str] = Counter()  # samples that would match in another way
@@ -155,7 +115,8 @@ class RankedLists:
     def look(self, batch: Batch) -> None:
         batch = batch if self._match == BY_ID else batch.once(matched, self._match)
         for sample, output in zip(batch.samples, batch.outputs, strict=True):
-            if output.error is not None or not output.retrieved:
+            # Documents that the sample itself gave to the system have the ids of the dataset.
+            if output.error is not None or not output.retrieved or output.extra.get(DOCUMENTS_GIVEN) is True:
                 continue
             self.lists += 1
             if not self.has_match and sample.relevant_docs:
@@ -166,14 +127,14 @@ class RankedLists:
         self, sample: EvaluationSample, relevant: Sequence[Document], output: SystemOutputs
     ) -> None:
         self.judged += 1
-        self.has_match = _have_equal_ids(sample, output)
+        self.has_match = not {doc.doc_id for doc in relevant}.isdisjoint(retrieved_ids(output.retrieved))
         example = (output.retrieved[0].doc.doc_id, relevant[0].doc_id)  # both of one sample
         if self.judged == 1:
             self.ids = example
         # Texts are compared only on the first samples: most runs have a match on one of these.
         if not self.has_match and self.judged <= _LOOKED_AT:
-            batch = Batch([sample], [replace(output, retrieved=output.retrieved[:_HITS_LOOKED_AT])])
-            matches = [match for match in MATCHES[1:] if _have_equal_ids(*_only_pair(matched(batch, match)))]
+            first = replace(output, retrieved=output.retrieved[:_HITS_LOOKED_AT])
+            matches = [match for match in MATCHES[1:] if any(gold_found(sample, first, match)[0])]
             if matches and not self.other_matches:
                 self.ids = example  # the first that the advice is about
             self.other_matches.update(matches)
@@ -226,12 +187,3 @@ class RankedLists:
                 "given. If the scores are distances, ignore this note."
             )
         return notes
-
-
-def _have_equal_ids(sample: EvaluationSample, output: SystemOutputs) -> bool:
-    ids = {doc.doc_id for doc in sample.relevant_docs or ()}
-    return not ids.isdisjoint(retrieved_ids(output.retrieved))
-
-
-def _only_pair(batch: Batch) -> tuple[EvaluationSample, SystemOutputs]:
-    return batch.samples[0], batch.outputs[0]

@@ -21,7 +21,7 @@ from ..io.results.document import latency_stats
 from ..metrics.parse import parse_metric
 from ..store.state import read_results_head
 from ..store.storage import EvaluationResultsStorage
-from .rules import Limits
+from .gate_report import Limits
 
 if TYPE_CHECKING:
     from ..judges.trust.record import JudgeTrust

@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..comparison.compare import pairings_of
+from ..comparison.checks import (
+    data_mismatches,
+    signature_mismatch,
+    snapshot_notes,
+    stopping_notes,
+    value_notes,
+)
 from ..comparison.paired_tests import (
     FEW_TO_COMPARE,
     NO_VALUE,
@@ -16,21 +22,15 @@ from ..comparison.paired_tests import (
     corrected,
     is_of_time,
     judge_notes,
-    tested_all,
-    times_by_run,
+    tested_pairs,
 )
-from ..comparison.pairing import (
-    data_mismatches,
-    signature_mismatch,
-    snapshot_notes,
-    stopping_notes,
-    value_notes,
-)
+from ..comparison.pairs import NO_SCORES, pairs_of
 from ..core.display import p_text
 from ..core.types import EvaluationRun
 from ..core.verdict import Outcome
 from ..errors import PlanError
 from .figures import GatedRun, canonical
+from .gate_report import GateReport, RuleResult, shown, shown_interval
 from .limits import (
     Change,
     count_drop,
@@ -41,19 +41,7 @@ from .limits import (
     not_measured,
     regressions_hint,
 )
-from .rules import (
-    ABSOLUTE,
-    ALL,
-    COUNT_DROP,
-    COVERAGE,
-    GateReport,
-    GateRules,
-    Rule,
-    RuleResult,
-    rules_of,
-    shown,
-    shown_interval,
-)
+from .rules import ABSOLUTE, ALL, COUNT_DROP, COVERAGE, GateRules, Rule, rules_of
 
 __all__ = ["GateReport", "RuleResult", "gate_run"]
 
@@ -126,7 +114,7 @@ def _complete(rules: GateRules, baseline: GatedRun | None) -> GateRules:
                 f"the rule '{title:.100}' needs a baseline: --baseline RUN (in Python baseline=RUN)."
             )
         if not rules.rules:
-            raise PlanError("there is no rule. Give one, such as min recall@5=0.8, or name a baseline.")
+            raise PlanError("there is no rule. Give one, such as min={'recall@5': 0.8}, or name a baseline.")
         return rules
     added = []
     if not rules.of("margin", "no_regression", "max_loss"):
@@ -169,9 +157,9 @@ def paired_runs(
     mismatches = data_mismatches(runs, allowed=allow_mismatch)
     wanted = {name for rule in rules for name in (rule.name, canonical(rule.name))}
     a, b = (replace(run, results=[one for one in run.results if one.name in wanted]) for run in runs)
-    pairings, left_out = pairings_of(a, b, mismatches, allow_mismatch=allow_mismatch)
-    tested = times_by_run(tested_all(pairings, seed=seed, resamples=resamples), runs[:1], runs[1:])
-    by_name = {one.pairing.a.name: one for one in tested}
+    every, left_out = pairs_of([a], [b], mismatches, allow_mismatch=allow_mismatch)
+    tested = [tested_pairs(one, seed=seed, resamples=resamples) for one in every]
+    by_name = {one.pairs.name: one for one in tested}
     notes = [*snapshot_notes(*runs), *judge_notes(tested)]
     return Paired(candidate, baseline, by_name, left_out, mismatches, notes)
 
@@ -180,19 +168,22 @@ def each_named(
     rules: Sequence[Rule], baseline: GatedRun, candidate: GatedRun, *, allow_mismatch: bool
 ) -> tuple[list[Rule], list[str]]:
     """The rules with one for all metrics written out: one for each that the baseline measured; with notes."""
-    not_alike = {} if allow_mismatch else _not_alike(baseline.run, candidate.run)
+    not_alike = _without_scores(baseline.run, candidate.run)
+    if not allow_mismatch:
+        not_alike |= _not_alike(baseline.run, candidate.run)
+    metrics = {result.name for result in baseline.run.results}
     # A rule may use a short name; a rule for all metrics must not judge the same metric again.
     named = {(rule.kind, canonical(rule.name)) for rule in rules if rule.name != ALL}
-    rules_by_name, notes = [], []
+    rules_by_name, notes, times = [], [], []
     for rule in rules:
         if rule.name != ALL:
             rules_by_name.append(rule)
             continue
         for figure in baseline.figures().values():
-            if figure.scored is None or (rule.kind, figure.name) in named:
+            if figure.name not in metrics or (rule.kind, figure.name) in named:
                 continue
             if figure.of_time:
-                notes.append(f"{figure.name} depends on the machine: it is judged only where a rule names it")
+                times.append(figure.name)
                 continue
             if not math.isfinite(figure.value):
                 note = f"{figure.name} was not measured in the baseline either: nothing to compare it with"
@@ -208,6 +199,10 @@ def each_named(
             if rule not in compared
         ]
         rules_by_name = compared
+    if times := list(dict.fromkeys(times)):
+        notes.append(
+            f"times depend on the machine, and count only where a rule names them: {', '.join(times)}"
+        )
     return rules_by_name, list(dict.fromkeys(notes))
 
 
@@ -218,6 +213,13 @@ def _not_alike(baseline: EvaluationRun, candidate: EvaluationRun) -> dict[str, s
     return {a.name: " (".join(why) + ")" for a, b in both if (why := signature_mismatch(a, b))[0]}
 
 
+def _without_scores(baseline: EvaluationRun, candidate: EvaluationRun) -> dict[str, str]:
+    """Why metrics that have a value and no score per sample are not tested, by name."""
+    return {
+        one.name: NO_SCORES for run in (baseline, candidate) for one in run.results if not len(one.scores)
+    }
+
+
 def relative_verdicts(rules: Sequence[Rule], paired: Paired, alpha: float) -> list[RuleResult]:
     """A verdict for each rule, in their order."""
     # Decision 12: only these are corrected together. Margins are an intersection-union test (Berger 1982),
@@ -225,7 +227,7 @@ def relative_verdicts(rules: Sequence[Rule], paired: Paired, alpha: float) -> li
     family = list(dict.fromkeys(rule.name for rule in rules if rule.kind == "no_regression"))
     names = [name for name in family if paired.of(name) is not None]
     settled, adjusted = corrected([one for name in names if (one := paired.of(name)) is not None], alpha)
-    paired.tested.update({one.pairing.a.name: one for one in settled})
+    paired.tested.update({one.pairs.a.name: one for one in settled})
     p_values = {name: p for name, p in zip(names, adjusted, strict=True) if p is not None}
     verdicts = []
     for rule in rules:
@@ -241,11 +243,11 @@ def relative_verdicts(rules: Sequence[Rule], paired: Paired, alpha: float) -> li
         elif tested is None:
             verdicts.append(_not_paired(rule, paired))
         elif tested.not_tested:
-            fix = _TIMES if is_of_time(tested.pairing.known) else _FAILURES
+            fix = _TIMES if is_of_time(tested.pairs.known) else _FAILURES
             if tested.judge is not None:
                 fix = _JUDGE
             fix = _NO_VALUE if tested.not_tested == NO_VALUE else fix
-            unit = tested.pairing.known.unit
+            unit = tested.pairs.known.unit
             values = f"{shown(tested.value_a, unit)} before, {shown(tested.value_b, unit)} now"
             verdicts.append(
                 _verdict(rule, Outcome.INCONCLUSIVE, f"{values}; {tested.not_tested}", fix, tested, None)
@@ -282,7 +284,7 @@ def _regression(
     difference, least = _difference_words(tested), min(1.0, tested.smallest_p * tests)
     # Decision 12: a rule that no data of this size could fail must not pass (five pairs: p = 0.0625 at best).
     if least >= alpha:
-        words = _unseen(tested) if not tested.pairing.differs() else difference
+        words = _unseen(tested) if not tested.pairs.differs() else difference
         why = f"this few samples cannot detect any loss, however large: {words}, {p_text(least)} at best"
         # Of many metrics, some have few samples. Unless they lost, they do not stop the gate.
         others = any(one.smallest_p * tests < alpha for one in paired.tested.values())
@@ -294,7 +296,7 @@ def _regression(
         return _verdict(rule, Outcome.INCONCLUSIVE, why, fix, tested, p_value)
     # alpha / tests is the level of the smallest p-value under Holm, the strictest of the family.
     seen = tested.detectable(alpha / tests)
-    if not tested.pairing.differs():
+    if not tested.pairs.differs():
         return _verdict(rule, Outcome.PASSED, _unseen(tested), "", tested, p_value, seen)
     corrected = p_text(p_value) + (f", Holm over {tests} metrics" if tests > 1 else "")
     if p_value < alpha and tested.gain < 0:
@@ -311,16 +313,16 @@ def _regression(
     sure = "better" if p_value < alpha else "no significant loss"
     why = f"{sure}: {difference}, {corrected}"
     if sure != "better" and seen is not None:
-        why += f"; a loss of {shown(seen, tested.pairing.known.unit)} would be detected with 80% power"
+        why += f"; a loss of {shown(seen, tested.pairs.known.unit)} would be detected with 80% power"
     elif sure != "better" and tested.spread() is not None:
         why += "; this few samples detect no loss with 80% power, however large"
     return _verdict(rule, Outcome.PASSED, why, "", tested, p_value, seen)
 
 
 def _margin(rule: Rule, tested: Tested, paired: Paired, alpha: float) -> RuleResult:
-    margin, unit = rule.limit or 0.0, tested.pairing.known.unit
+    margin, unit = rule.limit or 0.0, tested.pairs.known.unit
     hint = regressions_hint(paired.baseline, paired.candidate)
-    words = _difference_words(tested) if tested.pairing.differs() else _unseen(tested)
+    words = _difference_words(tested) if tested.pairs.differs() else _unseen(tested)
     p_value, lowest = tested.margin_p(margin), tested.margin_limit(margin, 1 - alpha)
     if lowest is not None:
         words += f", at worst {shown(lowest, unit, signed=True)}"
@@ -341,7 +343,7 @@ def _surely_beyond(tested: Tested, margin: float) -> bool:
     """Whether the whole interval is a loss of the margin or more."""
     if tested.interval is None:
         return False
-    higher = tested.pairing.known.higher_is_better
+    higher = tested.pairs.known.higher_is_better
     return (tested.interval.high if higher else -tested.interval.low) <= -margin
 
 
@@ -352,7 +354,7 @@ def _enough(tested: Tested, margin: float, alpha: float, hint: str) -> str:
     needed = tested.samples_to_rule_out(margin, alpha)
     if needed is None:
         return "Measure more samples, or allow a wider margin."
-    pairs = int(tested.pairing.both.sum())
+    pairs = int(tested.pairs.both.sum())
     if needed <= pairs:  # there are enough samples: the loss is too large
         return f"Allow a wider margin, or win it back. {hint}"
     if needed > _FAR:
@@ -367,7 +369,7 @@ def _surely_gained(tested: Tested) -> bool:
 
 def _too_many(tested: Tested) -> str:
     """Return why the margin cannot be ruled out: too few units, or more samples than anyone measures."""
-    clustered = tested.pairing.used()[2] is not None
+    clustered = tested.pairs.used()[2] is not None
     units = f"{tested.units} {'clusters' if clustered else 'samples'}"
     more = "More clusters would, more samples of the same would not" if clustered else "More samples would"
     if _surely_gained(tested):
@@ -384,8 +386,11 @@ def _not_paired(rule: Rule, paired: Paired) -> RuleResult:
         if figure is None:
             return not_measured(rule, run, None)
         if figure.scored is None:
-            why = f"{figure.name} is not a metric: it has no scores to test"
-            return RuleResult(rule, Outcome.MISSING, why, "Use max_loss for it.")
+            is_metric = any(one.name == figure.name for one in run.run.results)
+            why = NO_SCORES if is_metric else "it is not a metric: it has no scores to test"
+            return RuleResult(
+                rule, Outcome.MISSING, f"{figure.name} is not checked: {why}", "Use max_loss for it."
+            )
     why = f"{rule.name} cannot be compared: {paired.why_not(rule.name) or 'it is in no sample of both'}"
     fix = "Name the metrics to be judged, or judge in Python, where your own metric is registered."
     return RuleResult(rule, Outcome.MISSING, why, fix)
@@ -413,7 +418,7 @@ def _verdict(
         change=tested.difference,
         change_interval=difference,
         p_value=p_value,
-        unit=tested.pairing.known.unit,
+        unit=tested.pairs.known.unit,
         detectable=detectable,
         gain=tested.gain,
         failed=_failed(tested),
@@ -422,30 +427,30 @@ def _verdict(
 
 def _difference_words(tested: Tested) -> str:
     """The change with its interval, and what was counted as what."""
-    unit, pairing = tested.pairing.known.unit, tested.pairing
+    unit, pairs = tested.pairs.known.unit, tested.pairs
     interval = None if tested.interval is None else (tested.interval.low, tested.interval.high)
     words = f"{shown(tested.difference, unit, signed=True)}{shown_interval(interval, unit)}"
     words += f" on {_pairs(tested)}"
     if failed := _failed(tested):
         words += f" ({failed} failed, counted as the worst)"
-    return words + (f" ({pairing.unmatched} without a partner)" if pairing.unmatched else "")
+    return words + (f" ({pairs.unmatched} without a partner)" if pairs.unmatched else "")
 
 
 def _pairs(tested: Tested) -> str:
-    count = int(tested.pairing.both.sum())
+    count = int(tested.pairs.both.sum())
     return f"{count} pair{'s' * (count != 1)}"
 
 
 def _failed(tested: Tested) -> int:
     """How many samples of the candidate failed, and count as the worst; seconds know no worst."""
-    pairing = tested.pairing
-    counted = math.isfinite(sum(pairing.known.bounds))
-    return pairing.b.coverage.failed if counted else 0
+    pairs = tested.pairs
+    counted = math.isfinite(sum(pairs.known.bounds))
+    return pairs.failures[1] if counted else 0
 
 
 def _unseen(tested: Tested) -> str:
     """How large a loss could have gone unseen where no sample differs."""
-    pairs, units = int(tested.pairing.both.sum()), tested.units
+    pairs, units = int(tested.pairs.both.sum()), tested.units
     words = f"no sample differs among {_pairs(tested)}" + (f" in {units} clusters" if units < pairs else "")
     if tested.interval is None:
         return words
@@ -454,6 +459,6 @@ def _unseen(tested: Tested) -> str:
 
 
 def _change(tested: Tested) -> Change:
-    metric = tested.pairing.known
+    metric = tested.pairs.known
     interval = None if tested.interval is None else (tested.interval.low, tested.interval.high)
     return Change(tested.value_a, tested.value_b, metric.higher_is_better, metric.unit, interval)

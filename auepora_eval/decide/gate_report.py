@@ -1,18 +1,125 @@
-"""What a gate says, as a table, in words, as Markdown for a pull request, and as JSON."""
+"""What a gate found: as a table, in words, as Markdown for a pull request, and as JSON."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..core.display import interval_text, listed, markdown_text, value_text
+from ..core.display import html_text, interval_text, listed, markdown_text, value_text
 from ..core.table import Table
 from ..core.verdict import Outcome
-from .rules import GateReport, Rule, RuleResult, shown
+from .rules import Rule
+
+Limits = tuple[float, float]
+
+# What the rules find, and what it comes to for the gate.
+
+# Decision 15: 3 asks a pipeline to retry, 1 to reject the change.
+EXIT_CODES = {Outcome.PASSED: 0, Outcome.FAILED: 1, Outcome.INCONCLUSIVE: 3}
+
+
+@dataclass(frozen=True)
+class RuleResult:
+    """What one rule says of a run, why, and what to do about it.
+
+    `outcome` is missing if too little was measured. A rule that needs a baseline has `baseline`, and `change`
+    for the candidate less the baseline; `gain` for the same, upwards for the better; `detectable` is the
+    smallest loss that the test detects with 80% power. `failed` counts the samples that failed.
+    """
+
+    rule: Rule
+    outcome: Outcome
+    why: str
+    fix: str = ""
+    value: float | None = None
+    interval: Limits | None = None
+    baseline: float | None = None
+    change: float | None = None
+    change_interval: Limits | None = None
+    p_value: float | None = None
+    unit: str = ""
+    loss: float | None = None  # as a share of the baseline
+    detectable: float | None = None
+    gain: float | None = None
+    failed: int = 0
+
+
+@dataclass(frozen=True, repr=False)
+class GateReport:
+    """A run judged by the rules of a gate."""
+
+    candidate_id: str
+    candidate_system: str
+    baseline_id: str | None
+    baseline_system: str | None
+    alpha: float
+    if_inconclusive: str
+    verdicts: Sequence[RuleResult]
+    notes: Sequence[str] = ()
+    mismatches: Sequence[str] = field(default_factory=list)
+
+    def effect(self, verdict: RuleResult) -> Outcome:
+        """What one verdict makes of the gate; only rules of severity "error" can stop it."""
+        if verdict.outcome is Outcome.PASSED or verdict.rule.severity != "error":
+            return Outcome.PASSED
+        if verdict.outcome is Outcome.FAILED or self.if_inconclusive == "fail":
+            return Outcome.FAILED
+        # What was not measured at all stops the gate whatever is said of doubt.
+        may_pass = verdict.outcome is Outcome.INCONCLUSIVE and self.if_inconclusive == "pass"
+        return Outcome.PASSED if may_pass else Outcome.INCONCLUSIVE
+
+    @property
+    def outcome(self) -> Outcome:
+        """passed, failed or inconclusive."""
+        effects = {self.effect(one) for one in self.verdicts}
+        grave = (Outcome.FAILED, Outcome.INCONCLUSIVE)
+        return next((outcome for outcome in grave if outcome in effects), Outcome.PASSED)
+
+    def __str__(self) -> str:
+        return gate_text(self)
+
+    def __repr__(self) -> str:
+        return f"<GateReport {title(self)}>"
+
+    def _repr_html_(self) -> str:
+        words = [title(self), *map(problem_words, self.problems)]
+        return "".join(f"<p>{html_text(text)}</p>" for text in words) + gate_table(self).to_html()
+
+    @property
+    def exit_code(self) -> int:
+        """0 passed, 1 failed, 3 inconclusive."""
+        return EXIT_CODES[self.outcome]
+
+    @property
+    def problems(self) -> list[RuleResult]:
+        """The verdicts that did not pass, the gravest first."""
+        problems = [one for one in self.verdicts if one.outcome is not Outcome.PASSED]
+        return sorted(
+            problems, key=lambda one: (one.rule.severity != "error", one.outcome is not Outcome.FAILED)
+        )
+
+
+def shown(value: float | None, unit: str = "", *, signed: bool = False) -> str:
+    """A number in a sentence."""
+    if value is None or not math.isfinite(value):
+        return "n/a"
+    return f"{value:{'+' if signed else ''}.4g}{f' {unit}' if unit else ''}"
+
+
+def shown_interval(interval: Limits | None, unit: str = "") -> str:
+    """An interval in a sentence, in front of it a space; nothing where there is none."""
+    if interval is None:
+        return ""
+    return f" [{interval[0]:+.3g}, {interval[1]:+.3g}]{' s' if unit == 's' else ''}"
+
+
+# The report as a table and in words.
 
 _HEADINGS = ("Rule", "Value", "95% interval", "Required", "Verdict")
 _TEXT_WIDTH = 400  # characters; the message of a failed test is not wrapped

@@ -13,7 +13,8 @@ from ..core.scores import as_columns
 from ..core.verdict import Outcome
 from ..metrics.parse import parse_metric
 from .figures import Figure, GatedRun, command_for
-from .rules import Limits, Rule, RuleResult, shown
+from .gate_report import Limits, RuleResult, shown
+from .rules import Rule
 
 _UNCALIBRATED = (
     "Compare the judge with people: auepora judge RUN --calibrate labels.jsonl; or allow it in a file of "

@@ -76,7 +76,7 @@ def run_pilot(record: StoredRecord, *, scored: bool = False) -> Pilot:
             chosen = _spread(waiting, PILOT - len(pilot.uses))
             pilot.to_call = len(pilot.uses) + len(waiting)
             samples = (sample for sample in record.dataset if sample.sample_id in chosen)
-            for sample, output in in_this_folder(evaluator.outputs(samples, record.log)):
+            for sample, output in in_this_folder(evaluator.outputs(samples, record.store)):
                 record.keep(sample, output)
                 add(sample, output)
             if scored:

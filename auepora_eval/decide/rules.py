@@ -13,7 +13,7 @@ A file of rules is YAML or JSON; every key is a flag of `auepora gate`:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,7 +21,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ..core.settings import COUNT, POSITIVE, Number
-from ..core.verdict import Outcome
 from ..errors import DataError
 from ..io.documents import read_document
 from ..read.records import converted
@@ -34,7 +33,6 @@ _OF_THE_RUN = ("max_count_drop", *COVERAGE)  # rules that name no metric
 _TAKE_ALL = ("margin", "no_regression")  # rules that can be for every metric
 
 COUNT_DROP = 0.1
-Limits = tuple[float, float]
 _MAX_BYTES = 1_000_000
 
 
@@ -163,94 +161,3 @@ def _check(kind: str, name: str, entry: _Limited, place: str) -> None:
     limits = _RANGES.get(kind, _ANY)
     if entry.limit is not None and not limits.accepts(entry.limit):
         raise DataError(place, f"{entry.limit:g} is out of range.", fix=f"Use {limits.in_words}.")
-
-
-# What the rules find, and what it comes to for the gate.
-
-# Decision 15: 3 asks a pipeline to retry, 1 to reject the change.
-EXIT_CODES = {Outcome.PASSED: 0, Outcome.FAILED: 1, Outcome.INCONCLUSIVE: 3}
-
-
-@dataclass(frozen=True)
-class RuleResult:
-    """What one rule says of a run, why, and what to do about it.
-
-    `outcome` is missing if too little was measured. A rule that needs a baseline has `baseline`, and `change`
-    for the candidate less the baseline; `gain` for the same, upwards for the better; `detectable` is the
-    smallest loss that the test detects with 80% power. `failed` counts the samples that failed.
-    """
-
-    rule: Rule
-    outcome: Outcome
-    why: str
-    fix: str = ""
-    value: float | None = None
-    interval: Limits | None = None
-    baseline: float | None = None
-    change: float | None = None
-    change_interval: Limits | None = None
-    p_value: float | None = None
-    unit: str = ""
-    loss: float | None = None  # as a share of the baseline
-    detectable: float | None = None
-    gain: float | None = None
-    failed: int = 0
-
-
-@dataclass(frozen=True)
-class GateReport:
-    """A run judged by the rules of a gate."""
-
-    candidate_id: str
-    candidate_system: str
-    baseline_id: str | None
-    baseline_system: str | None
-    alpha: float
-    if_inconclusive: str
-    verdicts: Sequence[RuleResult]
-    notes: Sequence[str] = ()
-    mismatches: Sequence[str] = field(default_factory=list)
-
-    def effect(self, verdict: RuleResult) -> Outcome:
-        """What one verdict makes of the gate; only rules of severity "error" can stop it."""
-        if verdict.outcome is Outcome.PASSED or verdict.rule.severity != "error":
-            return Outcome.PASSED
-        if verdict.outcome is Outcome.FAILED or self.if_inconclusive == "fail":
-            return Outcome.FAILED
-        # What was not measured at all stops the gate whatever is said of doubt.
-        may_pass = verdict.outcome is Outcome.INCONCLUSIVE and self.if_inconclusive == "pass"
-        return Outcome.PASSED if may_pass else Outcome.INCONCLUSIVE
-
-    @property
-    def outcome(self) -> Outcome:
-        """passed, failed or inconclusive."""
-        effects = {self.effect(one) for one in self.verdicts}
-        grave = (Outcome.FAILED, Outcome.INCONCLUSIVE)
-        return next((outcome for outcome in grave if outcome in effects), Outcome.PASSED)
-
-    @property
-    def exit_code(self) -> int:
-        """0 passed, 1 failed, 3 inconclusive."""
-        return EXIT_CODES[self.outcome]
-
-    @property
-    def problems(self) -> list[RuleResult]:
-        """The verdicts that did not pass, the gravest first."""
-        problems = [one for one in self.verdicts if one.outcome is not Outcome.PASSED]
-        return sorted(
-            problems, key=lambda one: (one.rule.severity != "error", one.outcome is not Outcome.FAILED)
-        )
-
-
-def shown(value: float | None, unit: str = "", *, signed: bool = False) -> str:
-    """A number in a sentence."""
-    if value is None or not math.isfinite(value):
-        return "n/a"
-    return f"{value:{'+' if signed else ''}.4g}{f' {unit}' if unit else ''}"
-
-
-def shown_interval(interval: Limits | None, unit: str = "") -> str:
-    """An interval in a sentence, in front of it a space; nothing where there is none."""
-    if interval is None:
-        return ""
-    return f" [{interval[0]:+.3g}, {interval[1]:+.3g}]{' s' if unit == 's' else ''}"

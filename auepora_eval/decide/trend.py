@@ -10,12 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..comparison.paired_tests import is_of_time
-from ..comparison.pairing import FilledRows
+from ..comparison.pairs import FilledRows
 from ..core.dataset import canonical_json
 from ..core.display import interval_text, number_or_null, value_text
 from ..core.metrics_base import SampleMetric
@@ -23,23 +23,10 @@ from ..core.scores import Scores, as_columns
 from ..core.table import Table
 from ..core.types import EvaluationRun, MetricResult
 from ..errors import DataError, StorageError, UnknownNameError
+from ..io.results.document import results_to_run
 from ..metrics.parse import parse_metric
-from ..reporting.drawing import (
-    COLOURS,
-    INK,
-    add_legend,
-    label_text,
-    new_figure,
-    style_axes,
-    with_fixed_layout,
-)
+from ..store.state import read_results_head
 from ..store.storage import EvaluationResultsStorage
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from ..reporting.drawing import LegendEntry
 
 _NOT_RUNS = ("ab_test", "benchmark")
 
@@ -115,7 +102,10 @@ def metric_trend(storage: EvaluationResultsStorage, name: str, *, across_systems
             continue
         path = Path(head["file_path"])
         try:
-            run = storage.load_run(path, texts=False)
+            run = results_to_run(read_results_head(path), None, [], [], path.name)
+            # Only failures need the scores: they count as the worst.
+            if any(result.name == name and result.coverage.failed for result in run.results):
+                run = storage.load_run(path, texts=False)
         except (DataError, StorageError) as error:
             left_out[path.name] = str(error)
             continue
@@ -208,7 +198,7 @@ def settings_of(run: EvaluationRun) -> dict[str, object]:
     return settings
 
 
-# A trend as JSON, as tables with a sparkline each, and as a picture.
+# A trend as JSON, and as tables with a sparkline each.
 
 
 def trend_to_dict(trend: Trend) -> dict[str, object]:
@@ -329,58 +319,3 @@ def trend_notes(trend: Trend) -> list[str]:
         if not reason.startswith("has no ")
     ]
     return [text for applies, text in notes if applies] + left_out
-
-
-# The picture of a trend: values with their intervals over time. Needs `plots`.
-
-PANELS = 6
-DATES = 7  # more would overlap
-
-
-def plot_trend(trend: Trend) -> Figure:
-    """A panel for each line of two runs or more, those of most runs first; six of them at most."""
-    lines = [line for line in trend.lines if len(line.points) > 1][:PANELS]
-    if not lines:
-        raise ValueError(f"no two stored runs have {trend.metric} on the same samples: nothing to plot")
-    figure = new_figure(f"{trend.metric} over time, with 95% intervals", 8, 1.2 + 2.9 * len(lines))
-    panels = list(figure.subplots(len(lines), 1, squeeze=False)[:, 0])
-    keys: dict[str, LegendEntry] = {}
-    for panel, line in zip(panels, lines, strict=True):
-        style_axes(panel, grid="y")
-        keys |= {label: (artist, label) for artist, label in _draw(panel, trend, line)}
-    panels[-1].set_xlabel("runs, oldest first", loc="left", color=INK)
-    add_legend(figure, list(keys.values()))
-    return with_fixed_layout(figure)
-
-
-def _draw(axes: Axes, trend: Trend, line: TrendLine) -> list[LegendEntry]:
-    """Runs at equal steps: several of one hour beside one of last year would be a single dot."""
-    places = range(len(line.points))
-    values = [point.value for point in line.points]
-    for place, point in zip(places, line.points, strict=True):
-        if point.interval is not None:
-            axes.plot([place] * 2, point.interval, color=COLOURS[0], linewidth=2.2, alpha=0.45)
-    look = {"markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.6, "linestyle": "none"}
-    (dots,) = axes.plot(places, values, marker="o", color=COLOURS[0], **look)  # type: ignore[arg-type]
-    keys: list[LegendEntry] = [(dots, "value and 95% interval of a run")]
-    failed = [place for place in places if line.points[place].failed and math.isfinite(values[place])]
-    if failed:
-        at = [values[place] for place in failed]
-        (rings,) = axes.plot(
-            failed, at, marker="o", markersize=10, color=COLOURS[1], fillstyle="none", linestyle="none"
-        )
-        keys.append((rings, "some calls failed"))
-    axes.set_title(
-        label_text(f"{_system_text(trend, line)} on {line.dataset} {line.version}".strip()),
-        loc="left",
-        fontsize=10,
-    )
-    axes.set_xlim(-0.6, len(values) - 0.4)
-    dated = list(places)[:: math.ceil(len(values) / DATES)]
-    axes.set_xticks(dated, [_day(line.points[place].timestamp) for place in dated])
-    axes.set_ylabel("seconds" if line.unit == "s" else "value", color=INK)
-    return keys
-
-
-def _day(stamp: str) -> str:
-    return f"{stamp[:10]}\n{stamp[11:16]}"

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 from ..core.dataset import InMemoryDataset
 from ..core.types import Document, EvaluationSample
 from ..io.jsonl import load_jsonl_dataset, read_records
 from ..io.label_set import load_label_set
-from ..text.sentences import sentences
 
 DATA = Path(__file__).parent / "data"
 QUESTIONS = DATA / "questions.jsonl"
-_NUMBER = re.compile(r"\b\d{1,4}\b")
-_LONGEST = 18  # words of a sentence
 
 
 def demo_dataset() -> InMemoryDataset:
@@ -36,23 +31,6 @@ def demo_claims() -> Iterator[tuple[str, Mapping[str, object]]]:
         output = sample.metadata["stored_output"]
         label = sample.labels["ground_truth_label"]
         yield sample.sample_id, {"evidence": output["passages"], "claim": output["answer"], "label": label}
-
-
-def altered_claims() -> Iterator[tuple[str, str, bool]]:
-    """Yield (passage, claim, whether the passage supports it): every other claim has a wrong number.
-
-    Passage and claim are short, so that a small model on one processor can judge some in a minute.
-    """
-    is_supported = True
-    for document in demo_corpus():
-        for sentence, following in pairwise(sentences(document.text)):
-            if not _NUMBER.search(sentence) or len(sentence.split()) < 5:
-                continue
-            if max(len(sentence.split()), len(following.split())) > _LONGEST:
-                continue
-            wrong = _NUMBER.sub(lambda match: str(int(match[0]) + 3), sentence, count=1)
-            yield f"{sentence} {following}", sentence if is_supported else wrong, is_supported
-            is_supported = not is_supported
 
 
 def is_for_tuning(sample: EvaluationSample) -> bool:

@@ -9,12 +9,11 @@ from random import Random
 
 from ..text.content_words import content_words
 from ..text.tokens import words
-from .passages import CutDocument, PassageSearch, Span
+from .passages import CONTEXT_PASSAGES, CutDocument, PassageSearch, Span
 from .questions import POINTING, has_clause, is_plain
 from .records import Task
 
 SUMMARY_SENTENCES = 3
-PASSAGES = 4  # of the context
 # The least share of the characters that must be plain statements: less is a table, a list or a dialogue.
 _LEAST_PROSE = 0.3
 # A passage with this share of the content words of a statement may support it, too.
@@ -27,16 +26,14 @@ def summary(document: CutDocument, chance: Random) -> Iterator[Task]:
     For a long document it covers four consecutive passages.
     """
     chunks, text = document.chunks, document.source.text
-    begin = chance.randrange(max(1, len(chunks) - PASSAGES + 1))
-    part = chunks[begin : begin + PASSAGES]
+    begin = chance.randrange(max(1, len(chunks) - CONTEXT_PASSAGES + 1))
+    part = chunks[begin : begin + CONTEXT_PASSAGES]
     spans = [
         (start, end) for start, end in document.sentences if part[0].start <= start and end <= part[-1].end
     ]
     # The first sentence of a document leans on no other.
-    is_first = [begin == 0 and span == spans[0] and text[span[1] - 1] == "." for span in spans]
-    plain = [
-        span for span, first in zip(spans, is_first, strict=True) if first or is_plain(text[slice(*span)])
-    ]
+    opening = spans[:1] if begin == 0 and text[spans[0][1] - 1] == "." else []
+    plain = [span for span in spans if span in opening or is_plain(text[slice(*span)])]
     plain_share = sum(end - start for start, end in plain) / (part[-1].end - part[0].start)
     if len(plain) < SUMMARY_SENTENCES or plain_share < _LEAST_PROSE:
         return
@@ -48,11 +45,11 @@ def summary(document: CutDocument, chance: Random) -> Iterator[Task]:
 
     best = sorted(plain[1:], key=weight, reverse=True)[: SUMMARY_SENTENCES - 1]
     chosen = sorted([plain[0], *best])
-    opening = " ".join(text[spans[0][0] :].split()[:10])
+    first_words = " ".join(text[spans[0][0] :].split()[:10])
     yield Task(
         "summaries",
         "summary",
-        f'Summarise the text that begins with "{opening}" in three sentences.',
+        f'Summarise the text that begins with "{first_words}" in three sentences.',
         " ".join(text[slice(*span)] for span in chosen),
         document.source,
         tuple((chunk, None) for chunk in part),
@@ -76,7 +73,8 @@ def statements(document: CutDocument, search: PassageSearch, chance: Random) -> 
         said = (len(stems & set(content_words(chunk.text, stemmed=True))) for chunk, _ in others)
         if not others or max(said) >= _SAYS_THE_SAME * len(stems):
             continue  # there is no distractor, or it supports the statement, too
-        context = chance.sample([(gold[0], None), *others[: PASSAGES - 1]], min(PASSAGES, len(others) + 1))
+        shown = [(gold[0], None), *others[: CONTEXT_PASSAGES - 1]]
+        context = chance.sample(shown, len(shown))
         number = 1 + [chunk.id for chunk, _ in context].index(gold[0].id)
         yield Task(
             "citations",

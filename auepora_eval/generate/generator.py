@@ -20,13 +20,12 @@ from ..core.dataset import canonical_json
 from ..errors import UnknownNameError
 from .corpus import Corpus
 from .extracts import statements, summary
-from .passages import DEPTH, Chunk, CutDocument, Hit, PassageSearch, cut
+from .passages import CONTEXT_PASSAGES, DEPTH, Chunk, CutDocument, Hit, PassageSearch, cut
 from .questions import Facts, Question, questions
 from .records import NAMESPACE, Record, Task, corpus_record, raw_record
 from .variants import VARIANTS, Base
 
 TASKS = ("qa", "summaries", "citations")
-CONTEXT_PASSAGES = 4
 _QUERY_TYPES = {"number": "numeric", "date": "temporal"}
 
 

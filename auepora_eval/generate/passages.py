@@ -131,6 +131,7 @@ def _packed(pieces: Sequence[Span], sections: set[int], limit: int, overlap: int
 
 
 Hit = tuple[Chunk, float | None]  # a passage of a context, and its score if it was searched for
+CONTEXT_PASSAGES = 4  # of a task
 # Passages per query: a gold passage below is reported as never found.
 DEPTH = 100
 

@@ -14,15 +14,10 @@ from typing import NamedTuple
 
 from ..metrics.robustness.counterfactual import holds_answer
 from ..text.content_words import content_words
+from ..text.spelled_numbers import NUMBER
 from ..text.tokens import words
 from .passages import CutDocument, Span
 
-_ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-    sixteen seventeen eighteen nineteen""".split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-IN_WORDS = [*_ONES, *(f"{ten}-{one}".removesuffix("-zero") for ten in _TENS for one in _ONES[:10])]
-_FIGURE = r"\b\d+(?:,\d{3})*(?:\.\d+)?(?: [mb]illion)?(?![-–\w]|[.,]\d)"
-NUMBER = rf"(?:{_FIGURE}|\b(?:{'|'.join(reversed(IN_WORDS[2:]))})\b)"
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _YEAR = r"(?:1[4-9]|20)\d\d"
 _DAY = rf"\d\d? {_MONTH}(?: {_YEAR})?|{_MONTH} \d\d?(?:, {_YEAR})?"
@@ -99,7 +94,6 @@ _TEMPLATES = [
         ("date", (), "{preposition} when", rf"{_BEFORE} (?P<preposition>since|until) (?P<value>{DATE})"),
         ("number", (), "how often", rf"{_BEFORE} (?P<value>every {NUMBER} {_NOUN}){_AFTER}"),
         ("number", _BE, "how {how}", rf" {_AMOUNT} (?P<how>long|high|wide|deep|tall|old)\b{_AFTER}"),
-        ("number", _BE, "what", rf" {_AMOUNT}{_MORE}"),
         ("number", ("costs", "weighs", "cost", "weighed"), "how much", rf" {_AMOUNT}{_AFTER}"),
         ("number", (), "for how much", rf"{_BEFORE} (?:for|at) {_MONEY}{_AFTER}"),
         ("number", (), "{preposition} how many {noun}", rf"{_BEFORE} {_PLACE} {_COUNT}{_AFTER}"),
@@ -284,11 +278,7 @@ def _fitting(sentence: str, clause: _Clause, facts: Facts) -> Iterator[Question]
             asked = clause.ask(how.format(**parts), parts["before"], f"{parts['after']} {clause.lead}")
             whole = (rest[match.start("value") : match.end("noun")],) if parts["noun"] else ()
             start, end = (clause.begin + place for place in match.span("value"))
-            # "What is the fee of a night?", but not "What is the fee?"
-            is_clear = (
-                facts.is_person(parts["value"]) if kind == "name" else how != "what" or " of " in asked[0]
-            )
-            if is_clear:
+            if kind != "name" or facts.is_person(parts["value"]):
                 yield Question(kind, *asked, parts["value"], start, end, alternatives=whole)
             return
 

@@ -20,8 +20,9 @@ from random import Random
 from typing import Any
 
 from ..metrics.robustness.counterfactual import holds_answer
+from ..text.spelled_numbers import spellings
 from .passages import Chunk, CutDocument, Hit, PassageSearch
-from .questions import IN_WORDS, NAME, NUMBER, VALUES, Facts, Question
+from .questions import NAME, VALUES, Facts, Question
 from .records import Task
 
 # Passages of a noise pack: with five, every ratio below is a whole number of passages.
@@ -60,16 +61,6 @@ class Base:
         """Return the task with a new scenario and the changes."""
         own = {"scenario": scenario, "variant_of": self.task.task_id, **(labels or {})}
         return replace(self.task, labels={**self.task.labels, **own}, cluster=self.task.task_id, **changes)
-
-
-def spellings(answer: str) -> list[str]:
-    """Return the answer with its small number in figures and in words: `ten years`, `10 years`."""
-    match = re.search(NUMBER, answer)
-    number = match.group() if match else ""
-    other = str(IN_WORDS.index(number)) if number in IN_WORDS else ""
-    if number.isdigit() and int(number) < len(IN_WORDS):
-        other = IN_WORDS[int(number)]
-    return [answer, answer.replace(number, other, 1)] if other else [answer]
 
 
 def other_value(question: Question, facts: Facts, chance: Random) -> str:

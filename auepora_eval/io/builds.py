@@ -25,9 +25,9 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -210,19 +210,22 @@ def _selected(record: SplitRecord, candidates: Mapping[str, Document]) -> list[D
 
 def _spans_in(record: SplitRecord, chunk: Document) -> dict[str, object]:
     """Return the spans of the reference that a chunk holds, in characters of the document that it is from."""
-    named = [record.metadata.get("answer_span"), *(record.metadata.get("summary_spans") or ())]
-    documents = {chunk.metadata.get("document"), chunk.metadata.get("source_path")}
+    summary = record.metadata.get("summary_spans")
+    named = [record.metadata.get("answer_span"), *(summary if isinstance(summary, list) else ())]
+    documents = [chunk.metadata.get("document"), chunk.metadata.get("source_path")]
     first, last = chunk.metadata.get("start"), chunk.metadata.get("end")
     if not (isinstance(first, int) and isinstance(last, int)):
         return {}
     spans = []
     for span in named:
-        start, end = (span.get(name) if isinstance(span, dict) else None for name in ("start", "end"))
-        if not (isinstance(start, int) and isinstance(end, int) and span["document"] in documents):
+        if not isinstance(span, dict):
             continue
-        if first <= start < end <= last:
+        source, start, end = (span.get(name) for name in ("document", "start", "end"))
+        if not (isinstance(start, int) and isinstance(end, int) and source is not None):
+            continue
+        if source in documents and first <= start < end <= last:
             words = chunk.text[start - first : end - first]
-            spans.append({"source": span["document"], "start": start, "end": end, "text": words})
+            spans.append({"source": source, "start": start, "end": end, "text": words})
     return {"spans": spans} if spans else {}
 
 
@@ -265,7 +268,7 @@ def _split_errors(path: Path, task_type: str) -> tuple[list[str], int]:
 # `manifest.json`: what a build was made of, what came out, and hashes to check whether it still is that.
 
 MANIFEST_NAME = "manifest.json"
-_NAMES = "*manifest*.json"
+_START = 4096  # bytes
 _LONGEST_NAME = 255  # characters of a file name: systems fail on longer ones
 # A million documents, the most that are counted, with names of 200 characters.
 _MAX_BYTES = 300_000_000
@@ -413,7 +416,7 @@ def build_time(environment: Mapping[str, str], now: datetime) -> str:
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-# The manifest that describes a split: beside the split or in the folder above, with "manifest" in its name.
+# The manifest that describes a split: a .json file beside the split or in the folder above.
 
 
 def manifest_of(path: Path) -> tuple[Snapshot, str] | None:
@@ -440,7 +443,7 @@ def manifest_of(path: Path) -> tuple[Snapshot, str] | None:
 def is_found_from(split: Path, manifest: Path) -> bool:
     """Whether a split's manifest is where it is looked for when the split is loaded."""
     folder, place = split.absolute().parent.resolve(), manifest.absolute().parent.resolve()
-    return fnmatch(manifest.name, _NAMES) and place in (folder, folder.parent)
+    return manifest.suffix == ".json" and place in (folder, folder.parent)
 
 
 def _naming(path: Path) -> Iterator[tuple[Snapshot, str]]:
@@ -458,7 +461,15 @@ def _naming(path: Path) -> Iterator[tuple[Snapshot, str]]:
 def _manifests_near(path: Path) -> Iterator[Path]:
     folder = path.absolute().parent
     for place in (folder, folder.parent):
-        yield from sorted(place.glob(_NAMES), key=lambda each: (each.name != MANIFEST_NAME, each.name))
+        files = sorted(place.glob("*.json"), key=lambda each: (each.name != MANIFEST_NAME, each.name))
+        yield from filter(_starts_like_a_manifest, files)
+
+
+def _starts_like_a_manifest(path: Path) -> bool:
+    """Return whether a file has the first fields of a manifest; other files may be large."""
+    with suppress(OSError), path.open("rb") as file:
+        return b'"generated_at_utc"' in file.read(_START)
+    return False
 
 
 def _other_bytes(path: Path, snapshot: Snapshot) -> DataError:

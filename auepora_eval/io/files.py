@@ -33,7 +33,7 @@ def written(path: Path, *, force: bool = False, private: bool = False) -> Iterat
     never replaced. A `private` file can be read by its owner only.
     """
     _check_name(path)
-    temporary = _temporary(path)
+    temporary = temporary_name(path)
     folders: list[Path] = []
     try:
         if path.exists() and not path.is_file():
@@ -70,7 +70,7 @@ class FilesTogether:
     """Files that are being written; they get their names when the block of `written_together` ends."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self.temporary = {path: _temporary(path) for path in paths}
+        self.temporary = {path: temporary_name(path) for path in paths}
         self.files: dict[Path, BinaryIO] = {}
         self.folders: list[Path] = []
         self.is_renaming = False
@@ -158,7 +158,8 @@ def check_absent(paths: Sequence[Path], *, force: bool) -> None:
         if path.exists() and not path.is_file():
             raise StorageError(f"{path} is a pipe or a device, not a file to write. Name a file.")
         if path.exists() and not force:
-            raise StorageError(f"{path} exists already. Choose another name, or use --force to replace it.")
+            fix = "Choose another name, or replace it: --force (in Python force=True)."
+            raise StorageError(f"{path} exists already. {fix}")
 
 
 def sync_folder(folder: Path) -> None:
@@ -194,7 +195,8 @@ def _check_name(path: Path) -> None:
         raise StorageError(f"{path} is a folder, not a file to write.")
 
 
-def _temporary(path: Path) -> Path:
+def temporary_name(path: Path) -> Path:
+    """Return a hidden name beside a path, for a file that is not complete yet."""
     return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
 
 
@@ -235,16 +237,14 @@ def _link(temporary: Path, path: Path) -> None:
 # Ids that become file names: checked, never repaired, never joined to a path unchecked.
 
 # No slash, no leading dot or dash: neither a path, nor hidden, nor a flag.
-_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+~-]{0,127}")
 
 
 def file_name(identifier: str, what: str = "id") -> str:
     """Return the id if every file system accepts it as a plain name; DataError otherwise."""
     text = str(identifier)
     if text != identifier or ".." in text or text.endswith(".") or not _SAFE.fullmatch(text):
-        fix = (
-            "Use up to 128 ASCII letters, digits and . _ - + @, with a letter or digit first and no dot last."
-        )
+        fix = "Use up to 128 ASCII letters, digits and ._-+@~ with a letter or digit first and no dot last."
         raise DataError(f"{what} {text[:80]!r}", "cannot be a file name.", fix=fix)
     return identifier
 

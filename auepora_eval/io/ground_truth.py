@@ -45,9 +45,9 @@ def save_ground_truth(
     write_document(document, path, force=force)
 
 
-def check_annotations(document: Any, where: str, *, lenient: bool = False) -> None:
+def check_annotations(document: Any, where: str) -> None:
     """DataError if a document is not ground truth."""
-    check_no_errors(DataFormatValidator(lenient=lenient).validate_ground_truth(document), where)
+    check_no_errors(DataFormatValidator().validate_ground_truth(document), where)
 
 
 def annotations_in(document: Any) -> list[Annotation]:
@@ -61,7 +61,7 @@ def annotations_in(document: Any) -> list[Annotation]:
 def with_annotations(dataset: EvaluationDataset, annotations: Iterable[Annotation]) -> InMemoryDataset:
     """The dataset with each annotation in `metadata["annotations"]` of the sample that it is about."""
     samples, annotations = list(dataset), list(annotations)
-    check_annotations(annotations, "annotations", lenient=True)
+    check_annotations(annotations, "annotations")
     by_query: dict[str, list[Annotation]] = {
         sample.sample_id: list(_annotations_of(sample)) for sample in samples
     }

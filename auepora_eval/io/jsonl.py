@@ -24,6 +24,7 @@ from ..core.types import Document, EvaluationSample
 from ..errors import AueporaError, DataError
 from ..read.records import (
     RawSample,
+    UnreadFields,
     decoded,
     document_record,
     read_document_record,
@@ -93,12 +94,12 @@ def read_samples(
 ) -> Iterator[EvaluationSample]:
     """The samples of a file with one a line, as they come; an id that comes again is an error."""
     ids: set[str] = set()
-    head = head or Head()
+    head, unread = head or Head(), UnreadFields()
     for where, record in _raw_samples(path, max_line_bytes):
         if isinstance(record, dict) and head.take(record, where):
             continue
         head.is_over = True
-        sample = read_sample(record, where, head.documents)
+        sample = read_sample(record, where, head.documents, unread)
         if sample.sample_id in ids:
             # Only ids are kept in memory, so the earlier line is found by another pass.
             records = read_records(path, max_line_bytes=max_line_bytes)
@@ -108,6 +109,7 @@ def read_samples(
             raise DataError(f"{where}: $.sample_id", what, fix=fix)
         ids.add(sample.sample_id)
         yield sample
+    unread.report(path.name)
 
 
 def _raw_samples(path: Path, max_line_bytes: int) -> Iterator[tuple[str, RawSample | dict[str, Any]]]:
@@ -115,15 +117,30 @@ def _raw_samples(path: Path, max_line_bytes: int) -> Iterator[tuple[str, RawSamp
         yield where, decoded(line, RawSample) or parse_line(line, where)
 
 
+_SMALL_BYTES = 1_000_000  # of a file whose samples may stay in memory, where they take ten times as much
+
+
 class JsonlDataset(EvaluationDataset):
-    """A dataset that stays in its file: each walk reads it again, and keeps only the ids in memory."""
+    """A dataset that stays in its file: each walk reads it again, and keeps only the ids in memory.
+
+    A small file is read once: a run walks three times.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._size: int | None = None
+        self._samples: list[EvaluationSample] | None = None
 
     def __iter__(self) -> Iterator[EvaluationSample]:
-        return read_samples(self.path)
+        if self._samples is None and self._is_small():
+            self._samples = list(read_samples(self.path))
+        return read_samples(self.path) if self._samples is None else iter(self._samples)
+
+    def _is_small(self) -> bool:
+        try:
+            return self.path.suffix != ".gz" and self.path.stat().st_size <= _SMALL_BYTES
+        except OSError:
+            return False  # reading it says what is wrong
 
     @cached_property
     def _head(self) -> Head:

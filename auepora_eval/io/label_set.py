@@ -8,19 +8,22 @@ output of the system that is evaluated. `notes`, `rubric` and `your_annotation` 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from ..core.dataset import InMemoryDataset
+from ..core.dataset import EvaluationDataset, InMemoryDataset
 from ..core.types import PAIR, STORED_OUTPUT, TRUE_LABEL, EvaluationSample, Failure, Response, SystemOutputs
-from ..errors import DataError
+from ..errors import DataError, warn_user
+from ..read.messages import HISTORY
 from ..read.outputs import to_output
 from ..read.text import parse_document
 from ..text.label_terms import CONTRADICTION, FHRI_SCENARIO, LABELS, PREDICTED_LABEL, label_of
-from .documents import read_content, read_document
+from .csv import DroppedWarning
+from .documents import read_content, read_document, write_document
 from .files import stem
 from .jsonl import placed_lines, read_records
 from .schema import check_no_errors, checker
@@ -48,6 +51,62 @@ def load_label_set(path: str | Path) -> InMemoryDataset:
     document = read_label_document(path)
     check_no_errors(label_set_errors(document), path.name)
     return dataset_from_label_set(document, stem(path))
+
+
+def save_label_set(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
+    """Write a dataset whose answers have labels; `load_label_set` reads it back unchanged.
+
+    The answers are those that were labelled (`metadata.stored_output`), or else those of the dataset's file.
+    """
+    left_out: Counter[str] = Counter()
+    records = [_record(sample, dataset.outputs.get(sample.sample_id), left_out) for sample in dataset]
+    head = _object(_object(dataset.info.get("metadata")).get("label_set"))
+    document = {**head, "samples": records}
+    check_no_errors(label_set_errors(document), Path(path).name)
+    write_document(document, path, force=force)
+    if left_out:
+        names = ", ".join(f"{name} ({count})" for name, count in left_out.most_common(12))
+        warn_user(f"{Path(path).name}: a label set has no place for {names:.300}.", DroppedWarning)
+
+
+def _record(sample: EvaluationSample, output: SystemOutputs | None, left_out: Counter[str]) -> Record:
+    """Return a sample as a record of a label set; DataError if its answer has no label."""
+    where, labels, metadata = f"sample {sample.sample_id!r:.80}", dict(sample.labels), dict(sample.metadata)
+    label = labels.pop(TRUE_LABEL, None)
+    if label is None:
+        fix = f"Label the answers of a run: auepora annotate RUN --labels {','.join(LABELS)}"
+        raise DataError(where, f"there is no label {TRUE_LABEL!r}.", fix=f"{fix} --export FILE.labels.json")
+    stored = _object(metadata.pop(STORED_OUTPUT, None)) or _stored_answer(output)
+    other = {name: _object(part) for name, part in _object(metadata.pop("other_fields", None)).items()}
+    spec = {field: labels.pop(name) for name, field in _SPEC_LABELS.items() if name in labels}
+    spec |= {name: metadata.pop(name) for name in _SPEC_METADATA if name in metadata}
+    check = {name: metadata.pop(name) for name in _CHECK if name in metadata} | other.get(
+        "hallucination_check", {}
+    )
+    spec |= other.get("fhri_spec", {}) | ({"hallucination_check": check} if check else {})
+    record: Record = {"id": sample.sample_id, "question": sample.query, TRUE_LABEL: label}
+    if stored.get("turns"):
+        record["question_sequence"] = stored["turns"]
+    else:
+        record["llm_answer"] = stored.get("answer", "")
+    record["retrieved_passages"] = stored.get("passages", [])
+    record |= {name: metadata.pop(name) for name in _FOR_PEOPLE if name in metadata}
+    for name in (HISTORY, "cluster"):  # made of the turns and of the pair
+        metadata.pop(name, None)
+    documents = [name for name in ("relevant_docs", "candidate_docs") if getattr(sample, name)]
+    left_out.update(documents + ["reference_answer"] * (sample.reference_answer is not None))
+    left_out.update([*(f"labels.{name}" for name in labels), *(f"metadata.{name}" for name in metadata)])
+    return {**record, **({"fhri_spec": spec} if spec else {}), **other.get("record", {})}
+
+
+def _object(value: Any) -> Record:
+    return value if isinstance(value, dict) else {}
+
+
+def _stored_answer(output: SystemOutputs | None) -> Record:
+    if output is None:
+        return {}
+    return {"answer": output.response.text, "passages": [hit.doc.text for hit in output.retrieved]}
 
 
 def label_set_errors(document: Any) -> list[str]:
@@ -122,6 +181,12 @@ def _sample(record: Record) -> EvaluationSample:
     metadata |= {name: check.pop(name) for name in _CHECK if name in check}
     question, stored = _stored(record)
     metadata[STORED_OUTPUT] = stored
+    if earlier := (record.get("question_sequence") or ())[:-1]:
+        metadata[HISTORY] = [
+            {"role": role, "content": turn[name]}
+            for turn in earlier
+            for role, name in (("user", "question"), ("assistant", "answer"))
+        ]
     if PAIR in labels:
         # The answers of a pair are judged against each other: they are not independent.
         metadata["cluster"] = labels[PAIR]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from ..core.dataset import EvaluationDataset, InMemoryDataset, as_dataset
 from ..core.registry import Registry
-from ..errors import DataError, NotFoundError
+from ..errors import DataError, NotFoundError, warn_user
 from ..read.convert import Convert, converted
 from ..read.tools import TOOLS
 from .detect import kind_of_file, not_a_dataset
@@ -77,7 +78,9 @@ for name, known in {
     "csv": Format(_of(_TABLES, "load_csv"), _of(".csv", "save_eval_csv"), (".csv",), takes_columns=True),
     "splits": Format(_of(".builds", "load_split")),
     "labels": Format(
-        _of(".label_set", "load_label_set"), endings=(".labels.json", ".labels.yaml", ".labels.yml")
+        _of(".label_set", "load_label_set"),
+        _of(".label_set", "save_label_set"),
+        (".labels.json", ".labels.yaml", ".labels.yml"),
     ),
     "records": Format(_of(_TABLES, "load_records"), takes_columns=True),
     "trec": Format(_of(".trec", "load_qrels")),
@@ -107,7 +110,7 @@ def load_dataset(
     """
     if not isinstance(source, str | Path):
         return as_dataset(source, accepted=_ACCEPTED, columns=columns, convert=convert)
-    path = Path(source)
+    path = _file_of(source)
     if convert is not None:
         from .tables import placed_rows
 
@@ -119,6 +122,15 @@ def load_dataset(
     return FORMATS.get(name if FORMATS.get(name).takes_columns else "records").load(path, columns)
 
 
+def _file_of(source: str | Path) -> Path:
+    """Return the path of a dataset: as it is, or that of its id in `data/evaluation/datasets`."""
+    path = Path(source)
+    with suppress(OSError, DataError):  # a name that is too long, that of no dataset, or of no file
+        if str(source) == path.name and not path.exists():
+            return EvaluationDatasetLoader().find(path.name)
+    return path
+
+
 def open_dataset(
     path: str | Path,
     format: str | None = None,  # noqa: A002
@@ -126,7 +138,7 @@ def open_dataset(
     convert: Convert | None = None,
 ) -> EvaluationDataset:
     """A dataset to walk through: from its file, line by line, where the format allows it."""
-    path = Path(path)
+    path = _file_of(path)
     if columns is None and convert is None and (format or detected_format(path)) == "jsonl":
         return JsonlDataset(path)
     return load_dataset(path, format, columns=columns, convert=convert)
@@ -191,10 +203,16 @@ class EvaluationDatasetLoader:
         """The document of a dataset, checked: that of the version, or of this very name, or the latest."""
         from .schema import DataFormatValidator, check_no_errors
 
-        path = self._find("datasets", ".eval", dataset_id, version)
+        path = self.find(dataset_id, version)
         document = read_document(path)
         check_no_errors(DataFormatValidator().validate_evaluation_dataset(document), path.name)
+        if wrong := version_error(document, path):
+            warn_user(f"{path.name}: {wrong}")
         return dict(document)
+
+    def find(self, dataset_id: str, version: str | None = None) -> Path:
+        """Return the file of a dataset; NotFoundError if there is none."""
+        return self._find("datasets", ".eval", dataset_id, version)
 
     def load_ground_truth(self, dataset_id: str, version: str | None = None) -> dict[str, Any]:
         """The annotations of a dataset, checked; those of several people are put together."""
@@ -210,15 +228,12 @@ class EvaluationDatasetLoader:
 
     def get_available_datasets(self) -> list[dict[str, object]]:
         """Return what there is: id, name, version, description, size and file of each dataset."""
-        from .schema import DataFormatValidator, check_no_errors
-
         datasets = []
         for path in self._files("datasets", ".eval"):
             try:
                 document = read_document(path)
-                check_no_errors(
-                    DataFormatValidator(lenient=True).validate_evaluation_dataset(document), path.name
-                )
+                if not isinstance(document, dict) or not isinstance(document.get("queries"), list):
+                    raise DataError(path.name, "there are no queries in it.")
             except DataError as error:
                 warnings.warn(f"left out: {error}", UnreadableFileWarning, stacklevel=2)
                 continue
@@ -284,6 +299,17 @@ def _has_version(path: Path, key: tuple[Any, ...] | None) -> bool:
     document = read_document(path)
     version = document.get("version") if isinstance(document, dict) else None
     return key is not None and isinstance(version, str) and version_key(version) == key
+
+
+def version_error(document: Mapping[str, Any], path: Path) -> str:
+    """Return what is wrong if a file has another version in its name than in it; "" if nothing is."""
+    inside, named = document.get("version"), stem(path).rpartition("_")[2]
+    key = version_key(named) if "_" in stem(path) else None
+    if key is None or not isinstance(inside, str) or version_key(inside) in (key, None):
+        return ""
+    return (
+        f"$.version: it is {inside!r:.40}, but the name of the file says {named!r:.40}. Change one of them."
+    )
 
 
 def version_key(text: str) -> tuple[Any, ...] | None:

@@ -16,6 +16,7 @@ import msgspec
 
 from ..core.dataset import EvaluationDataset, records_of
 from ..core.types import (
+    Document,
     EvaluationSample,
     Failure,
     Response,
@@ -34,7 +35,14 @@ from ..read.fields import (
     read_foreign,
 )
 from ..read.outputs import to_output
-from ..read.records import RawPrediction, canonical_line, check_has_fields, decoded, read_prediction
+from ..read.records import (
+    RawPrediction,
+    UnreadFields,
+    canonical_line,
+    check_has_fields,
+    decoded,
+    read_prediction,
+)
 from ..read.text import parse_line
 from ..read.tools import TOOLS
 from .beir import save_beir
@@ -51,11 +59,13 @@ MISSING_PREDICTION = "MissingPrediction"  # the kind of failure of a sample that
 def load_predictions(path: str | Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> dict[str, SystemOutputs]:
     """Outputs by sample id."""
     outputs: dict[str, SystemOutputs] = {}
+    unread = UnreadFields()
     for where, record in read_records(path, max_line_bytes=max_line_bytes):
-        sample_id, output = read_prediction(record, where)
+        sample_id, output = read_prediction(record, where, unread)
         if sample_id in outputs:
             raise _used_already(where, sample_id)
         outputs[sample_id] = output
+    unread.report(Path(path).name)
     return outputs
 
 
@@ -98,6 +108,7 @@ class PredictionFile:
         if self._loaded is not None:
             yield from (self._loaded.get(sample_id) or missing_output() for sample_id in sample_ids)
             return
+        unread = UnreadFields()
         with opened(self.path) as file:
             for sample_id in sample_ids:
                 number, start = divmod(self._places.get(sample_id, 0), _LARGEST_FILE)
@@ -106,12 +117,15 @@ class PredictionFile:
                 struct = decoded(line, RawPrediction)
                 if self.lines is not None:
                     self.lines.append(canonical_line(struct))
-                yield self._output(struct or line, sample_id, number) if number else missing_output()
+                yield self._output(struct or line, sample_id, number, unread) if number else missing_output()
+        unread.report(self._name)
 
-    def _output(self, record: RawPrediction | bytes, sample_id: str, number: int) -> SystemOutputs:
+    def _output(
+        self, record: RawPrediction | bytes, sample_id: str, number: int, unread: UnreadFields
+    ) -> SystemOutputs:
         where = f"{self._name}:{number}"
         whole = parse_line(record, where) if isinstance(record, bytes) else record
-        stored_id, output = read_prediction(whole, where)
+        stored_id, output = read_prediction(whole, where, unread)
         if stored_id != sample_id:
             raise DataError(where, "the file changed while it was read.", fix="Score it again.")
         return output
@@ -177,7 +191,7 @@ def matched_outputs(
 
 def missing_output() -> SystemOutputs:
     """What stands for a prediction that is not there."""
-    failure = Failure(MISSING_PREDICTION, "the predictions have no line for this sample")
+    failure = Failure(MISSING_PREDICTION, "the file has no answer to this sample: no line, or an empty cell")
     return SystemOutputs([], Response(""), error=failure)
 
 
@@ -308,7 +322,6 @@ def _unique(pairs: Iterable[tuple[str, SystemOutputs]], where: str) -> dict[str,
 
 # Datasets and answers written for other tools: TREC, BEIR, ragas, DeepEval, Label Studio.
 
-Pair = tuple[EvaluationSample, SystemOutputs | None]
 Record = dict[str, Any]
 
 
@@ -322,37 +335,37 @@ def save_with_answers(
         predictions = predictions_of(outputs)
         predictions.check_known_samples(set(ids))
         answers = dict(zip(ids, predictions.outputs(ids), strict=True))
-    WRITERS[form](dataset, answers, target, force)
-    failed = sum(output.error is not None for output in answers.values())
-    if failed and form != "beir":
-        missing = "is missing: its call" if failed == 1 else "are missing: their calls"
-        warn_user(f"{target.name}: {failed} of {len(answers)} answers {missing} failed.")
-
-
-def _trec(
-    dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs], target: Path, force: bool
-) -> None:
-    """Write the answers as a run, or the judgements if there are none."""
-    if not answers:
+    failed = {name for name, output in answers.items() if output.error is not None}
+    if form == "beir":
+        save_beir(dataset, target, force=force)
+        return
+    if form == "trec" and answers:
+        save_run(answers.items(), target, force=force)
+    elif form == "trec":  # the judgements
         save_qrels(dataset, target, force=force)
     else:
-        save_run(answers.items(), target, force=force)
+        given = {name: output for name, output in answers.items() if name not in failed}
+        _save_records(form, dataset, given, target, force=force)
+    if failed:
+        missing = "is missing: its call" if len(failed) == 1 else "are missing: their calls"
+        warn_user(f"{target.name}: {len(failed)} of {len(answers)} answers {missing} failed.")
 
 
-def _beir(
-    dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs], target: Path, force: bool
+def _save_records(
+    form: str, dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs], target: Path, *, force: bool
 ) -> None:
-    save_beir(dataset, target, force=force)
+    if form == "label-studio" and not answers:
+        what = "annotators judge answers, and there are none."
+        raise DataError(dataset.name, what, fix="Name their file: --outputs FILE.")
+    made = (_RECORDS[form](sample, answers.get(sample.sample_id)) for sample in dataset)
+    records = [record for record in made if record is not None]
+    if form == "ragas":
+        save_records(records, target, force=force)
+    else:
+        write_document(records, target, force=force)
 
 
-def _ragas(
-    dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs], target: Path, force: bool
-) -> None:
-    save_records(map(_ragas_record, _pairs(dataset, answers)), target, force=force)
-
-
-def _ragas_record(pair: Pair) -> Record:
-    sample, output = pair
+def _ragas_record(sample: EvaluationSample, output: SystemOutputs | None) -> Record:
     gold, hits = gold_documents(sample), None if output is None else output.retrieved
     record: Record = {
         "user_input": sample.query,
@@ -369,63 +382,34 @@ def _ragas_record(pair: Pair) -> Record:
     return {name: value for name, value in record.items() if value is not None}
 
 
-def _deepeval(
-    dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs], target: Path, force: bool
-) -> None:
-    write_document([_deepeval_record(pair) for pair in _pairs(dataset, answers)], target, force=force)
-
-
-def _deepeval_record(pair: Pair) -> Record:
-    sample, output = pair
+def _deepeval_record(sample: EvaluationSample, output: SystemOutputs | None) -> Record:
     return {
         "input": sample.query,
         "actual_output": None if output is None else output.response.text,
         "expected_output": None if sample.reference_answer is None else sample.reference_answer.text,
-        "context": [_sourced(doc.doc_id, doc.text) for doc in gold_documents(sample)] or None,
-        "retrieval_context": None
-        if output is None
-        else [_sourced(hit.doc.doc_id, hit.doc.text) for hit in output.retrieved],
+        "context": [_sourced(doc) for doc in gold_documents(sample)] or None,
+        "retrieval_context": None if output is None else [_sourced(hit.doc) for hit in output.retrieved],
         "name": sample.sample_id,
     }
 
 
-def _sourced(doc_id: str, text: str) -> str:
+def _sourced(doc: Document) -> str:
     # The form in which DeepEval keeps the source of a context.
-    return f"deepeval_source={doc_id},deepeval_context={text}"
+    return f"deepeval_source={doc.doc_id},deepeval_context={doc.text}"
 
 
-def _label_studio(
-    dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs], target: Path, force: bool
-) -> None:
-    if not answers:
-        what = "annotators judge answers, and there are none."
-        raise DataError(dataset.name, what, fix="Name their file: --outputs FILE.")
-    pairs = _pairs(dataset, answers)
-    tasks = [{"data": _task(sample, output)} for sample, output in pairs if output is not None]
-    write_document(tasks, target, force=force)
+def _label_studio_task(sample: EvaluationSample, output: SystemOutputs | None) -> Record | None:
+    """Return a task for the template "Evaluate RAG with Human Feedback"; None without an answer."""
+    if output is None:
+        return None
+    documents = [{"id": hit.doc.doc_id, "body": hit.doc.text} for hit in output.retrieved]
+    data = {"sample_id": sample.sample_id, "question": sample.query, "answer": output.response.text}
+    return {"data": {**data, "similar_docs": documents}}
 
 
-def _task(sample: EvaluationSample, output: SystemOutputs) -> Record:
-    """Return the data of a task, for the template "Evaluate RAG with Human Feedback"."""
-    return {
-        "sample_id": sample.sample_id,
-        "question": sample.query,
-        "answer": output.response.text,
-        "similar_docs": [{"id": hit.doc.doc_id, "body": hit.doc.text} for hit in output.retrieved],
-    }
-
-
-def _pairs(dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs]) -> Iterator[Pair]:
-    for sample in dataset:
-        output = answers.get(sample.sample_id)
-        yield sample, None if output is None or output.error is not None else output
-
-
-Writer = Callable[[EvaluationDataset, Mapping[str, SystemOutputs], Path, bool], None]
-WRITERS: Mapping[str, Writer] = {
-    "trec": _trec,
-    "beir": _beir,
-    "ragas": _ragas,
-    "deepeval": _deepeval,
-    "label-studio": _label_studio,
+_RECORDS: Mapping[str, Callable[[EvaluationSample, SystemOutputs | None], Record | None]] = {
+    "ragas": _ragas_record,
+    "deepeval": _deepeval_record,
+    "label-studio": _label_studio_task,
 }
+WRITERS = ("trec", "beir", *_RECORDS)

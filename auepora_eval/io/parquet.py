@@ -16,7 +16,7 @@ from typing import Any
 from ..core.dataset import EvaluationDataset, InMemoryDataset, checked_samples
 from ..core.types import Document
 from ..errors import DataError, MissingDependencyError, install_command
-from ..read.records import Record, document_record, read_sample, sample_record
+from ..read.records import Record, UnreadFields, document_record, read_sample, sample_record
 from ..read.text import parse_json
 from .files import written
 from .jsonl import Head, check_expanded_size, encode, opened
@@ -30,13 +30,14 @@ def load_parquet_dataset(path: str | Path, name: str | None = None) -> InMemoryD
     """Load a dataset that `save_parquet_dataset` wrote, or any Parquet file with the columns of a sample."""
     path = Path(path)
     rows, described = parquet_rows(path)
-    head, samples = Head(), []
+    head, samples, unread = Head(), [], UnreadFields()
     head.take({"dataset": parse_json(described.get(_DESCRIPTION, b"{}"), path.name)}, path.name)
     for number, row in enumerate(rows, start=1):
         where = f"{path.name}: row {number}"
         record = _unpacked(row, where, head.documents)
         if not head.take(record, where):
-            samples.append(read_sample(record, where, head.documents))
+            samples.append(read_sample(record, where, head.documents, unread))
+    unread.report(path.name)
     return InMemoryDataset(
         name or head.name(path),
         checked_samples(path.name, samples),

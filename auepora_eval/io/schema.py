@@ -22,11 +22,8 @@ if TYPE_CHECKING:
 
 SCHEMAS = (
     "evaluation_dataset",
-    "evaluation_dataset.lenient",
     "ground_truth",
-    "ground_truth.lenient",
     "evaluation_results",
-    "evaluation_results.lenient",
     "benchmark",
     "config",
     "prediction",
@@ -134,22 +131,17 @@ class DataFormatValidator:
     """Checks documents against their schema, and what a schema cannot say.
 
     Each method returns the errors as texts, `"$.queries[3].citations[0]: what is wrong. What to do."`; an
-    empty list means valid. `lenient` asks for the few fields without which nothing works, and leaves the
-    types of all others alone.
+    empty list means valid.
 
     >>> DataFormatValidator().validate_evaluation_dataset({"dataset_id": "d", "name": "D", "querys": []})
     ["the field 'version' is missing. Add it.", \
 "the field 'queries' is missing. Is it the one called 'querys'? Rename that."]
     """
 
-    def __init__(self, lenient: bool = False) -> None:
-        self.lenient = lenient
-
     @cached_property
     def schemas(self) -> dict[str, dict[str, Any]]:
-        """The schemas that are used, by name."""
-        names = [name for name in SCHEMAS if not name.endswith(".lenient")]
-        return {name: schema(self._chosen(name)) for name in names}
+        """The schemas, by name."""
+        return {name: schema(name) for name in SCHEMAS}
 
     def validate_evaluation_dataset(self, data: Any) -> list[str]:
         """The errors of an evaluation dataset (`.eval.json`)."""
@@ -160,9 +152,7 @@ class DataFormatValidator:
         return self._validated(data, "ground_truth", ground_truth_errors)
 
     def validate_evaluation_results(self, data: Any) -> list[str]:
-        """The errors of evaluation results (`.results.json`); the rows alone are enough for the lenient."""
-        if self.lenient and are_rows(data):
-            return _joined(rows_checker().errors(data), results_errors(data))
+        """The errors of evaluation results (`.results.json`)."""
         return self._validated(data, "evaluation_results", results_errors)
 
     def validate_benchmark(self, data: Any) -> list[str]:
@@ -170,29 +160,17 @@ class DataFormatValidator:
         return self._validated(data, "benchmark", lambda _: ())
 
     def _validated(self, data: Any, name: str, further: Callable[[Any], Iterable[SchemaError]]) -> list[str]:
-        return _joined(checker(self._chosen(name)).errors(data), further(data))
+        errors = _joined(checker(name).errors(data), further(data))
+        return [*errors, *self._custom_validations(data)]
 
-    def _chosen(self, name: str) -> str:
-        lenient = f"{name}.lenient"
-        return lenient if self.lenient and lenient in SCHEMAS else name
+    def _custom_validations(self, data: Any) -> list[str]:
+        """Return further errors: a subclass may add rules of its own."""
+        return []
 
 
 def config_form_errors(data: Any) -> list[str]:
     """The errors of a configuration in its form, whoever reads it."""
     return _joined(checker("config").errors(data), config_errors(data))
-
-
-def are_rows(document: object) -> bool:
-    """Return whether a document is the rows of a run and nothing else, as a table becomes one."""
-    return isinstance(document, dict) and document.keys() == {"query_results"}
-
-
-@cache
-def rows_checker() -> Checker:
-    """Return a checker of the part of the results schema that is about rows."""
-    whole = schema("evaluation_results")
-    rows = {"query_results": whole["properties"]["query_results"]}
-    return Checker({"type": "object", "properties": rows, "$defs": whole["$defs"]})
 
 
 def _joined(errors: list[SchemaError], further: Iterable[SchemaError]) -> list[str]:
@@ -206,8 +184,6 @@ def _joined(errors: list[SchemaError], further: Iterable[SchemaError]) -> list[s
 # Values of a wrong type are left to the schema; every check survives any JSON value.
 
 Rows = Iterable[tuple[Steps, dict[Any, Any]]]  # made while they are walked through: files can be large
-# The schemas have these bounds too, but the lenient ones leave them out.
-_SCORES = ("confidence_score", "relevance_score", "annotation_confidence")
 _COUNTS = ("total", "successful", "failed")
 
 
@@ -320,10 +296,6 @@ def _span_errors(citations: Rows) -> Iterator[SchemaError]:
                 f"the span ends at {shown(end)}, not after its start at {shown(start)}. "
                 "Swap start_char and end_char, or drop the citation.",
             )
-        for name in _SCORES:
-            value = citation.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool) and not 0 <= value <= 1:
-                yield _at(steps, name, f"{shown(value)} is not from 0 to 1. Change it.")
 
 
 def _at(steps: Steps, field: str, message: str) -> SchemaError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -26,7 +26,7 @@ from ..read.fields import (
     sample_part,
 )
 from ..read.names import has_only, has_query
-from ..read.records import read_prediction, read_sample
+from ..read.records import UnreadFields, read_prediction, read_sample
 from ..read.text import parse_json
 from ..read.tools import TOOLS, Row, promptfoo_table
 from .csv import COLUMNS as OUR_COLUMNS
@@ -119,9 +119,9 @@ def readings_in(path: Path, columns: Columns = None) -> list[Reading]:
     placed = placed_rows(path)
     rows = [row for _, row in placed]
     if columns is None and are_samples(rows) and _have_text_ids(rows):
-        return [(read_sample(row, where), None) for where, row in placed]
+        return list(_own_readings(path.name, placed, lambda row: (row, {})))
     if columns is None and are_answered_samples(rows) and _have_text_ids(rows) and not _is_table(path):
-        return [_own_reading(row, where) for where, row in placed]
+        return list(_own_readings(path.name, placed, lambda row: (sample_part(row), prediction_part(row))))
     return read_foreign(rows, path.name, columns, place=lambda number: placed[number][0])
 
 
@@ -131,18 +131,30 @@ def outputs_in(path: Path, columns: Columns = None) -> Iterator[tuple[str, Syste
     rows = [row for _, row in placed]
     columns = columns_of_answers(columns, rows)
     if columns is None and are_predictions(rows) and _have_text_ids(rows) and not _is_table(path):
-        return (read_prediction(prediction_part(row), where) for where, row in placed)
+        return _own_predictions(path.name, placed)
     readings = read_foreign(
         rows, path.name, columns, place=lambda number: placed[number][0], for_outputs=True
     )
     return ((sample.sample_id, output) for sample, output in readings if output is not None)
 
 
-def _own_reading(row: Row, where: str) -> Reading:
-    """Return a sample of ours and its output, with all that a prediction may have."""
-    output = prediction_part(row)
-    is_answered = any(value is not None for name, value in output.items() if name != "sample_id")
-    return read_sample(sample_part(row), where), read_prediction(output, where)[1] if is_answered else None
+def _own_readings(
+    name: str, placed: Iterable[tuple[str, Row]], parts: Callable[[Row], tuple[Row, Row]]
+) -> Iterator[Reading]:
+    """Yield samples of ours and their outputs, with all that a prediction may have."""
+    unread = UnreadFields()
+    for where, row in placed:
+        sample, output = parts(row)
+        is_answered = any(value is not None for key, value in output.items() if key != "sample_id")
+        answered = read_prediction(output, where, unread)[1] if is_answered else None
+        yield read_sample(sample, where, unread=unread), answered
+    unread.report(name)
+
+
+def _own_predictions(name: str, placed: Iterable[tuple[str, Row]]) -> Iterator[tuple[str, SystemOutputs]]:
+    unread = UnreadFields()
+    yield from (read_prediction(prediction_part(row), where, unread) for where, row in placed)
+    unread.report(name)
 
 
 def _have_text_ids(rows: Sequence[Row]) -> bool:

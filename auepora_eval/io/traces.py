@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from ..core.types import (
@@ -24,6 +23,7 @@ from ..core.types import (
     unscored,
 )
 from ..errors import DataError
+from ..read.messages import ANSWERING, ASKING, content_text, text_in
 from ..read.names import ANSWER_PARTS, QUERY_PARAMETERS
 from ..read.outputs import text_id
 from ..read.text import parse_json
@@ -61,7 +61,6 @@ class Trace:
     sample: EvaluationSample
     output: SystemOutputs
     problem: str = ""
-    started_ns: int | None = None
 
 
 @dataclass
@@ -117,7 +116,7 @@ class TraceReader:
         elif answer is None and not documents and failure is None:
             problem = "neither an answer nor documents nor an error"
         sample = EvaluationSample(sample_id, query or "", metadata=_conversation(ordered))
-        return Trace(trace_id, sample, output, problem, root.start_ns)
+        return Trace(trace_id, sample, output, problem)
 
     def _sample_id(self, trace_id: str, spans: Sequence[Span]) -> tuple[str, str]:
         """Return the id of the sample, and the problem if the attribute for it is missing."""
@@ -404,100 +403,9 @@ def _failure(root: Span, spans: Sequence[Span]) -> Failure | None:
     return Failure(kind if isinstance(kind, str) else "error", failed.error or "", root.seconds)
 
 
-# What was said in a conversation, in whichever JSON tools write one down.
-#
-# | {"messages": [{"role": "user", "content": "How many?"}]}
-# | [["human", "How many?"], ["ai", "Three."]]
-# | {"choices": [{"message": {"role": "assistant", "content": "Three."}}]}
-#
-# Contents are texts, or lists of parts (`{"type": "text", "text": ...}`).
-
-ASKING = ("user", "human")
-# "": the text of a completion API, which names no role.
-ANSWERING = ("assistant", "ai", "model", "")
-_OTHERS = ("system", "developer", "tool", "function")
-_ROLES = {*ASKING, *ANSWERING, *_OTHERS} - {""}
-_MAX_DEPTH = 8
-_MAX_MESSAGES = 10_000  # of one document
-# Where documents have their messages.
-_WITHIN = ("messages", "choices", "generations", "message", "kwargs")
-
-
 def parsed(text: str) -> Any:
     """The JSON that a text holds; None if it holds none."""
     try:
         return parse_json(text.encode("utf-8", "replace"), "attribute")
     except DataError:
         return None
-
-
-def text_in(value: Any, keys: Sequence[str], roles: Sequence[str], depth: int = 0) -> str | None:
-    """Return the text of a document: under one of the keys, or the last message of one of these roles."""
-    if isinstance(value, str):
-        return value if value.strip() else None
-    if depth > _MAX_DEPTH or not isinstance(value, dict | list):
-        return None
-    if isinstance(value, dict) and not _role(value):
-        for key in keys:
-            if (text := text_in(value.get(key), keys, roles, depth + 1)) is not None:
-                return text
-    messages = islice(_messages_in(value), _MAX_MESSAGES)
-    texts = [text for role, text in messages if role in roles]
-    return texts[-1] if texts else None
-
-
-def _messages_in(value: Any, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield (role, text) of each message in a document, in its order."""
-    if depth > _MAX_DEPTH:
-        return
-    if isinstance(value, list):
-        if len(value) == 2 and isinstance(value[0], str) and value[0].lower() in _ROLES:
-            if text := content_text(value[1]):
-                yield value[0].lower(), text
-            return
-        for each in value:
-            yield from _messages_in(each, depth + 1)
-    elif isinstance(value, dict):
-        role, text = _role(value), content_text(value.get("content", value.get("parts")))
-        if role and text:
-            yield role, text
-            return
-        inner = next((value[name] for name in _WITHIN if isinstance(value.get(name), dict | list)), None)
-        if inner is not None:
-            yield from _messages_in(_with_role(inner, role), depth + 1)
-        elif isinstance(value.get("text"), str) and value["text"].strip() and depth:
-            yield "", value["text"]
-
-
-def _role(message: Mapping[str, Any]) -> str:
-    """Who says it: by its role or type, or by the name of its class, as LangChain writes them."""
-    for name in ("role", "type"):
-        role = message.get(name)
-        if isinstance(role, str) and role.lower() in _ROLES:
-            return role.lower()
-    path = message.get("id")
-    name = path[-1] if isinstance(path, list) and path else ""
-    role = name.lower().partition("message")[0] if isinstance(name, str) and "Message" in name else ""
-    return role if role in _ROLES else ""
-
-
-def _with_role(inner: Any, role: str) -> Any:
-    """Return the inner message with the role of the one around it, unless it has its own."""
-    return {**inner, "role": role} if role and isinstance(inner, dict) and not _role(inner) else inner
-
-
-def content_text(content: Any) -> str:
-    """The text of a message's content: a text, or parts of which some are texts."""
-    if isinstance(content, str):
-        return content if content.strip() else ""
-    if not isinstance(content, list):
-        return ""
-    texts = [part if isinstance(part, str) else _part(part) for part in content]
-    return "\n".join(text for text in texts if text.strip())
-
-
-def _part(part: Any) -> str:
-    if not isinstance(part, dict) or part.get("type", "text") != "text":
-        return ""
-    text = part.get("text", part.get("content"))
-    return text if isinstance(text, str) else ""

@@ -64,17 +64,14 @@ def json_rankings_kind(document: Mapping[str, Any]) -> str | None:
 def load_qrels(path: str | Path) -> InMemoryDataset:
     """Load judgements; the text of a query is its id, as qrels hold no texts."""
     path = Path(path)
-    samples = [
-        EvaluationSample(
-            query,
-            query,
-            relevant_docs=[
-                Document(doc, "", {"relevance": grade, "text_missing": True}) for doc, grade in judged.items()
-            ],
-        )
-        for query, judged in by_query(path, "relevance").items()
-    ]
+    samples = [judged_sample(query, judged) for query, judged in by_query(path, "relevance").items()]
     return InMemoryDataset(stem(path), samples)
+
+
+def judged_sample(query: str, judged: Mapping[str, float]) -> EvaluationSample:
+    """Return the sample of a query with the grades of documents."""
+    docs = [Document(doc, "", {"relevance": grade, "text_missing": True}) for doc, grade in judged.items()]
+    return EvaluationSample(query, query, relevant_docs=docs)
 
 
 def with_topics(dataset: EvaluationDataset, path: Path) -> InMemoryDataset:
@@ -96,10 +93,16 @@ def with_topics(dataset: EvaluationDataset, path: Path) -> InMemoryDataset:
 
 def read_run(path: str | Path) -> dict[str, SystemOutputs]:
     """Return the documents of each query, ordered by score."""
-    return {
-        query: ranked_output(RankedIds.by_score(list(docs), list(docs.values())))
-        for query, docs in by_query(path, "score").items()
-    }
+    path = Path(path)
+    if _is_json(path):
+        return {query: scored_output(docs) for query, docs in _json_numbers_in(path).items()}
+    lists = _numbers_in(path, is_run=True)
+    return {query: ranked_output(RankedIds.by_score(*docs)) for query, docs in lists.items()}
+
+
+def scored_output(docs: Mapping[str, float]) -> SystemOutputs:
+    """Return the output of a system that gave documents these scores."""
+    return ranked_output(RankedIds.by_score(list(docs), list(docs.values())))
 
 
 def ranked_output(ranked: Sequence[RetrievedDocument]) -> SystemOutputs:
@@ -115,12 +118,14 @@ def by_query(source: Any, number: str) -> Mapping[str, Mapping[str, float]]:
     """
     if isinstance(source, str | Path):
         path = Path(source)
-        return _json_numbers_in(path) if _is_json(path) else _numbers_in(path, is_run=number == "score")
+        if _is_json(path):
+            return _json_numbers_in(path)
+        return _as_dicts(_numbers_in(path, is_run=number == "score"))
     names = ("query_id", "doc_id", number)
     table = _table(source, names)
     if table is not None:
         queries, docs, numbers = (_listed(table[name]) for name in names)
-        return _by_query("the table", queries, list(map(str, docs)), numbers)
+        return _as_dicts(_by_query("the table", queries, list(map(str, docs)), numbers))
     if isinstance(source, Mapping) and all(isinstance(each, Mapping) for each in source.values()):
         return source
     forms = f"a dict of {{query: {{document: {number}}}}}, a TREC file, or a table of {', '.join(names)}"
@@ -162,25 +167,37 @@ def _listed(column: Any) -> list[Any]:
 
 
 _END = "\0"  # of a line
+Lists = tuple[list[str], list[float]]  # documents, and the number of each
 
 
-def _numbers_in(path: Path, *, is_run: bool) -> dict[str, dict[str, float]]:
+def _numbers_in(path: Path, *, is_run: bool) -> dict[str, Lists]:
     """Return the last but one of the six columns of a run, or the last of the four columns of qrels."""
     count, place, kind = (6, 4, float) if is_run else (4, 3, int)
     content = read_content(path)
-    check_same_text(content, path.name)
-    lines = [line for line in content.decode("utf-8").split("\n") if line and not line.isspace()]
-    # One split of the whole file is three times as fast as one per line. The end of each line is a word too:
-    # it must come after every `count` others.
-    words = f" {_END} ".join(lines).split()
-    ends = words[count :: count + 1]
     try:
-        if len(words) != (count + 1) * len(lines) - 1 or ends.count(_END) != len(ends):
-            raise ValueError("a line has another number of columns")
+        text = content.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        check_same_text(content, path.name)  # says where
+        raise
+    words = _words(text, count) or _words("\n".join(filter(str.strip, text.split("\n"))), count)
+    try:
         numbers: list[float] = list(map(kind, words[place :: count + 1]))
     except ValueError:
-        raise _wrong_line(path, count, place, kind) from None
+        numbers = []
+    if not numbers:
+        raise _wrong_line(path, count, place, kind)
     return _by_query(path.name, words[0 :: count + 1], words[2 :: count + 1], numbers)
+
+
+def _words(text: str, count: int) -> list[str]:
+    """Return the words of lines of `count` words, and the end of each; none if a line has more or fewer.
+
+    One split of the whole text is three times as fast as one per line.
+    """
+    words = text.replace("\n", f" {_END} ").split()
+    ends = words[count :: count + 1]
+    is_regular = len(words) == (count + 1) * (len(ends) + 1) - 1 and ends.count(_END) == len(ends)
+    return words if is_regular else []
 
 
 def _wrong_line(path: Path, count: int, place: int, kind: type[float]) -> DataError:
@@ -198,21 +215,29 @@ def _wrong_line(path: Path, count: int, place: int, kind: type[float]) -> DataEr
     return DataError(path.name, "there is nothing in it.", fix="Is it the right file?")
 
 
-def _by_query(
-    where: str, queries: list[Any], docs: list[str], numbers: list[float]
-) -> dict[str, dict[str, float]]:
-    """Return the number of each document by query; of a repeated one the last."""
-    found: dict[str, dict[str, float]] = {}
-    start = 0
+def _by_query(where: str, queries: list[Any], docs: list[str], numbers: list[float]) -> dict[str, Lists]:
+    """Return the documents of each query and their numbers; of a repeated document the last number."""
+    found: dict[str, Lists] = {}
+    start = repeated = 0
     for query, group in groupby(queries):  # the lines of a query follow each other, as a rule
         end = start + len(list(group))
-        found.setdefault(str(query), {}).update(zip(docs[start:end], numbers[start:end], strict=True))
+        ids, values = found.setdefault(str(query), ([], []))
+        ids += docs[start:end]
+        values += numbers[start:end]
         start = end
-    repeated = len(queries) - sum(map(len, found.values()))
+    for query, (ids, values) in found.items():
+        if len(set(ids)) < len(ids):
+            last = dict(zip(ids, values, strict=True))
+            repeated += len(ids) - len(last)
+            found[query] = list(last), list(last.values())
     if repeated:
         what = f"{repeated} lines name a document of a query again; the last one counts"
         warn_user(f"{where}: {what}.", ReadingNote)
     return found
+
+
+def _as_dicts(lists: Mapping[str, Lists]) -> dict[str, dict[str, float]]:
+    return {query: dict(zip(ids, values, strict=True)) for query, (ids, values) in lists.items()}
 
 
 def save_qrels(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:

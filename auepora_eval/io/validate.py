@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..read.records import UnknownFieldWarning, read_prediction, read_sample
+from ..read.records import UnreadFields, read_prediction, read_sample
 from .builds import SplitReader, manifest_errors, manifest_of
-from .config.experiment import configuration_errors
+from .csv import read_rows
 from .detect import kind_of_file
 from .documents import read_document
 from .eval_json import check_is_dataset, dataset_from_record
 from .files import stem
 from .jsonl import Head, record_errors
 from .label_set import label_set_errors, read_label_document
-from .loader import FORMATS
+from .loader import FORMATS, version_error
 from .results.document import check_version
-from .schema import DataFormatValidator, ErrorsError
+from .schema import DataFormatValidator, ErrorsError, config_form_errors
 
 # Kinds of files that are one document with a schema.
 _DOCUMENTS: dict[str, Callable[[DataFormatValidator, Any], list[str]]] = {
@@ -27,27 +26,21 @@ _DOCUMENTS: dict[str, Callable[[DataFormatValidator, Any], list[str]]] = {
     "ground_truth": DataFormatValidator.validate_ground_truth,
     "results": DataFormatValidator.validate_evaluation_results,
     "benchmark": DataFormatValidator.validate_benchmark,
-    "config": lambda checks, document: configuration_errors(document),
+    "config": lambda checks, document: config_form_errors(document),
 }
 
 
-def file_errors(path: Path, kind: str | None = None, *, lenient: bool = False) -> list[str]:
+def file_errors(path: Path, kind: str | None = None) -> list[str]:
     """The errors of a file, each with its place."""
-    kind = kind or kind_of_file(path)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UnknownFieldWarning)
-        errors = list(_errors(path, kind, lenient))
-    for warning in caught:
-        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return errors
+    return list(_errors(path, kind or kind_of_file(path)))
 
 
-def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
+def _errors(path: Path, kind: str) -> Iterator[str]:
     try:
         is_table = path.name.lower().removesuffix(".gz").endswith((".csv", ".parquet", ".h5", ".hdf5"))
         if kind in _DOCUMENTS and not is_table:
             document = read_document(path)
-            yield from _document_errors(document, path, kind, lenient)
+            yield from _document_errors(document, path, kind)
         elif kind == "labels":
             yield from (f"{path.name}: {error}" for error in label_set_errors(read_label_document(path)))
         elif kind in ("jsonl", "predictions", "splits"):
@@ -62,15 +55,17 @@ def _errors(path: Path, kind: str, lenient: bool) -> Iterator[str]:
         yield str(error)
 
 
-def _document_errors(document: Any, path: Path, kind: str, lenient: bool) -> Iterator[str]:
+def _document_errors(document: Any, path: Path, kind: str) -> Iterator[str]:
     if kind == "eval_json":
         check_is_dataset(document, path.name)
     if kind == "results" and isinstance(document, dict):
         check_version(document, path.name)
-    errors = _DOCUMENTS[kind](DataFormatValidator(lenient=lenient), document)
+    errors = _DOCUMENTS[kind](DataFormatValidator(), document)
     yield from (f"{path.name}: {error}" for error in errors)
-    if kind == "eval_json" and not errors and not lenient:
+    if kind == "eval_json" and not errors:
         dataset_from_record(document, path.name)  # reading checks what a schema cannot say
+        if wrong := version_error(document, path):
+            yield f"{path.name}: {wrong}"
     if kind == "results" and not errors:
         yield from _rows_errors(document.get("run_file"), path)
 
@@ -89,16 +84,15 @@ def _load(path: Path, kind: str) -> Any:
 
         return load_benchmark(path)
     if kind == "results":
-        from .results.tables import load_results_csv
-
-        return load_results_csv(path)
+        return list(read_rows(path))
     return FORMATS.get(kind).load(path)
 
 
 def _line_errors(path: Path, kind: str) -> Iterator[str]:
     """Yield the errors of each record by itself."""
     places: dict[str, str] = {}
-    read_id = _id_reader(kind)
+    unread = UnreadFields()
+    read_id = _id_reader(kind, unread)
 
     def read(record: dict[str, Any], where: str) -> None:
         sample_id = read_id(record, where)
@@ -109,15 +103,16 @@ def _line_errors(path: Path, kind: str) -> Iterator[str]:
             places[sample_id] = where
 
     errors = [error for error in record_errors(path, read) if error is not None]
+    unread.report(path.name)
     yield from map(str, errors)
     if not places and not errors and manifest_of(path) is None:  # a build may have an empty split
         yield f"{path.name}: there are no samples in it. Write one JSON object per line."
 
 
-def _id_reader(kind: str) -> Callable[[dict[str, Any], str], str | None]:
+def _id_reader(kind: str, unread: UnreadFields) -> Callable[[dict[str, Any], str], str | None]:
     """Return a function that reads a record and returns the id of its sample; None for the head."""
     if kind == "predictions":
-        return lambda record, where: read_prediction(record, where)[0]
+        return lambda record, where: read_prediction(record, where, unread)[0]
     if kind == "splits":
         splits = SplitReader(complete=True)
         return lambda record, where: splits.read(record, where).task_id
@@ -126,6 +121,6 @@ def _id_reader(kind: str) -> Callable[[dict[str, Any], str], str | None]:
     def read(record: dict[str, Any], where: str) -> str | None:
         if head.take(record, where):
             return None
-        return read_sample(record, where, head.documents).sample_id
+        return read_sample(record, where, head.documents, unread).sample_id
 
     return read

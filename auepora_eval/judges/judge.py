@@ -1,8 +1,8 @@
-"""Judges, and the verdicts that are known already.
+"""Judges: a model (`llm.py`), a function, a support function, or a jury of them (`jury.py`).
 
 A judge answers a question with a verdict. Its identity says what decides the answer: the kind of question,
-the model, the prompt, the mode and the parameters. Verdicts are stored under the question and the identity,
-so that the same question is never paid for twice.
+the model, its server, the prompt, the mode and the parameters. Verdicts are stored under the question and the
+identity, so that the same question is never paid for twice.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import blake2b
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 
 from ..calls.executors import awaited
 from ..errors import PlanError, ScoringError, wrong_type
-from ..metrics.entailment import checked_support, support_function
+from ..metrics.entailment import checked_support, source_hash, support_function, support_identity
 from .question import Judgement, Kind, Part, Question, kind_named, numbered_texts, with_parts
 from .texts import chunk_spans
+
+YES_FROM = 0.5  # the score from which a verdict is more of a yes than of a no
 
 
 class Judge(ABC):
@@ -27,12 +27,11 @@ class Judge(ABC):
 
     keeps_time = False  # whether it ends late calls itself
     compares_pairs = False  # whether it compares each claim with each passage by itself
-    members: Sequence[Judge] = ()  # of a jury: those who are asked
 
     @property
-    def server(self) -> str:
-        """Return the server that is asked; empty if there is none."""
-        return ""
+    def members(self) -> Sequence[Judge]:
+        """Return those who are asked: the judge itself, or the members of a jury."""
+        return (self,)
 
     @abstractmethod
     def identity(self, kind: Kind) -> str:
@@ -42,78 +41,16 @@ class Judge(ABC):
     def judge(self, question: Question) -> Judgement:
         """Answer a question. Raise CallError or another exception if there is no answer."""
 
+    def combined(self, kind: Kind, verdicts: Sequence[Judgement]) -> Judgement:
+        """Return the verdict from those of the members."""
+        return verdicts[0]
+
     def answers(self, kind: Kind) -> bool:
         """Return whether it can answer questions of this kind at all."""
-        return all(member.answers(kind) for member in self.members)
-
-    def asked_identities(self, kind: Kind) -> set[str]:
-        """Return the identities that its verdicts are stored under: its own, or those of its members."""
-        if not self.members:
-            return {self.identity(kind)}
-        return {identity for member in self.members for identity in member.asked_identities(kind)}
-
-    def missing(self, question: Question, book: VerdictBook) -> list[Asked]:
-        """Return who has to be asked before `verdict` can be given."""
-        return [] if question.key(self.identity(question.kind)) in book else [(self, question)]
-
-    def verdict(self, question: Question, book: VerdictBook) -> Judgement:
-        """Return the verdict on a question that was asked."""
-        return book[question.key(self.identity(question.kind))]
-
-    def calls_for(self, question: Question) -> int:
-        """Return how many calls an answer takes, if none of them fails."""
-        return 1
+        return True
 
     def close(self) -> None:  # noqa: B027 - most judges have nothing to close
         """Close connections."""
-
-
-class VerdictBook(dict[str, Judgement]):
-    """The verdicts that are known, by the key of their question."""
-
-    def add(self, verdict: Judgement) -> None:
-        """Add a verdict; a later one replaces an earlier one."""
-        self[verdict.key] = verdict
-
-
-class PendingError(Exception):
-    """Raised while questions are collected: the metric needs verdicts that are not known yet."""
-
-
-Asked = tuple[Judge, Question]
-# Asks judges questions, and adds their verdicts to a book.
-Asker = Callable[[Sequence[Asked]], None]
-
-
-@dataclass
-class Judging:
-    """A judge, the verdicts that are known, and the questions that a metric has asked in vain.
-
-    `calibrate` turns the score of a verdict into a probability, by the labels of people. With `asker` a
-    metric asks by itself when it is computed; without it, whoever computes it has asked before.
-    """
-
-    judge: Judge
-    book: VerdictBook = field(default_factory=VerdictBook)
-    repeat: int = 0
-    calibrate: Callable[[float], float] | None = None
-    asker: Asker | None = None
-    wanted: dict[str, Asked] = field(default_factory=dict)
-    seen: list[Question] | None = None  # every question, whether its verdict is known or not
-
-    def ask(self, questions: Iterable[Question]) -> list[Judgement]:
-        """Return the verdicts; PendingError, and the questions in `wanted`, if some are not known."""
-        if self.repeat:
-            questions = [replace(question, repeat=self.repeat) for question in questions]
-        questions = list(questions)
-        if self.seen is not None:
-            self.seen += questions
-        missing = [each for question in questions for each in self.judge.missing(question, self.book)]
-        for judge, question in missing:
-            self.wanted.setdefault(question.key(judge.identity(question.kind)), (judge, question))
-        if missing:
-            raise PendingError
-        return [self.judge.verdict(question, self.book) for question in questions]
 
 
 class FunctionJudge(Judge):
@@ -125,7 +62,7 @@ class FunctionJudge(Judge):
         self.function = function
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
         _check_takes_a_question(function, self.name)
-        self._version = _source_hash(function)
+        self._version = source_hash(function)
 
     def identity(self, kind: Kind) -> str:
         return f"{kind.name}/function:{self.name}{self._version}"
@@ -148,40 +85,31 @@ def _check_takes_a_question(function: Callable[..., object], name: str) -> None:
     except TypeError as error:
         raise PlanError(
             f"The judge {name:.80} must take one question: def judge(question). Its texts are in "
-            'question.material["claim"] and the like. Return an option such as "yes", or a score from 0 to 1.'
+            'question.material["claim"] and the like. Return an option such as "yes", or a score from 0 '
+            "to 1. A function of (passage, claim) is named support:FILE.py:NAME."
         ) from error
 
 
-def _source_hash(function: Callable[..., object]) -> str:
-    """Return "@" and a hash of the text of a function: an edited judge must be asked again."""
-    try:
-        source = inspect.getsource(function)
-    except (OSError, TypeError):  # typed at a prompt, or an object that can be called
-        return ""
-    return f"@{blake2b(source.encode(), digest_size=4).hexdigest()}"
-
-
 class SupportJudge(Judge):
-    """A registered support function (`support:NAME`), as a judge of whether a passage supports a claim."""
+    """A support function (`support:NAME`), as a judge of whether a passage supports a claim."""
 
     compares_pairs = True
 
     def __init__(self, name: str) -> None:
-        self.name = name
         self._support = support_function(name)
+        self.name = support_identity(name).replace("/", "@")
 
     def identity(self, kind: Kind) -> str:
-        version = getattr(self._support, "version", "")
-        return f"{kind.name}/support:{self.name}{f'@{version}' if version else ''}"
+        return f"{kind.name}/support:{self.name}"
 
     def answers(self, kind: Kind) -> bool:
-        return kind.name in ("support", "grounding")
+        return "support" in (kind.name, kind.single)
 
     def judge(self, question: Question) -> Judgement:
         if question.kind.each:
             return one_by_one(question, self.judge)
         score = checked_support(self._support, question.material["passage"], question.material["claim"])
-        return Judgement(score=score, label="yes" if score >= 0.5 else "no")
+        return Judgement(score=score, label="yes" if score >= YES_FROM else "no")
 
 
 _LABELS = {"yes": "supported", "no": "unmentioned"}  # of a pair, in the words of a question about several
@@ -192,11 +120,11 @@ def one_by_one(question: Question, judge: Callable[[Question], Judgement]) -> Ju
 
     A claim is compared with each chunk of each passage, and the highest score counts.
     """
-    verdicts = [[(number, judge(one)) for number, one in group] for group in pairs_of(question)]
+    verdicts = [[(number, judge(one)) for number, one in group] for group in _pairs(question)]
     return with_parts(Judgement(), [_best_part(each) for each in verdicts], question.kind.each)
 
 
-def pairs_of(question: Question) -> list[list[tuple[int, Question]]]:
+def _pairs(question: Question) -> list[list[tuple[int, Question]]]:
     """Return the questions about two texts that one about several is made of, with the number of the passage.
 
     There is a group for each text that has a verdict.
@@ -204,7 +132,7 @@ def pairs_of(question: Question) -> list[list[tuple[int, Question]]]:
     kind, single = question.kind, kind_named(question.kind.single)
     shared = {name: text for name, text in question.material.items() if not name[-1].isdigit()}
     chunks: list[tuple[int, dict[str, str]]] = [(0, {})]
-    if kind.each == "claim":
+    if kind.quoted == "passage":
         chunks = [
             (number, {"passage": passage[start:end]})
             for number, passage in enumerate(numbered_texts(question, "passage"), start=1)
@@ -212,7 +140,7 @@ def pairs_of(question: Question) -> list[list[tuple[int, Question]]]:
         ]
     return [
         [
-            (number, Question(single, {**shared, **chunk, kind.each: text}, question.about))
+            (number, Question(single, {**shared, **chunk, kind.each: text}, question.about, question.repeat))
             for number, chunk in chunks
         ]
         for text in numbered_texts(question, kind.each)
@@ -220,14 +148,16 @@ def pairs_of(question: Question) -> list[list[tuple[int, Question]]]:
 
 
 def _best_part(verdicts: Sequence[tuple[int, Judgement]]) -> Part:
-    """Return the verdict with the highest score, the first one of several, and why one of them failed."""
+    """Return the highest score, with the passages that have a yes; and why one of the verdicts failed."""
     failed = next((verdict.failed for _, verdict in verdicts if verdict.failed), "")
     known = [(number, one) for number, one in verdicts if one.score is not None and not one.failed]
     if not known:
         return Part(failed=failed or "no_text: there is nothing to compare it with")
-    number, best = max(known, key=lambda each: each[1].score or 0.0)
+    ranked = sorted(known, key=lambda each: -(each[1].score or 0.0))
+    best = ranked[0][1]
+    passages = [number for number, one in ranked if number and (one is best or (one.score or 0) >= YES_FROM)]
     label = _LABELS.get(best.label, best.label)
-    return Part(label, best.score, [number] if number else [], best.quote, failed)
+    return Part(label, best.score, list(dict.fromkeys(passages)), best.quote, failed)
 
 
 def as_verdict(value: object, kind: Kind) -> Judgement:

@@ -1,4 +1,4 @@
-"""A judge made of judges: a jury, whose members all answer every question.
+"""A jury: several judges that all answer every question, and the names of judges.
 
 The verdicts of the members are stored, not those of the jury.
 """
@@ -7,9 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from ..errors import PlanError
-from .judge import Asked, Judge, VerdictBook, nearest_label
+from ..calls.chat import ChatModel, split_endpoint
+from ..calls.keys import key_from_environment
+from ..core.metric_names import split_outside_brackets
+from ..core.systems.named import imported
+from ..errors import DataError, PlanError
+from .judge import YES_FROM, Judge, SupportJudge, as_judge, nearest_label
+from .llm import LABEL, LlmJudge
 from .question import Judgement, Kind, Part, Question, kind_named, with_parts
 
 _CERTAIN = 0.01  # scores of 0 and 1 have infinite log-odds: one member would outvote all others
@@ -25,8 +32,12 @@ class Jury(Judge):
     def __init__(self, members: Sequence[Judge]) -> None:
         if len(members) < 2:
             raise PlanError("A jury has at least two members: jury:[support:trained,URL#model].")
-        self.members = tuple(members)
+        self._members = tuple(one for member in members for one in member.members)
         self.compares_pairs = any(member.compares_pairs for member in members)
+
+    @property
+    def members(self) -> Sequence[Judge]:
+        return self._members
 
     def identity(self, kind: Kind) -> str:
         inside = ", ".join(member.identity(kind) for member in self.members)
@@ -35,59 +46,44 @@ class Jury(Judge):
     def judge(self, question: Question) -> Judgement:
         return self.combined(question.kind, [member.judge(question) for member in self.members])
 
-    def missing(self, question: Question, book: VerdictBook) -> list[Asked]:
-        return [each for member in self.members for each in member.missing(question, book)]
-
-    def verdict(self, question: Question, book: VerdictBook) -> Judgement:
-        return self.combined(question.kind, [member.verdict(question, book) for member in self.members])
+    def answers(self, kind: Kind) -> bool:
+        return all(member.answers(kind) for member in self.members)
 
     def close(self) -> None:
         for member in self.members:
             member.close()
 
     def combined(self, kind: Kind, verdicts: Sequence[Judgement]) -> Judgement:
-        """Return the verdict of the jury from those of its members."""
         failed = [verdict.failed for verdict in verdicts if verdict.failed or verdict.score is None]
         flags = sorted({flag for verdict in verdicts for flag in verdict.flags})
         if failed:
             why = f"{len(failed)} of {len(verdicts)} members of the jury failed: {failed[0]}"
-            return Judgement(failed=why, flags=flags, may_pass=any(each.may_pass for each in verdicts))
+            return Judgement(failed=why, flags=flags)
         if not kind.options:
             return verdicts[0]  # lists of texts cannot be averaged
         if kind.each:
             by_part = zip(*(verdict.parts for verdict in verdicts), strict=True)
-            parts = [self._part(kind, of_members) for of_members in by_part]
+            parts = [_voted(kind_named(kind.single), of_members) for of_members in by_part]
             return with_parts(Judgement(flags=flags), parts, kind.each)
-        scores = [verdict.score for verdict in verdicts if verdict.score is not None]
-        score = self._score(kind, verdicts, scores)
-        agreeing = [verdict for verdict in verdicts if verdict.label == nearest_label(score, kind.scores)]
-        # The quote of a member that was outvoted would contradict the verdict.
-        quoted = next((verdict for verdict in agreeing if verdict.quote), Judgement())
-        return Judgement(
-            score=score,
-            label=nearest_label(score, kind.scores),
-            quote=quoted.quote,
-            quote_at=quoted.quote_at,
-            flags=flags,
-        )
+        voted = _voted(kind, [Part(one.label, one.score, [], one.quote) for one in verdicts])
+        return Judgement(score=voted.score, label=voted.label, quote=voted.quote, flags=flags)
 
-    def _part(self, kind: Kind, parts: Sequence[Part]) -> Part:
-        """Return the verdict on one of several texts, with the words of a member that agrees."""
-        single = kind_named(kind.single)
-        members = [Judgement(score=part.score, label=part.label) for part in parts]
-        scores = [part.score or 0.0 for part in parts]
-        score = self._score(single, members, scores)
-        agreeing = [part for part in parts if ((part.score or 0.0) >= 0.5) == (score >= 0.5)]
-        chosen = next((part for part in agreeing if part.quote), agreeing[0] if agreeing else parts[0])
-        return Part(chosen.label, score, chosen.passages, chosen.quote)
 
-    def _score(self, kind: Kind, verdicts: Sequence[Judgement], scores: Sequence[float]) -> float:
-        # Log-odds are those of a yes; grades and three options have none.
-        if set(kind.scores.values()) != {0.0, 1.0} or len(kind.scores) > 2:
-            return math.fsum(scores) / len(scores)
-        if any(verdict.probabilities or verdict.score not in (0.0, 1.0) for verdict in verdicts):
-            return _chance(math.fsum(map(_log_odds, scores)) / len(scores))
-        return math.fsum(scores) / len(scores)  # the share of yes: its label is that of the majority
+def _voted(kind: Kind, parts: Sequence[Part]) -> Part:
+    """Return the verdict of all members on one text, with the words of a member that agrees."""
+    scores = [part.score or 0.0 for part in parts]
+    score = math.fsum(scores) / len(scores)  # the share of yes: its label is that of the majority
+    # Log-odds are those of a yes; grades and three options have none.
+    if set(kind.scores.values()) == {0.0, 1.0} and len(kind.scores) == 2:
+        if any(0.0 < each < 1.0 for each in scores):
+            score = _chance(math.fsum(map(_log_odds, scores)) / len(scores))
+        agreeing = [part for part in parts if ((part.score or 0.0) >= YES_FROM) == (score >= YES_FROM)]
+    else:
+        label = nearest_label(score, kind.scores)
+        agreeing = [part for part in parts if part.label == label] or [Part(label)]
+    # The quote of a member that was outvoted would contradict the verdict.
+    chosen = next((part for part in agreeing if part.quote), agreeing[0] if agreeing else parts[0])
+    return Part(chosen.label, score, chosen.passages, chosen.quote)
 
 
 def _log_odds(score: float) -> float:
@@ -98,3 +94,39 @@ def _log_odds(score: float) -> float:
 def _chance(odds: float) -> float:
     # By tanh: exp of a large number overflows.
     return (1 + math.tanh(odds / 2)) / 2
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """How the models behind a judge are called; the same for all members of a jury."""
+
+    mode: str = LABEL
+    api_key_env: str | None = None
+    plain_http: bool = False
+    timeout: float = 60.0
+
+
+def judge_named(name: str, options: JudgeOptions | None = None) -> Judge:
+    """Return the judge of a name: URL#model, support:NAME, module:attribute, jury:[A,B]."""
+    options = options or JudgeOptions()
+    form, _, rest = name.partition(":")
+    if form == "support":
+        return SupportJudge(rest)
+    if form == "jury":
+        names = [part.strip() for part in split_outside_brackets(rest.removeprefix("[").removesuffix("]"))]
+        return Jury([judge_named(part, options) for part in names if part])
+    if form in ("http", "https") or (form == "openai" and "://" in rest):
+        return _model(rest if form == "openai" else name, options)
+    if name and not {":", "#"} & set(name):
+        fix = f"Write support:{name:.40} for a support function, URL#model, or my_judge.py:judge."
+        raise DataError(f"--judge {name:.80}", "is not a judge.", fix=fix)
+    return as_judge(imported(f"--judge {name}", name, str(Path.cwd())))
+
+
+def _model(name: str, options: JudgeOptions) -> LlmJudge:
+    url, model = split_endpoint(name)
+    key = None if options.api_key_env is None else key_from_environment(options.api_key_env)
+    chat = ChatModel(
+        url, model, api_key=key, timeout=options.timeout, plain_http=options.plain_http, private=True
+    )
+    return LlmJudge(chat, options.mode)

@@ -1,15 +1,16 @@
 """What a metric of verdicts is, and how its questions are asked.
 
 The author of a metric writes `judged`: it makes questions, asks them and computes a score from the verdicts.
-The same method runs before anything was asked, to find out which questions there are: `answers_to` then
+The same method runs before anything was asked, to find out which questions there are: PendingError then
 stops it.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
+from dataclasses import replace
 from typing import ClassVar, Self
 
 from ..core.metrics_base import SampleMetric, skip
@@ -18,10 +19,8 @@ from ..core.types import EvaluationSample, MetricResult, Response, SampleScore, 
 from ..errors import PlanError, ScoringError
 from ..metrics.answers.pairs import answer_text, references
 from ..text.refusal import refusal
-from .judge import Asked, Asker, Judging, PendingError
+from .ask import Asked, Asking, PendingError, key_of
 from .question import Judgement, Kind, Question, kind_named
-
-Pair = tuple[EvaluationSample, SystemOutputs]
 
 DECLINES = "the answer declines"  # the reason of a skipped or wrong answer; how many there are is printed
 
@@ -30,12 +29,14 @@ class JudgedMetric(SampleMetric):
     """A metric whose scores are computed from the verdicts of a judge."""
 
     kinds: ClassVar[tuple[str, ...]] = ()  # of the questions that it asks
-    judging: Judging | None = None
+    asking: Asking | None = None
+    repeat: int = 0  # which of several times that the same questions are asked
 
-    def judged_by(self, judging: Judging) -> Self:
+    def judged_by(self, asking: Asking, repeat: int = 0) -> Self:
         """Return the metric with a judge."""
         metric = copy(self)
-        object.__setattr__(metric, "judging", judging)  # metrics are frozen
+        object.__setattr__(metric, "asking", asking)  # metrics are frozen
+        object.__setattr__(metric, "repeat", repeat)
         return metric
 
     @property
@@ -53,35 +54,36 @@ class JudgedMetric(SampleMetric):
         return [kind_named(name) for name in self.kinds]
 
     def ready(self) -> None:
-        if self.needs_judge and self.judging is None:
+        if not self.needs_judge:
+            return
+        if self.asking is None:
             raise PlanError(
                 f"{self.name} needs a judge. Give one: --judge URL#model, --judge support:trained, or "
                 "judge=... in Python."
             )
-        if self.needs_judge and self.judging is not None:
-            for kind in self.question_kinds():
-                if not self.judging.judge.answers(kind):
-                    raise PlanError(
-                        f"{self.name} asks questions of the kind {kind.name!r}, which a support function "
-                        "cannot answer: it compares a claim with a passage. Use a model as the judge."
-                    )
+        for kind in self.question_kinds():
+            if not self.asking.judge.answers(kind):
+                raise PlanError(
+                    f"{self.name} asks questions of the kind {kind.name!r}, which a support function "
+                    "cannot answer: it compares a claim with a passage. Use a model as the judge."
+                )
 
     def signature(self) -> Mapping[str, object]:
-        if self.judging is None or not self.needs_judge:
+        if self.asking is None or not self.needs_judge:
             return {}
-        judge, book = self.judging.judge, self.judging.book
         kinds = self.question_kinds()
-        identities = [judge.identity(kind) for kind in kinds]
-        asked = {identity for kind in kinds for identity in judge.asked_identities(kind)}
         # As the servers report them: a model behind the same name may have been replaced.
-        models = {verdict.model for verdict in book.values() if verdict.model and verdict.identity in asked}
+        models = {verdict.model for verdict in self.asking.of_judge(kinds) if verdict.model}
+        identities = [self.asking.judge.identity(kind) for kind in kinds]
         return {"judge": identities, **({"models": sorted(models)} if models else {})}
 
     def answers_to(self, questions: Iterable[Question]) -> list[Judgement]:
         """Return the verdicts, failed ones included; while questions are collected this does not return."""
         self.ready()
-        assert self.judging is not None  # noqa: S101 - `ready` raises
-        return self.judging.ask(questions)
+        assert self.asking is not None  # noqa: S101 - `ready` raises
+        if self.repeat:
+            questions = [replace(question, repeat=self.repeat) for question in questions]
+        return self.asking.known(questions)
 
     def ask_all(self, questions: Iterable[Question]) -> list[Judgement]:
         """Return the verdicts; ScoringError if one of them failed."""
@@ -98,11 +100,32 @@ class JudgedMetric(SampleMetric):
         """Score a sample by verdicts. Return skip("why") where it does not apply."""
 
     def score_all(self, batch: Batch) -> Scores:
-        if self.judging is not None and self.judging.asker is not None:
-            ask_until_answered(
-                [self], list(zip(batch.samples, batch.outputs, strict=True)), self.judging.asker
-            )
-        return super().score_all(batch)
+        scores, wanted = self._scored(batch)
+        # Each round needs the verdicts of the round before: claims first, then the check of each claim.
+        while wanted and self.asking is not None:
+            self.asking.ask(wanted)
+            scores, wanted = self._scored(batch)
+        return scores
+
+    def open_questions(self, batch: Batch) -> list[Asked]:
+        """Return the questions whose verdicts are needed next, each once, in the order of the samples."""
+        return [] if self.not_measured else self._scored(batch)[1]
+
+    def _scored(self, batch: Batch) -> tuple[Scores, list[Asked]]:
+        """Return the scores by the verdicts that are known, and the questions that others need."""
+        wanted: dict[str, Asked] = {}
+
+        def score(sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+            try:
+                return self.judged(sample, output)
+            except PendingError as pending:
+                for judge, question in pending.asked:
+                    about = {"sample_id": sample.sample_id, **question.about}
+                    wanted.setdefault(key_of((judge, question)), (judge, replace(question, about=about)))
+                raise ScoringError("the judge was not asked") from None
+
+        scores = self.score_each(batch, score, zip(batch.samples, batch.outputs, strict=True))
+        return scores, list(wanted.values())
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         try:
@@ -149,36 +172,3 @@ def _declines(reference: str) -> bool:
 def add_note(result: MetricResult, note: str) -> None:
     """Add a note that is printed below the table of results."""
     result.details["notes"] = [*result.notes, note]
-
-
-def open_questions(metrics: Sequence[JudgedMetric], pairs: Iterable[Pair]) -> list[Asked]:
-    """Return the questions whose verdicts the metrics need next, each once, in the order of the samples."""
-    wanted: dict[str, Asked] = {}
-    for sample, output in pairs:
-        batch = Batch([sample], [output])
-        for metric in metrics:
-            if metric.judging is None or metric.not_measured or metric.unscorable(batch):
-                continue
-            try:
-                metric.judged(sample, output)
-            except PendingError:
-                for key, (judge, question) in metric.judging.wanted.items():
-                    about = {"sample_id": sample.sample_id, **question.about}
-                    wanted.setdefault(
-                        key, (judge, Question(question.kind, question.material, about, question.repeat))
-                    )
-            except ScoringError:
-                pass  # it fails without a judge, or by a verdict that is known
-            metric.judging.wanted.clear()
-    return list(wanted.values())
-
-
-def ask_until_answered(metrics: Sequence[JudgedMetric], pairs: Sequence[Pair], ask: Asker) -> None:
-    """Ask until no question is open, so that the metrics can be scored."""
-    before: list[Asked] = []
-    # Each round needs the verdicts of the round before: claims first, then the check of each claim.
-    while questions := open_questions(metrics, pairs):
-        if questions == before:
-            raise RuntimeError("the judge was asked, and no verdict was recorded")
-        ask(questions)
-        before = questions

@@ -75,7 +75,8 @@ _EACH = {
     "grading": ("passage", "relevance"),
     "nuggets": ("information", "nugget"),
 }
-_PROMPT_OF = {"contradictions": "grounding"}  # the same question, of which the other answer counts
+# The same question, of which the other answer counts; or about one text, which only functions are asked.
+_PROMPT_OF = {"contradictions": "grounding", "relevance": "grading", "nugget": "nuggets"}
 
 
 @cache
@@ -146,18 +147,13 @@ class Judgement(msgspec.Struct, kw_only=True, omit_defaults=True):
     texts: list[str] = []  # the reply to a question without options
     parts: list[Part] = []  # the verdict on each text, of a question about several
     quote: str = ""
-    quote_at: tuple[int, int] | None = None  # its first and last + 1 character in the quoted text
     raw: str = ""  # the reply, at most 4 kB of it
-    mode: str = ""
     model: str = ""  # as the server reports it
-    server: str = ""  # the host and port that was asked
-    fingerprint: str = ""  # the server's system_fingerprint
     usage: dict[str, int] = {}  # input_tokens, output_tokens
     seconds: float | None = None
     attempts: int = 1
-    flags: list[str] = []  # cut, suspicious, repaired
+    flags: list[str] = []  # cut, repaired
     failed: str = ""  # what went wrong: "no_mass: ...", "quote_not_found: ...", "TimeoutError: ..."
-    may_pass: bool = False  # of a failure: asking again may help
     key: str = ""
     identity: str = ""
     kind: str = ""

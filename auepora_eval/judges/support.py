@@ -8,7 +8,7 @@ The hash of the weights in support_weights.json is part of the identity, `traine
 of every metric: scores by other weights are not compared.
 
 Limits: minimal edits are near chance, and paraphrase, inference and swapped roles are out of reach. The
-features of negation and opposite words know English only. docs/how-to/support-model.md has the figures,
+features of negation and opposite words know English only. docs/explanation/support-model.md has the figures,
 printed by benchmarks/support.py; benchmarks/train_support.py makes the weights.
 """
 

@@ -1,8 +1,8 @@
-"""Texts as a judge is shown them: claims, chunks of passages, and long texts cut around what matters."""
+"""Texts as a judge is shown them: claims, chunks of passages, and long texts cut to what matters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from ..metrics.citations.sources import Sources
 from ..text.content_words import content_words
 from ..text.sentences import sentence_spans
 from ..text.tokens import words
-from .question import Judgement, Kind, Question, kind_named
+from .question import Judgement, Kind, Question, kind_named, numbered
 
 Span = tuple[int, int]
 
@@ -35,7 +35,7 @@ class Passage(NamedTuple):
 def shown_passages(output: SystemOutputs, most: int = CONTEXT_WORDS) -> list[Passage]:
     """Return the retrieved documents that have a text, by their rank, as far as they fit into `most` words.
 
-    The first that does not fit is cut around the best match of the answer; those behind it are left out.
+    The first that does not fit is cut to its best match of the answer; those behind it are left out.
     """
     hits = [hit for hit in sorted(output.retrieved, key=lambda hit: hit.rank) if hit.doc.text.strip()]
     # A word has a letter at least: nothing has to be counted where the letters are few enough.
@@ -89,27 +89,12 @@ def length(text: str) -> int:
 
 
 def cut_around(text: str, about: str, most: int = MOST_WORDS) -> str:
-    """Return a text, or if it is longer than `most` words the sentences around the best match of another.
-
-    The best match is the sentence that has most of the other text's content words. Sentences before and
-    after it are added in turn while they fit.
-    """
+    """Return a text, or if it is longer than `most` words its chunk with most content words of another."""
     if length(text) <= most:
         return text
-    spans = list(_short_sentences(text, most))
-    sizes = [length(text[start:end]) for start, end in spans]
-    first = last = _best_place(text, spans, about) or 0
-    room = most - sizes[first]
-    grows = True
-    while grows:
-        grows = False
-        if first > 0 and sizes[first - 1] <= room:
-            first, grows = first - 1, True
-            room -= sizes[first]
-        if last + 1 < len(spans) and sizes[last + 1] <= room:
-            last, grows = last + 1, True
-            room -= sizes[last]
-    return text[spans[first][0] : spans[last][1]]
+    spans = list(chunk_spans(text, most))
+    start, end = spans[_best_place(text, spans, about) or 0]
+    return text[start:end]
 
 
 def best_sentence(text: str, about: str) -> Span | None:
@@ -155,11 +140,13 @@ def question_about(
     return Question(known, {"question": query, **shown}, {**about, **({"cut": cut} if cut else {})})
 
 
-def claim_question(kind: Kind, claim: Claim, passage: str, **about: object) -> Question:
-    """Return a question about a claim and a chunk of a passage; a claim as long as a chunk is cut."""
-    shown = cut_around(claim.text, passage, CHUNK_WORDS)
-    cut = {"cut": ["claim"]} if shown != claim.text else {}
-    return Question(kind, {"passage": passage, "claim": shown}, {"claim_at": claim.at, **about, **cut})
+def claims_question(
+    kind: Kind, claims: Sequence[Claim], passages: Sequence[str], **about: object
+) -> Question:
+    """Return the question about all claims and all passages at once; a very long claim is cut."""
+    whole = "\n".join(passages)
+    shown = [cut_around(claim.text, whole, CHUNK_WORDS) for claim in claims]
+    return Question(kind, {**numbered("passage", passages), **numbered("claim", shown)}, about)
 
 
 CLAIM_SOURCES = ("sentences", "llm")

@@ -1,4 +1,4 @@
-"""System-level metrics: latency, throughput, tokens per second, failures and time limits.
+"""System-level metrics: latency, throughput, tokens per second, failures, time limits and cost.
 
 Everything is read from the record of each call: `timings`, `extra["output_tokens"]` and `error`.
 """
@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.metrics_base import SampleMetric, metric, skip
 from ..core.scores import Rows
+from ..core.systems.resources import ApiUsage, usage_of
 from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory, seconds_of
 from ..errors import ScoringError
 from ..stats.intervals import Interval, quantile_interval
@@ -167,6 +168,36 @@ class TimePerOutputToken(SampleMetric):
         if streaming < 0:
             raise ScoringError("the first token came after the end: ttft is larger than end_to_end")
         return streaming / (tokens - 1)
+
+
+@metric(
+    "cost[price_input={price_input?},price_output={price_output?}]",
+    ranges=dict.fromkeys(("price_input", "price_output"), "[0, inf)"),
+)
+class Cost(SampleMetric):
+    """Mean cost of an answer in US dollars (lower is better).
+
+    What the system reports in `extra["cost_usd"]`, or its tokens at the prices of 1,000 tokens:
+    cost[price_input=0.15,price_output=0.6]. An answer that reports neither is skipped.
+    """
+
+    price_input: float | None = None
+    price_output: float | None = None
+    target = TargetCategory.LATENCY
+    higher_is_better = False
+    unit = "USD"
+    bounds = (0.0, math.inf)
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        if (reported := output.extra.get("cost_usd")) is not None:
+            if isinstance(reported, bool) or not isinstance(reported, int | float):
+                raise ScoringError(f"cost_usd is {reported!r:.60}, not a number")
+            return float(reported)
+        usage = ApiUsage()
+        usage.add(usage_of(output))
+        prices = {"price_input": self.price_input, "price_output": self.price_output}
+        cost = (usage.as_dict(prices) or {}).get("estimated_cost_usd")
+        return skip("the output reports no cost, and no tokens that have a price") if cost is None else cost
 
 
 class CallRate(SampleMetric):

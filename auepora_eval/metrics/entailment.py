@@ -1,21 +1,22 @@
 """Support functions by name: how far a text supports a claim, from 0 to 1.
 
-A function of your own takes (premise, hypothesis) and is registered under its name, as what makes it:
-
-    @SUPPORTS.add("mine")
-    def make() -> Support:
-        model = load_it()
-        return lambda premise, hypothesis: model.probability_of_entailment(premise, hypothesis)
+A function of your own takes (premise, hypothesis) and is named by its file, my_nli.py:entails: an NLI model,
+a classifier, rules. A function with a `version` (a text) gives scores that are compared only with those of
+that version; without one, its source text is its version.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from functools import cache
+from hashlib import blake2b
+from pathlib import Path
 
 from ..core.registry import Registry
-from ..errors import ScoringError
+from ..core.systems.named import imported
+from ..errors import DataError, ScoringError
 
 Support = Callable[[str, str], float]  # (premise, hypothesis) to a score from 0 to 1
 
@@ -31,17 +32,36 @@ SUPPORTS: Registry[Callable[[], Support]] = Registry(
 
 @cache
 def support_function(name: str) -> Support:
-    """The support function of that name, made once."""
-    return SUPPORTS.get(name)()
+    """The support function of that name, made once; that of a file, if it is named file.py:function."""
+    if ":" not in name:
+        return SUPPORTS.get(name)()
+    where = f"the support function {name:.80}"
+    function: Support = imported(where, name, str(Path.cwd()))
+    try:
+        inspect.signature(function).bind(None, None)
+    except (TypeError, ValueError):
+        raise DataError(
+            where, "is not a function of two texts.", fix="Write def f(passage, claim)."
+        ) from None
+    return function
 
 
 def support_identity(name: str) -> str:
-    """Return the name of a support function, with its version if it has one: trained/3f9a12c4.
-
-    A function with a `version` (a text) gives scores that can be compared only with those of that version.
-    """
-    version = getattr(support_function(name), "version", None)
+    """Return the name of a support function, with its version if it has one: trained/3f9a12c4."""
+    function = support_function(name)
+    version = getattr(function, "version", None)
+    if version is None and ":" in name:
+        version = source_hash(function).removeprefix("@") or None
     return name if version is None else f"{name}/{version}"
+
+
+def source_hash(function: Callable[..., object]) -> str:
+    """Return "@" and a hash of the text of a function; "" if its text is not known."""
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):  # typed at a prompt, or an object that can be called
+        return ""
+    return f"@{blake2b(source.encode(), digest_size=4).hexdigest()}"
 
 
 def checked_support(support: Support, premise: str, hypothesis: str) -> float:

@@ -8,25 +8,26 @@ An output without a label is a failure: counted, and bounded by the best and the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
 
-from ..core.metrics_base import BatchMetric, metric
-from ..core.scores import Batch, Note, Rows, Scores
+from ..core.metrics_base import SampleMetric, metric
+from ..core.scores import Rows, Scores
+from ..core.scoring import OutputNeed
 from ..core.types import TRUE_LABEL, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ..errors import ScoringError
 from ..stats import classification
-from ..stats.arrays import Indices, Mask
+from ..stats.arrays import Mask
 from ..stats.intervals import Interval, Share
 from ..text.label_terms import LABELS, PREDICTED_LABEL, label_of
 from .robustness.paired_samples import ConditionalRate
 
 _SHAPE = (len(LABELS), len(LABELS))
-_MOST_TABLES = 200_000  # how many ways to fill in failures are tried one by one
+_CELLS = tuple(map(tuple, np.eye(len(LABELS) ** 2).tolist()))  # cells of the flattened table
 
 
 def true_label(sample: EvaluationSample) -> str:
@@ -45,6 +46,13 @@ def predicted_label(output: SystemOutputs) -> str:
     return _known(output.response.text)
 
 
+def has_label(output: SystemOutputs) -> bool:
+    """Return whether a detector gave a label."""
+    with suppress(ScoringError):
+        return bool(predicted_label(output))
+    return False
+
+
 def _known(label: Any) -> str:
     known_label = label_of(label)
     if known_label is None:
@@ -52,16 +60,27 @@ def _known(label: Any) -> str:
     return known_label
 
 
-class _Labelled(BatchMetric):
+class _Labelled(SampleMetric):
     """What the metrics of labels share."""
 
     target = TargetCategory.GENERATION_FAITHFULNESS
     requires = (f"labels.{TRUE_LABEL}",)
     listed = False
+    # A system that answers the questions of a label set is not a detector that failed on all of them.
+    output_need = OutputNeed(
+        lambda metric: isinstance(metric, _Labelled), has_label, "no output has a label, as detectors return"
+    )
 
     @property
     def reads_answers(self) -> bool:
         return False  # it reads predicted labels
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
+        return self.of_labels(true_label(sample), predicted_label(output))
+
+    def of_labels(self, true: str, predicted: str) -> SampleScore:
+        """Return the score of a sample of one label with this one predicted."""
+        return SampleScore(float(true == predicted))
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         try:
@@ -71,30 +90,7 @@ class _Labelled(BatchMetric):
 
     def if_failed(self, true: str, high: bool) -> SampleScore:
         """Return the best or the worst that a sample of this label could have been."""
-        raise NotImplementedError
-
-    def of_codes(self, true: Indices, predicted: Indices) -> tuple[Rows, Rows | None]:
-        """Return the values and the parts of samples, from the numbers of their labels."""
-        raise NotImplementedError
-
-    def score_all(self, batch: Batch) -> Scores:
-        true, predicted, notes = batch.once(_codes)
-        values, parts = self.of_codes(np.maximum(true, 0), np.maximum(predicted, 0))
-        values = np.where((true < 0) | (predicted < 0), np.nan, values)
-        return Scores(batch.sample_ids(), values, parts=parts, notes=notes)
-
-
-def _codes(batch: Batch) -> tuple[Indices, Indices, dict[int, Note]]:
-    """Return the numbers of true and predicted labels, -1 where one is missing, and why; for batch.once."""
-    codes = np.full((2, len(batch)), -1, dtype=np.intp)
-    notes: dict[int, Note] = {}
-    for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True)):
-        try:
-            codes[0, place] = LABELS.index(true_label(sample))
-            codes[1, place] = LABELS.index(predicted_label(output))
-        except ScoringError as error:
-            notes[place] = Note(str(error), failed=True)
-    return codes[0], codes[1], notes
+        return SampleScore(float(high))
 
 
 @metric("label_accuracy")
@@ -105,12 +101,6 @@ class LabelAccuracy(_Labelled):
     """
 
     oracle = "scikit-learn accuracy_score"
-
-    def of_codes(self, true: Indices, predicted: Indices) -> tuple[Rows, Rows | None]:
-        return (true == predicted).astype(float), None
-
-    def if_failed(self, true: str, high: bool) -> SampleScore:
-        return SampleScore(float(high))
 
 
 class _OfClass(_Labelled):
@@ -131,9 +121,9 @@ class LabelPrecision(_OfClass, ConditionalRate):
     label: str = "hallucination"
     oracle = "scikit-learn precision_score"
 
-    def of_codes(self, true: Indices, predicted: Indices) -> tuple[Rows, Rows | None]:
-        counted = predicted == LABELS.index(self.label)
-        return (counted & (true == predicted)).astype(float), counted.astype(float)[:, None]
+    def of_labels(self, true: str, predicted: str) -> SampleScore:
+        counted = predicted == self.label
+        return SampleScore(float(counted and true == predicted), parts=(float(counted),))
 
     def if_failed(self, true: str, high: bool) -> SampleScore:
         if high:
@@ -151,9 +141,9 @@ class LabelRecall(_OfClass, ConditionalRate):
     label: str = "hallucination"
     oracle = "scikit-learn recall_score"
 
-    def of_codes(self, true: Indices, predicted: Indices) -> tuple[Rows, Rows | None]:
-        counted = true == LABELS.index(self.label)
-        return (counted & (true == predicted)).astype(float), counted.astype(float)[:, None]
+    def of_labels(self, true: str, predicted: str) -> SampleScore:
+        counted = true == self.label
+        return SampleScore(float(counted and true == predicted), parts=(float(counted),))
 
     def if_failed(self, true: str, high: bool) -> SampleScore:
         return SampleScore(float(high and true == self.label), parts=(float(true == self.label),))
@@ -168,11 +158,12 @@ class _OfTable(_Labelled):
         """Return the number, of tables (..., labels, labels)."""
         raise NotImplementedError
 
-    def of_codes(self, true: Indices, predicted: Indices) -> tuple[Rows, Rows | None]:
-        return (true == predicted).astype(float), np.eye(len(LABELS) ** 2)[true * len(LABELS) + predicted]
+    def of_labels(self, true: str, predicted: str) -> SampleScore:
+        cell = LABELS.index(true) * len(LABELS) + LABELS.index(predicted)
+        return SampleScore(float(true == predicted), parts=_CELLS[cell])
 
     def if_failed(self, true: str, high: bool) -> SampleScore:
-        return SampleScore(float(high), parts=_cell(true, true if high else self.wrong_label(true)))
+        return self.of_labels(true, true if high else self.wrong_label(true))
 
     def wrong_label(self, true: str) -> str:
         """Return the label that a failed sample counts as: a missed error, or a false alarm."""
@@ -180,26 +171,6 @@ class _OfTable(_Labelled):
 
     def aggregate(self, rows: Rows) -> Rows:
         return self.of_table(_table(rows))
-
-    def bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
-        if scores.if_failed is None or not len(scores.if_failed[0]):
-            return None
-        rows = scores.rows()
-        known = rows[:, 1:].sum(axis=0).reshape(_SHAPE) if len(rows) else np.zeros(_SHAPE)
-        # At their best they are on the diagonal, which gives their true labels: the worst follows from these.
-        failed = np.diagonal(scores.if_failed[1][:, 1:].sum(axis=0).reshape(_SHAPE))
-        return list(self.bounds_with(known, failed))
-
-    def bounds_with(self, known: Rows, failed: Rows) -> tuple[float, float]:
-        """Return the least and the most that it could be; `failed` counts the failures of each true label."""
-        counts = [int(count) for count in failed]
-        # Multisets: the order of the failures does not matter.
-        ways = math.prod(math.comb(count + len(LABELS) - 1, len(LABELS) - 1) for count in counts)
-        if ways > _MOST_TABLES:
-            return self.bounds
-        values = self.of_table(known + np.array(list(product(*map(_shared_out, counts)))))
-        values = values[np.isfinite(values)]
-        return (float(values.min()), float(values.max())) if len(values) else self.bounds
 
 
 class _OfCounts(_OfTable):
@@ -212,12 +183,18 @@ class _OfCounts(_OfTable):
     def of_table(self, tables: Rows) -> Rows:
         return self.of_counts(classification.class_counts(tables))
 
-    def bounds_with(self, known: Rows, failed: Rows) -> tuple[float, float]:
+    def bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
+        if scores.if_failed is None or not len(scores.if_failed[0]):
+            return None
+        rows = scores.rows()
+        known = _table(rows) if len(rows) else np.zeros(_SHAPE)
+        # At their best they are on the diagonal, which gives their true labels: the worst follows from these.
+        failed = np.diagonal(_table(scores.if_failed[1]))
         right, wrong, missed = classification.class_counts(known)
         # Each label by itself at its worst: what is of it was missed, and all else was taken for it.
         worst = classification.ClassCounts(right, wrong + failed.sum() - failed, missed + failed)
         low, high = float(self.of_counts(worst)), float(self.of_table(known + np.diag(failed)))
-        return low, (low if math.isnan(high) else high)
+        return [low, low if math.isnan(high) else high]
 
 
 @metric("label_f1[{label?}]")
@@ -291,6 +268,11 @@ class _OfAgreement(_OfTable):
 
     bounds = (-1.0, 1.0)
 
+    def bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
+        # A label in another place changes what chance gives: the bounds are those of the scale.
+        failed = scores.if_failed
+        return None if failed is None or not len(failed[0]) else list(self.bounds)
+
     def interval(self, rows: Rows, clusters: Sequence[Hashable] | None) -> Interval | None:
         interval = super().interval(rows, clusters)
         return interval and interval.of_labels(len(rows))
@@ -335,16 +317,3 @@ def _is_of(rows: Rows) -> Mask:
 def _concerned(rows: Rows) -> Mask:
     """Return which samples have a label, or were given it: the others play no part in its F1."""
     return np.asarray(_is_of(rows) | (rows[:, 1:].reshape(-1, *_SHAPE).sum(axis=1) > 0))
-
-
-def _cell(true: str, predicted: str) -> tuple[float, ...]:
-    """Return a sample of one label with this one predicted, as its cell of the flattened confusion table."""
-    place = LABELS.index(true) * len(LABELS) + LABELS.index(predicted)
-    return tuple(float(cell == place) for cell in range(len(LABELS) ** 2))
-
-
-def _shared_out(count: int) -> Iterator[tuple[int, int, int]]:
-    """Yield every way to predict three labels for this number of samples."""
-    for first in range(count + 1):
-        for second in range(count - first + 1):
-            yield first, second, count - first - second

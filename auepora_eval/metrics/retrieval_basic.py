@@ -13,13 +13,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 
-from ..core.metrics_base import SampleMetric, metric
-from ..core.scores import Batch, Scores
-from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from .retrieval.hits import Hits, discounted_gain, hits_in, hits_of, ideal_gain
+import numpy as np
+
+from ..core.metrics_base import BatchMetric, metric
+from ..core.scores import Batch, Rows, Scores
+from ..core.types import TargetCategory
+from .retrieval.hits import Hits, discounted
 
 
-class RetrievalMetric(SampleMetric):
+class RetrievalMetric(BatchMetric):
     """A metric of the ranks at which relevant documents were retrieved."""
 
     level: float | None = None
@@ -29,17 +31,14 @@ class RetrievalMetric(SampleMetric):
     scores_blank = True
 
     @abstractmethod
-    def of_hits(self, hits: Hits) -> float:
-        """Return the score of a list, of which at least one document could have been relevant."""
-
-    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        hits = hits_of(sample, output, self.level, self.repeats)
-        return self.of_hits(hits) if isinstance(hits, Hits) else hits
+    def of_hits(self, hits: Hits) -> Rows:
+        """Return the score of each list of a batch."""
 
     def score_all(self, batch: Batch) -> Scores:
         # The metrics of a plan share the hits: finding them takes longer than any formula.
-        lists = batch.once(hits_in, self.level, self.repeats)
-        return Scores.of([self.of_hits(hits) if isinstance(hits, Hits) else hits for hits in lists])
+        hits = batch.once(Hits, self.level, self.repeats)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of samples without relevant documents
+            return Scores(batch.sample_ids, self.of_hits(hits), notes=hits.notes)
 
 
 @dataclass
@@ -61,8 +60,8 @@ class RecallAtK(LevelMetric):
     target = TargetCategory.RETRIEVAL_RELEVANCE
     oracle = "trec_eval recall_k"
 
-    def of_hits(self, hits: Hits) -> float:
-        return hits.within(self.k) / len(hits.gold)
+    def of_hits(self, hits: Hits) -> Rows:
+        return hits.within(self.k) / hits.relevant
 
 
 @metric("precision@{k}[level={level?:.15g}]")
@@ -77,7 +76,7 @@ class PrecisionAtK(LevelMetric):
     target = TargetCategory.RETRIEVAL_RELEVANCE
     oracle = "trec_eval P_k"
 
-    def of_hits(self, hits: Hits) -> float:
+    def of_hits(self, hits: Hits) -> Rows:
         return hits.within(self.k) / self.k
 
 
@@ -92,8 +91,8 @@ class F1AtK(LevelMetric):
     target = TargetCategory.RETRIEVAL_RELEVANCE
     oracle = "2 P R / (P + R) of trec_eval P_k, recall_k"
 
-    def of_hits(self, hits: Hits) -> float:
-        return 2 * hits.within(self.k) / (self.k + len(hits.gold))
+    def of_hits(self, hits: Hits) -> Rows:
+        return 2 * hits.within(self.k) / (self.k + hits.relevant)
 
 
 @metric("hit@{k}[level={level?:.15g}]")
@@ -104,8 +103,8 @@ class HitAtK(LevelMetric):
     target = TargetCategory.RETRIEVAL_RELEVANCE
     oracle = "trec_eval success_k"
 
-    def of_hits(self, hits: Hits) -> float:
-        return float(hits.within(self.k) > 0)
+    def of_hits(self, hits: Hits) -> Rows:
+        return (hits.within(self.k) > 0).astype(np.float64)
 
 
 @metric("mrr@{k?}[level={level?:.15g}]")
@@ -116,8 +115,8 @@ class MRR(LevelMetric):
     target = TargetCategory.RETRIEVAL_ACCURACY
     oracle = "trec_eval recip_rank"
 
-    def of_hits(self, hits: Hits) -> float:
-        return 1 / hits.ranks[0] if hits.within(self.k) else 0.0
+    def of_hits(self, hits: Hits) -> Rows:
+        return hits.total((hits.nth == 1) / hits.rank, self.k)
 
 
 @metric("map@{k?}[{variant?},level={level?:.15g}]")
@@ -141,10 +140,9 @@ class MeanAveragePrecision(LevelMetric):
         _check_variant("map", self.variant, "ragas")
         self.repeats = self.variant is not None
 
-    def of_hits(self, hits: Hits) -> float:
-        first = hits.ranks[: hits.within(self.k)]
-        precisions = sum(found / rank for found, rank in enumerate(first, start=1))
-        return precisions / (len(hits.gold) if self.variant is None else max(len(first), 1))
+    def of_hits(self, hits: Hits) -> Rows:
+        precisions = hits.total(hits.nth / hits.rank, self.k)
+        return precisions / (hits.relevant if self.variant is None else np.maximum(hits.within(self.k), 1))
 
 
 @metric("ndcg@{k?}[{variant?}]")
@@ -168,19 +166,24 @@ class NDCGAtK(RetrievalMetric):
         _check_variant("ndcg", self.variant, "phoenix", "llama_index")
         self.repeats = self.variant is not None
 
-    def of_hits(self, hits: Hits) -> float:
-        grades, ideal = hits.grades, hits.gold
+    def of_hits(self, hits: Hits) -> Rows:
+        if self.variant is None:
+            return normalised_gain(hits, hits.grade, hits.gold_grade, self.k)
         if self.variant == "phoenix":
-            ideal = sorted(grades, reverse=True)
-        elif self.variant == "llama_index":
-            grades, ideal = [1.0] * len(grades), [1.0] * hits.size
-        return normalised_gain(hits.ranks[: hits.within(self.k)], grades, ideal[: self.k])
+            grades, order = hits.grade, np.lexsort((-hits.grade, hits.sample))
+            ideal = hits.total(discounted(grades[order], hits.nth), self.k, ranks=hits.nth)
+        else:
+            grades, places = np.ones(len(hits.rank)), np.arange(1, 1 + hits.retrieved.max(initial=0))
+            ideal = np.cumsum([0.0, *discounted(np.ones(len(places)), places)])[
+                np.minimum(hits.retrieved, self.k or hits.retrieved)
+            ]
+        gain = hits.total(discounted(grades, hits.rank), self.k)
+        return np.where(ideal > 0, gain / ideal, 0.0)
 
 
-def normalised_gain(ranks: list[int], grades: list[float], ideal: list[float]) -> float:
-    """Return the discounted gain of the grades at these ranks, relative to that of the ideal list."""
-    best = ideal_gain(tuple(ideal))
-    return discounted_gain(ranks, grades) / best if best > 0 else 0.0
+def normalised_gain(hits: Hits, grades: Rows, gold: Rows, k: int | None) -> Rows:
+    """Return the discounted gain of the first k documents, relative to that of the best list."""
+    return hits.total(discounted(grades, hits.rank), k) / hits.best_total(discounted(gold, hits.gold_rank), k)
 
 
 def _check_variant(name: str, variant: str | None, *known: str) -> None:

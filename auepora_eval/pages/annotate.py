@@ -1,65 +1,217 @@
-"""The pages of `auepora annotate`: one item with its keys, the end of a queue, and what the lead sees."""
+"""Label in place, and the queues of `auepora annotate`: one item with its keys, its end, and the lead's page.
+
+A label is an item, a question, a person and an answer. On the page of a sample it is stored in the database
+of the run; a queue is a task, whose folder can be given to other people.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 from ..core.display import interval_text, value_text
 from ..core.table import Table
-from ..core.types import Document
+from ..errors import AueporaError, NotFoundError
+from ..io.files import file_name
 from ..people.agreement import STATISTICS
 from ..people.desk import NOT_SURE, SKIP, UNDO, Desk, Shown
+from ..people.items import PERSON, Wanted, task_of_runs
 from ..people.results import Dispute, Progress, TaskSummary, mean_text, next_commands, task_summary
-from ..people.task import Passage
+from ..people.task import Passage, is_task
+from ..store.labels import LabelTable
 from .components.markup import Markup, Node, join, tag
-from .components.sample import ShownDocument, document_item
-from .components.tables import data_table
-from .layout import Frame, address, help_dialog, link
+from .components.parts import Column, card, hidden_fields, row_link, section, short, strip, table
+from .layout import address, link, select_box
 from .requests import Ask, Page, Redirect, Reply, Route
+from .workspace import Workspace
 
-FRAME = Frame("annotate")
-LEAD = "/lead"
+Find = Callable[[Ask], Desk]  # the task that an address names
+THIS = "task"  # the name of the only task of a command
+_LEAD = "_lead"  # no person can have a name that starts with _
+ANSWERS = ("right", "partly", "wrong", "not sure")  # to the question whether an answer is right
+_QUESTION = "answer"
+
+
+def task_routes(find: Find, *, lead: bool = True) -> list[Route]:
+    """Return the pages of tasks; those of the lead only if they were asked for."""
+    routes = [
+        Route("/label/{task}/_lead", partial(lead_page, find)),
+        Route("/label/{task}/_settle", partial(settle, find), changes=True),
+    ]
+    return [
+        *(routes if lead else ()),
+        Route("/label/{task}", partial(people_page, find, lead)),
+        Route("/label/{task}/{person}", partial(item_page, find)),
+        Route("/label/{task}/{person}/press", partial(press, find), changes=True),
+    ]
 
 
 def annotate_routes(desk: Desk, *, lead: bool) -> list[Route]:
-    """Return the pages of a task; those of the lead only if they were asked for."""
-    routes = [
-        Route("/", partial(people_page, desk, lead)),
-        Route("/annotate/{person}", partial(item_page, desk)),
-        Route("/annotate/{person}/press", partial(press, desk), changes=True),
-    ]
-    if lead:
-        routes += [
-            Route(LEAD, partial(lead_page, desk)),
-            Route("/lead/settle", partial(settle, desk), changes=True),
-        ]
-    return routes
+    """Return the pages of `auepora annotate`, which have one task."""
+    only = {THIS: desk}
+
+    def find(ask: Ask) -> Desk:
+        with suppress(KeyError):
+            return only[ask.path["task"]]
+        raise NotFoundError("", "There is no such task.")
+
+    return task_routes(find, lead=lead)
 
 
 def home_of(desk: Desk, person: str, *, lead: bool) -> str:
     """Return the address to open: the lead's page, a person's queue, or the names to choose from."""
     if lead:
-        return LEAD
+        return address("label", THIS, _LEAD)
     if person:
         desk.progress(person)  # DataError for a name that the task does not have
-        return address("annotate", person)
-    return address("annotate", desk.task.people[0]) if len(desk.task.people) == 1 else "/"
+        return address("label", THIS, person)
+    people = desk.task.people
+    return address("label", THIS, people[0]) if len(people) == 1 else address("label", THIS)
 
 
-def _page(title: str, *main: Node, status: int = 200) -> Page:
-    return Page(title, join(main), status=status)
+# In the view: the tasks beside the folder of runs, and a label on the page of a sample.
 
 
-def people_page(desk: Desk, lead: bool, ask: Ask) -> Reply:
+def tasks_of(workspace: Workspace) -> Path:
+    """Return the folder of tasks, which is beside the folder of runs."""
+    return workspace.folder.parent / "annotations"
+
+
+def stored_desk(ask: Ask) -> Desk:
+    """Return the task that an address of the view names."""
+    # The name is checked, since it becomes a path.
+    folder = tasks_of(ask.workspace) / file_name(ask.path["task"], "the name of a task")
+    if not is_task(folder):
+        raise NotFoundError("", f"There is no task {ask.path['task']!r:.80} here.")
+    return ask.workspace.desks.get(folder, lambda: Desk(folder))
+
+
+def label_page(ask: Ask) -> Reply:
+    """Show the tasks with how far everybody is, and let a task on a run be created."""
+    folder, runs = tasks_of(ask.workspace), ask.workspace.runs()
+    rows: list[list[Node]] = []
+    for path in sorted(folder.glob("*/task.json")) if folder.is_dir() else ():
+        with suppress(AueporaError):  # a damaged task does not hide the others
+            summary = task_summary(path.parent)
+            name = path.parent.name
+            people = (
+                (link(f"{one.person}: {_done(one)}", "label", name, one.person), " ")
+                for one in summary.people
+            )
+            lead = link("Agreement", "label", name, _LEAD)
+            rows.append(
+                [
+                    row_link(short(name, 48), address("label", name)),
+                    short(summary.task.question, 80),
+                    list(people),
+                    lead,
+                ]
+            )
+    columns = [Column("Task"), Column("Question", "words"), Column("People", "words"), Column()]
+    options = [(one.id, short(one.id, 60)) for one in runs]
+    form = tag(
+        "form",
+        tag("label", "Run ", select_box("run", options, None, "Run")),
+        tag("button", "Label 50 of its answers", type="submit", class_="main"),
+        method="post",
+        action="/label/new",
+        class_="filters",
+    )
+    more = "Other items and several people: auepora annotate --help. Questions: annotate --questions FILE."
+    main = join(
+        form if runs else tag("p", "There are no finished runs yet.", class_="lead"),
+        table("Tasks", columns, rows) if rows else None,
+        tag("p", "A single answer is labelled on the page of its sample.", class_="note"),
+        tag("p", more, class_="note"),
+    )
+    return Page("Label", main, ask.workspace.command("annotate", "RUN"))
+
+
+def new_task(ask: Ask) -> Reply:
+    """Create the usual task on the answers of a run, or continue it."""
+    run_id = ask.workspace.document(ask.values.get("run", "")).id
+    folder = tasks_of(ask.workspace) / f"{run_id}-answers"
+    if not is_task(folder):
+        task_of_runs(folder, [ask.workspace.storage.load_run(ask.workspace.path(run_id))], Wanted())
+    return Redirect(address("label", folder.name, PERSON))
+
+
+def label_card(workspace: Workspace, run_id: str, sample_id: str, back: str) -> Markup:
+    """Return the buttons that label the answer of a sample where it is shown."""
+    labels = _own_labels(workspace, run_id)
+    said = next(
+        (one.answer for one in labels.answers if (one.item, one.question) == (sample_id, _QUESTION)), None
+    )
+    buttons = (
+        tag(
+            "button",
+            tag("kbd", key),
+            f" {name}",
+            type="submit",
+            name="key",
+            value=name,
+            data_key=key,
+            aria_pressed="true" if name == said else "false",
+        )
+        for key, name in zip("1230", ANSWERS, strict=True)
+    )
+    form = tag(
+        "form",
+        hidden_fields([("id", sample_id), ("back", back)]),
+        tag("div", buttons, class_="answers"),
+        tag("p", class_="problem", role="alert"),
+        method="post",
+        action=address("run", run_id, "label"),
+        data_press=True,
+    )
+    count = sum(one.question == _QUESTION for one in labels.answers)
+    return card("Label the answer", form, about=f"{count} labelled" if count else None, kind="label")
+
+
+def label_sample(ask: Ask) -> Reply:
+    """Save the label of a sample; the same again takes it back."""
+    run_id, sample_id, answer = ask.path["run"], ask.values.get("id", ""), ask.values.get("key", "")
+    ask.workspace.index(run_id).place_of(sample_id)  # UnknownNameError if there is no such sample
+    if answer not in ANSWERS:
+        raise NotFoundError("", f"{answer!r:.40} is not one of {', '.join(ANSWERS)}.")
+    _own_labels(ask.workspace, run_id).add(sample_id, _QUESTION, answer, instead_of=(_QUESTION,))
+    back = ask.values.get("back", "")
+    own = address("run", run_id, "sample")
+    return Redirect(back if back.startswith(f"{own}?") else f"{own}?id={sample_id}")
+
+
+def labels_by_sample(workspace: Workspace, run_id: str) -> dict[str, str]:
+    """Return the labels that were given on the pages of samples."""
+    return {
+        one.item: one.answer for one in _own_labels(workspace, run_id).answers if one.question == _QUESTION
+    }
+
+
+def _own_labels(workspace: Workspace, run_id: str) -> LabelTable:
+    path = workspace.index(run_id).database.path
+    return workspace.desks.get((path, "labels"), lambda: LabelTable(path, PERSON))
+
+
+# The people of a task.
+
+
+def people_page(find: Find, lead: bool, ask: Ask) -> Reply:
     """Let people choose their name."""
+    desk, task = find(ask), ask.path["task"]
     links = [
-        tag("li", tag("a", f"{one.person}: {_done(one)}", href=address("annotate", one.person)))
+        tag("li", link(f"{one.person}: {_done(one)}", "label", task, one.person))
         for one in map(desk.progress, desk.task.people)
     ]
     if lead:
-        links.append(tag("li", tag("a", "Agreement and disagreements", href=LEAD)))
-    return _page("Who are you?", tag("ul", links, class_="people"))
+        links.append(tag("li", link("Agreement and disagreements", "label", task, _LEAD)))
+    return _page(ask, "Who are you?", tag("ul", links, class_="links"))
+
+
+def _page(ask: Ask, title: str, *main: Node) -> Page:
+    crumbs = [("Label", "/label"), (ask.path["task"], address("label", ask.path["task"]))]
+    return Page(title, join(main), crumbs=crumbs)
 
 
 def _done(one: Progress) -> str:
@@ -70,24 +222,24 @@ def _done(one: Progress) -> str:
 # One item.
 
 
-def item_page(desk: Desk, ask: Ask) -> Reply:
+def item_page(find: Find, ask: Ask) -> Reply:
     """Show the next item of a person's queue."""
-    person = ask.path["person"]
+    desk, person = find(ask), ask.path["person"]
     shown = desk.next_item(person)
     if shown is None:
-        return _end_page(desk, person)
+        return _end_page(desk, person, ask)
     progress = shown.progress
     done = progress.labelled + progress.not_sure
     drawn = tag("progress", value=done, max=progress.total, aria_label="Labelled")
-    status = tag("p", drawn, f" {_done(progress)}", class_="small", role="status")
-    return _page(desk.task.question, status, _content(desk, shown), _bar(desk, person, shown), _help(desk))
+    status = tag("p", drawn, f" {_done(progress)}", class_="mute", role="status")
+    return _page(ask, desk.task.question, status, _content(desk, shown), _bar(desk, shown, ask))
 
 
 def _content(desk: Desk, shown: Shown) -> Markup:
     item = shown.item
-    question = join(tag("h2", "Question"), tag("p", item.query, class_="query text", dir="auto"))
+    question = join(tag("h2", "Question"), tag("p", item.query, class_="lead text", dir="auto"))
     if desk.task.kind == "pairs":
-        both = tag("div", _said("A", shown.first), _said("B", shown.second), class_="columns")
+        both = tag("div", _said("A", shown.first), _said("B", shown.second), class_="halves")
         return join(question, both, _closed("Reference answer", item.reference))
     if desk.task.kind == "documents":
         return join(question, tag("h2", "Document"), _documents(item.documents))
@@ -101,7 +253,7 @@ def _content(desk: Desk, shown: Shown) -> Markup:
 
 
 def _said(heading: str, text: str) -> Markup:
-    body = tag("p", text, class_="text", dir="auto") if text.strip() else tag("p", "(empty)", class_="soft")
+    body = tag("p", text, class_="text", dir="auto") if text.strip() else tag("p", "(empty)", class_="mute")
     return tag("div", tag("h2", heading), body, class_="said")
 
 
@@ -114,15 +266,23 @@ def _closed(heading: str, text: str) -> Markup | None:
 
 def _documents(passages: Sequence[Passage]) -> Markup:
     if not passages:
-        return tag("p", "No documents.", class_="soft")
-    shown = (
-        ShownDocument(Document(each.doc_id, each.text, {"title": each.title or None}), each.text, [rank])
+        return tag("p", "No documents.", class_="mute")
+    items = (
+        tag(
+            "li",
+            card(
+                each.title or each.doc_id,
+                tag("p", each.text, class_="text", dir="auto"),
+                about=str(rank),
+                kind="doc",
+            ),
+        )
         for rank, each in enumerate(passages, start=1)
     )
-    return tag("ul", map(document_item, shown), class_="docs")
+    return tag("ul", items, class_="docs")
 
 
-def _bar(desk: Desk, person: str, shown: Shown) -> Markup:
+def _bar(desk: Desk, shown: Shown, ask: Ask) -> Markup:
     """Return the answers, always in the window; each button has its key."""
     answers = [_button(str(place), name) for place, name in enumerate(desk.label_names, start=1)]
     answers.append(_button(NOT_SURE, "not sure"))
@@ -130,13 +290,12 @@ def _bar(desk: Desk, person: str, shown: Shown) -> Markup:
         _button("s", "skip", value=SKIP),
         _button("u", "undo", value=UNDO, disabled=not shown.can_undo),
         tag("button", tag("kbd", "n"), " note", type="button", data_key="n"),
-        tag("button", tag("kbd", "?"), " help", type="button", data_key="?"),
     ]
     note = tag(
         "label",
         "Note ",
         tag("textarea", shown.note, name="note", rows=2, maxlength=10_000),
-        class_="note",
+        class_="note-field",
         hidden=not shown.note,
     )
     return tag(
@@ -144,11 +303,12 @@ def _bar(desk: Desk, person: str, shown: Shown) -> Markup:
         tag("input", type="hidden", name="item", value=shown.item.item_id),
         note,
         tag("div", answers, class_="answers"),
-        tag("div", more, class_="more"),
+        tag("div", more, class_="answers more"),
         tag("p", class_="problem", role="alert"),
         method="post",
-        action=address("annotate", person, "press"),
-        class_="bar",
+        action=address("label", ask.path["task"], ask.path["person"], "press"),
+        class_="bar-form",
+        data_press=True,
     )
 
 
@@ -157,28 +317,17 @@ def _button(key: str, text: str, *, value: str = "", disabled: bool = False) -> 
     return tag("button", tag("kbd", key), f" {text}", type="submit", disabled=disabled, attrs=named)
 
 
-def _help(desk: Desk) -> Markup:
-    keys = {str(place): name for place, name in enumerate(desk.label_names, start=1)}
-    keys |= {"0": "not sure: no label", "s": "skip: ask again at the end", "u": "undo the latest"}
-    keys |= {"n": "write a note", "Esc": "leave the note or this help", "?": "this help"}
-    return help_dialog(
-        keys,
-        "Every label is on the disk before the next item is shown. You can stop at any time: "
-        "Ctrl-C in the terminal prints what to do with the labels.",
-    )
-
-
-def press(desk: Desk, ask: Ask) -> Reply:
+def press(find: Find, ask: Ask) -> Reply:
     """Save what a person pressed, and show the next item."""
     person = ask.path["person"]
     # A browser sends line breaks of a form as CR LF.
     note = ask.values["note"].replace("\r\n", "\n") if "note" in ask.values else None
-    desk.press(person, ask.values.get("item", ""), ask.values.get("key", ""), note)
+    find(ask).press(person, ask.values.get("item", ""), ask.values.get("key", ""), note)
     # A redirect, so that a reload of the page does not send the form again.
-    return Redirect(address("annotate", person))
+    return Redirect(address("label", ask.path["task"], person))
 
 
-def _end_page(desk: Desk, person: str) -> Reply:
+def _end_page(desk: Desk, person: str, ask: Ask) -> Reply:
     progress = desk.progress(person)
     text = f"All {progress.total} items are done: {progress.labelled} labels, {progress.not_sure} not sure."
     commands = next_commands(desk.folder, desk.task, desk.items)
@@ -186,50 +335,55 @@ def _end_page(desk: Desk, person: str) -> Reply:
         tag("h2", "Next"),
         tag("p", "The labels are written. In a terminal:"),
         (tag("p", tag("code", command, class_="block")) for command in commands),
-        tag("p", "You can close this page, and stop the server with Ctrl-C.", class_="soft"),
+        tag("p", "You can close this page, and stop the server with Ctrl-C.", class_="mute"),
     )
     undo = tag(
         "form",
         tag("input", type="hidden", name="item", value=desk.labels(person).last_item or ""),
-        tag("div", _button("u", "undo", value=UNDO), class_="more"),
+        tag("div", _button("u", "undo", value=UNDO), class_="answers more"),
         tag("p", class_="problem", role="alert"),
         method="post",
-        action=address("annotate", person, "press"),
-        class_="bar",
+        action=address("label", ask.path["task"], ask.path["person"], "press"),
+        class_="bar-form",
+        data_press=True,
     )
-    return _page(
-        "Done", tag("p", text, class_="lead", role="status"), steps if progress.labelled else None, undo
-    )
+    return _page(ask, "Done", strip("up", text), steps if progress.labelled else None, undo)
 
 
 # The lead.
 
 
-def lead_page(desk: Desk, ask: Ask) -> Reply:
+def lead_page(find: Find, ask: Ask) -> Reply:
     """Show how far everybody is, how far they agree, and what is to be settled."""
+    desk, task = find(ask), ask.path["task"]
     summary = task_summary(desk.folder)
     disputes = sorted(summary.disputes, key=lambda one: one.decision is not None)
     left = sum(one.decision is None for one in disputes)
-    parts: list[Node] = [data_table(_people_table(summary))]
+    parts: list[Node] = [_table(_people_table(summary))]
     if not summary.labels:
         # Without a label there is nothing to agree on, and the commands below would find no file.
-        people = ((link(person, "annotate", person), " ") for person in desk.task.people)
+        people = ((link(person, "label", task, person), " ") for person in desk.task.people)
         text = "Nobody has given a label yet. Each person labels on a page of their own: "
-        return _page(desk.task.question, tag("p", text, people, class_="lead"), *parts)
+        return _page(ask, desk.task.question, tag("p", text, people, class_="lead"), *parts)
     if summary.agreement:
-        parts.append(data_table(_agreement_table(summary)))
+        parts.append(_table(_agreement_table(summary)))
     else:
         parts += [tag("h2", "Agreement"), tag("p", "No item was labelled by two people yet.")]
     if mean := mean_text(summary):
         parts.append(tag("p", mean, class_="lead"))
     if disputes:
         parts.append(tag("h2", f"{left} of {len(disputes)} disagreements to settle"))
-        parts += [_dispute(desk, dispute) for dispute in disputes]
+        parts += [_dispute(desk, dispute, task) for dispute in disputes]
     commands = next_commands(desk.folder, desk.task, desk.items)
     when = "The labels are written when a person is done, and when you stop the server with Ctrl-C. Then:"
     parts += [tag("h2", "Next"), tag("p", when)]
     parts += [tag("p", tag("code", command, class_="block")) for command in commands]
-    return _page(desk.task.question, *parts)
+    return _page(ask, desk.task.question, *parts)
+
+
+def _table(content: Table) -> Markup:
+    columns = [Column(name, "n" if place else None) for place, name in enumerate(content.headings)]
+    return section(content.title, table(content.title, columns, content.rows))
 
 
 def _people_table(summary: TaskSummary) -> Table:
@@ -261,13 +415,13 @@ def _agreement_table(summary: TaskSummary) -> Table:
     return Table(("Statistic", "Value", "95% interval", "Items"), rows, "Agreement", numeric=(1, 2, 3))
 
 
-def _dispute(desk: Desk, dispute: Dispute) -> Markup:
+def _dispute(desk: Desk, dispute: Dispute, task: str) -> Markup:
     item = dispute.item
     said = (
         tag("li", f"{person}: {label}", f" — {note}" if (note := dispute.notes.get(person)) else None)
         for person, label in dispute.said.items()
     )
-    texts = _said("First", item.text) if desk.task.kind == "pairs" else _said("Judged", item.text)
+    texts = _said("First" if desk.task.kind == "pairs" else "Judged", item.text)
     second = _said("Second", item.second) if desk.task.kind == "pairs" else None
     buttons = (
         tag(
@@ -286,7 +440,7 @@ def _dispute(desk: Desk, dispute: Dispute) -> Markup:
         tag("input", type="hidden", name="item", value=item.item_id),
         tag("div", "Decision: ", buttons, class_="answers"),
         method="post",
-        action="/lead/settle",
+        action=address("label", task, "_settle"),
     )
     documents = (
         tag("details", tag("summary", "Documents"), _documents(item.documents)) if item.documents else None
@@ -294,15 +448,15 @@ def _dispute(desk: Desk, dispute: Dispute) -> Markup:
     return tag(
         "section",
         tag("h3", item.query),
-        tag("div", texts, second, class_="columns"),
+        tag("div", texts, second, class_="halves"),
         tag("ul", said),
         documents,
         form,
-        class_="dispute",
+        class_="part",
     )
 
 
-def settle(desk: Desk, ask: Ask) -> Reply:
+def settle(find: Find, ask: Ask) -> Reply:
     """Save the decision of the lead."""
-    desk.settle(ask.values.get("item", ""), ask.values.get("key", ""))
-    return Redirect(LEAD)
+    find(ask).settle(ask.values.get("item", ""), ask.values.get("key", ""))
+    return Redirect(address("label", ask.path["task"], _LEAD))

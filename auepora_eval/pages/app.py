@@ -6,7 +6,7 @@ from importlib import import_module
 
 from starlette.types import ASGIApp
 
-from ..pages import run, runs, samples
+from . import annotate, find, run, runs, samples
 from .requests import Ask, Handler, Reply, Route
 from .security import Access
 from .server import application
@@ -24,10 +24,22 @@ def later(module: str, name: str) -> Handler:
 
 
 ROUTES: list[Route] = [
-    *runs.ROUTES,
-    *run.ROUTES,
-    *samples.ROUTES,
+    Route("/", runs.runs_page),
+    Route("/runs.csv", runs.runs_csv),
+    Route("/ticked", runs.compare_ticked),
+    Route("/find", find.find_page),
+    Route("/run/{run}", run.run_page),
+    Route("/run/{run}/events", run.run_events),
+    Route("/run/{run}/samples", samples.samples_page),
+    Route("/run/{run}/samples.csv", samples.samples_csv),
+    Route("/run/{run}/sample", samples.sample_page),
+    Route("/run/{run}/diagnosis", later("diagnosis", "diagnosis_page")),
+    Route("/run/{run}/label", annotate.label_sample, changes=True),
+    Route("/label", annotate.label_page),
+    Route("/label/new", annotate.new_task, changes=True),
+    *annotate.task_routes(annotate.stored_desk),
     Route("/compare", later("compare", "compare_page")),
+    Route("/compare.csv", later("compare", "compare_csv")),
     Route("/compare/sample", later("compare", "compared_sample_page")),
     Route("/gate", later("gate", "gate_page")),
     Route("/metrics", later("reference", "metrics_page")),

@@ -1,33 +1,53 @@
-"""The gate: what `auepora gate` prints of a run, with links to the samples behind each rule."""
+"""The gate: what `auepora gate` prints of a run, with the samples behind each rule that did not pass."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..decide.gate_report import gate_table, pass_words, problem_words, title
-from ..decide.rules import GateReport, Rule
-from ..store.pages import RunSamples
-from .comparisons import gate_of
+from ..core.verdict import Outcome
+from ..decide.gate_report import GateReport, RuleResult, asked, pass_words, verdict_word
+from ..decide.rules import Rule
+from ..store.pages import Filter, RunSamples
+from .compare import reach
+from .comparisons import gate_of, pair_of
+from .components.charts import Scale, axis, change_scale, interval_bar
 from .components.markup import Markup, Node, join, tag
-from .components.tables import data_table, notes, short
-from .layout import address, link, select_box
+from .components.parts import (
+    Column,
+    button_link,
+    card,
+    chip,
+    interval,
+    kind_of,
+    notes,
+    number,
+    row_link,
+    sample_items,
+    section,
+    short,
+    strip,
+    table,
+    verdict,
+)
+from .layout import address, select_box, with_id
 from .requests import Ask, Page, Reply
 from .workspace import Stored
 
-_OUTCOMES = {0: "a pipeline goes on", 1: "a pipeline stops", 3: "a pipeline stops, and nobody knows yet"}
+_SHOWN = 4  # samples of a rule that did not pass
+_STRIPS = {Outcome.PASSED: ("up", "PASSED"), Outcome.FAILED: ("down", "FAILED")}
 
 
 def gate_page(ask: Ask) -> Reply:
     """Check a run against a baseline, by the rules of the file that was named or by the usual ones."""
-    runs = [one for one in ask.workspace.documents() if one.run is not None]
+    runs = ask.workspace.runs()
     if not runs:
         command = tag("code", "auepora demo")
         main = tag("p", "There are no finished runs yet. Make two of them: ", command, class_="lead")
         return Page("Gate", main, ask.workspace.command("list"))
     run_id = ask.workspace.document(ask.values.get("run") or runs[0].id).id
-    baseline = ask.values["baseline"] if "baseline" in ask.values else _before(runs, run_id)
-    form = _form(runs, run_id, baseline)
-    rules = ask.workspace.rules
+    before = ask.workspace.before(run_id, runs)
+    baseline = ask.values["baseline"] if "baseline" in ask.values else (before or [""])[0]
+    form, rules = _form(runs, run_id, baseline), ask.workspace.rules
     if not baseline and rules is None:
         what = "Choose a baseline, or start with rules of your own: "
         main = tag("p", what, tag("code", "auepora view --rules gate.yaml"), class_="lead")
@@ -36,72 +56,154 @@ def gate_page(ask: Ask) -> Reply:
     words = ["gate", ask.workspace.name(run_id)]
     words += ["--baseline", ask.workspace.name(baseline)] if baseline else []
     words += ["--rules", str(rules)] if rules is not None else []
-    heading = f"Gate: {run_id} against {baseline}" if baseline else f"Gate: {run_id}"
-    return Page(heading, join(form, _report(ask, report, run_id, baseline)), ask.workspace.command(*words))
-
-
-def _before(runs: Sequence[Stored], run_id: str) -> str:
-    """Return the run to compare with: the newest before this one that has the same samples; "" if none."""
-    known = [one.id for one in runs]
-    place = known.index(run_id) if run_id in known else len(runs)
-    candidate = runs[place].run if place < len(runs) else None
-    for one in runs[place + 1 :]:
-        if candidate and one.run and one.run.dataset_fingerprint == candidate.dataset_fingerprint:
-            return one.id
-    return ""
+    against = f"against {baseline}, " if baseline else ""
+    pair = address("compare", query=[("run", baseline), ("run", run_id)])
+    return Page(
+        f"Gate of {run_id}",
+        join(_strip(report), form, _report(ask, report, run_id, baseline)),
+        ask.workspace.command(*words),
+        facts=f"{against}{len(report.verdicts)} rules, exit code {report.exit_code}",
+        actions=button_link("Compare", pair) if baseline else None,
+        crumbs=[("Runs", "/"), (run_id, address("run", run_id))],
+        run=run_id,
+    )
 
 
 def _form(runs: Sequence[Stored], run_id: str, baseline: str) -> Markup:
     options = [(one.id, short(one.id, 60)) for one in runs]
     return tag(
         "form",
-        tag("label", "Run", select_box("run", options, run_id)),
-        tag("label", "Baseline", select_box("baseline", [("", "none"), *options], baseline)),
+        tag("label", "Run ", select_box("run", options, run_id, "Run")),
+        tag("label", "Baseline ", select_box("baseline", [("", "none"), *options], baseline, "Baseline")),
         tag("button", "Check", type="submit"),
         class_="filters",
         method="get",
         action="/gate",
+        data_submits=True,
     )
 
 
+def _strip(report: GateReport) -> Markup:
+    kind, word = _STRIPS.get(report.outcome, ("warn", "INCONCLUSIVE"))
+    problems = report.problems
+    count = (
+        f"{len(problems)} of {len(report.verdicts)} rules"
+        if problems
+        else f"all {len(report.verdicts)} rules"
+    )
+    reasons = "; ".join(f"{one.rule.title}: {one.why}" for one in problems[:3])
+    return strip(kind, f"{word}: {count}", tag("span", short(reasons, 300)) if reasons else None)
+
+
 def _report(ask: Ask, report: GateReport, run_id: str, baseline: str) -> Node:
-    index = ask.workspace.index(run_id)
-    rules = ask.workspace.rules
+    index, rules = ask.workspace.index(run_id), ask.workspace.rules
     usual = (
         "No metric may be significantly worse than in the baseline, and at most a tenth of the samples, "
         "answers and scores may be missing. Other rules: auepora view --rules gate.yaml."
     )
     about = usual if rules is None else f"The rules are those of {rules}."
-    problems = [problem_words(one) for one in report.problems]
-    links = {
-        one.rule.title: href
-        for one in report.verdicts
-        if (href := _samples(one.rule, index, run_id, baseline)) is not None
-    }
+    panels = [_panel(ask, one, index, run_id, baseline) for one in report.problems]
+    passed = [one for one in report.verdicts if one.outcome is Outcome.PASSED]
     return join(
-        tag(
-            "div",
-            tag("p", f"{title(report).capitalize()}."),
-            tag("p", f"Exit code {report.exit_code}: {_OUTCOMES[report.exit_code]}.", class_="small"),
-            class_="lead",
-        ),
-        _links(run_id, baseline),
-        tag("ul", (tag("li", text) for text in problems)) if problems else None,
-        # The verdict second: on a phone, the last columns are out of sight.
-        data_table(gate_table(report).only([0, 4, 1, 2, 3]), "Rules", links=links),
+        tag("div", panels, class_="halves") if panels else None,
+        _rules_table(passed, index, run_id, baseline) if passed else None,
         notes([about, *pass_words(report), *(f"{text}." for text in (*report.mismatches, *report.notes))]),
     )
 
 
-def _links(run_id: str, baseline: str) -> Markup:
-    links = [link(f"Run {run_id}", "run", run_id)]
-    if baseline:
-        pair = [("run", baseline), ("run", run_id)]
-        links += [link(f"Run {baseline}", "run", baseline), link("Compare them", "compare", query=pair)]
-    return tag("p", ((each, " ") for each in links), class_="turns")
+def _panel(ask: Ask, one: RuleResult, index: RunSamples, run_id: str, baseline: str) -> Markup:
+    """Return a rule that did not pass: what was found, what is required, and its worst samples."""
+    href = samples_of(one.rule, index, run_id, baseline)
+    more = tag("a", "Samples", href=href, data_row=True) if href else None
+    found: list[Node] = [
+        tag("b", _found(one)),
+        f" {interval(_limits(one), one.unit)}, required: {asked(one.rule, one.unit)}",
+    ]
+    title = join(verdict(verdict_word(one)), f" {short(one.rule.title, 80)}")
+    return card(
+        title,
+        tag("div", tag("p", found), tag("p", f"{one.why}. {one.fix}".strip()), class_="pad"),
+        _panel_samples(ask, one.rule, index, run_id, baseline),
+        about=more,
+        kind="down" if one.outcome is Outcome.FAILED else "",
+    )
 
 
-def _samples(rule: Rule, index: RunSamples, run_id: str, baseline: str) -> str | None:
+def _panel_samples(ask: Ask, rule: Rule, index: RunSamples, run_id: str, baseline: str) -> Node:
+    """Return some samples that a rule is about: those that lost most, or the worst."""
+    if rule.name not in index.metrics:
+        return None
+    result = index.metrics[rule.name]
+    values = index.column(rule.name)
+    if baseline and rule.kind not in ("min", "max"):
+        pair = pair_of(ask.workspace, baseline, run_id)
+        numbers, _ = pair.page(rule.name, "lost", Filter(), count=_SHOWN)
+        places = pair.places[1][numbers].tolist()
+        page = address("compare", "sample", query=[("run", baseline), ("run", run_id), ("metric", rule.name)])
+    else:
+        places = index.page(index.matching(Filter()), rule.name, count=_SHOWN).places
+        page = address("run", run_id, "sample", query={"sort": rule.name})
+    rows = index.rows(places)
+    items = (
+        (
+            chip(float(values[row.place]), result),
+            row.sample_id,
+            row.query,
+            row.answer,
+            with_id(page, row.sample_id),
+        )
+        for row in rows
+    )
+    return sample_items(items) if places else None
+
+
+def _limits(one: RuleResult) -> Sequence[float] | None:
+    return one.change_interval if one.change is not None else one.interval
+
+
+def _found(one: RuleResult) -> str:
+    return (
+        number(one.change, one.unit, signed=True) if one.change is not None else number(one.value, one.unit)
+    )
+
+
+def _rules_table(passed: Sequence[RuleResult], index: RunSamples, run_id: str, baseline: str) -> Markup:
+    changes = [one for one in passed if one.gain is not None and not one.unit]
+    scale = change_scale(reach(one.gain or 0.0, one.change_interval) for one in changes)
+    rows = [_passed_row(one, scale, samples_of(one.rule, index, run_id, baseline)) for one in passed]
+    columns = [
+        Column("Rule"),
+        Column("Result"),
+        Column("Required", "spare mute"),
+        Column("Found", "n"),
+        Column(axis("Interval of the change", scale, signed=True), "c"),
+        Column("Detectable", "n spare mute"),
+    ]
+    count = f"{len(passed)} rules passed" if len(passed) > 1 else "1 rule passed"
+    about = "detectable: the smallest loss found with 80% power"
+    return section(count, table("Rules that passed", columns, rows, kind="forest"), about=about)
+
+
+def _passed_row(one: RuleResult, scale: Scale, href: str | None) -> list[Node]:
+    drawn: Node = None
+    if one.gain is not None and not one.unit:
+        limits = one.change_interval
+        if limits and one.gain != one.change:  # lower is better: drawn as gain
+            limits = (-limits[1], -limits[0])
+        kind = kind_of("better" if one.why.startswith("better") else "inconclusive")
+        drawn = interval_bar(scale, one.gain, limits, kind=kind)
+    name = short(one.rule.title, 80)
+    return [
+        row_link(name, href) if href else name,
+        verdict("passed"),
+        asked(one.rule, one.unit),
+        _found(one),
+        drawn,
+        "" if one.detectable is None else number(one.detectable, one.unit),
+    ]
+
+
+def samples_of(rule: Rule, index: RunSamples, run_id: str, baseline: str) -> str | None:
     """Return the address of the samples that a rule is about; None if it is about a figure of the run."""
     if rule.kind == "max_failed":
         return address("run", run_id, "samples", query={"failed": 1}) if index.errors else None

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..comparison.compare import Comparison, LostSample
+from ..comparison.compare import Comparison
 from ..comparison.ranking import Ranking
+from ..comparison.regressions import LostSample
 from ..comparison.slices import SliceComparison
 from ..comparison.tables import (
     comparison_table,

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from dataclasses import replace
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 from ..core.metrics_base import SampleMetric, listed_metrics, scale_text
 from ..core.targets import QUESTIONS
 from ..core.types import TargetCategory, as_target
-from ..decide.experiment_report import experiment_in_words, variant_runs
-from ..decide.trend import metric_trend, trend_notes, trend_tables
+from ..decide.experiment import experiment_in_words, variant_runs
+from ..decide.trend import Trend, TrendLine, TrendPoint, metric_trend, trend_notes
 from ..errors import NotFoundError
 from ..store.state import read_results
-from .components.charts import sparkline
+from .components.charts import SERIES, Line, Point, legend, trend_chart
 from .components.markup import Markup, Node, join, tag
-from .components.tables import data_table, notes
+from .components.parts import Column, card, interval, notes, number, section, short, strip, table
 from .layout import address, link, select_box
 from .requests import Ask, Page, Reply
+from .workspace import Workspace
+
+_WHOLE = 20  # metrics; of more, only the first sentences are shown
 
 
 def metrics_page(ask: Ask) -> Reply:
@@ -29,26 +33,40 @@ def metrics_page(ask: Ask) -> Reply:
     ]
     form = tag(
         "form",
-        tag("label", "Words", tag("input", type="search", name="words", value=words)),
-        tag("button", "Search", type="submit"),
+        tag(
+            "input",
+            type="search",
+            name="words",
+            value=words,
+            placeholder="Filter metrics",
+            aria_label="Filter metrics",
+        ),
+        tag("button", "Search", type="submit", data_noscript=True),
+        tag("span", f"{len(chosen)} of {len(known)} metrics", class_="count", role="status"),
         class_="filters",
         role="search",
         method="get",
         action="/metrics",
+        data_live=True,
     )
-    parts: list[Node] = [
-        form,
-        tag("p", f"{len(chosen)} of {len(known)} metrics", class_="count", role="status"),
-    ]
+    parts: list[Node] = [form, _jumps(chosen)]
     # Known targets in their own order. Targets that a plug-in added come last.
     for name in dict.fromkeys([*(target.name for target in TargetCategory), *map(_target, chosen)]):
         members = [metric for metric in chosen if _target(metric) == name]
         if members:
             question = next((text for target, text in QUESTIONS.items() if target.name == name), "")
-            parts.append(tag("h2", name.replace("_", " ").capitalize()))
-            parts.append(tag("p", question, class_="small"))
-            parts.append(tag("dl", map(_described, members), class_="metrics"))
-    return Page("Metrics", join(parts), "auepora metrics")
+            title = name.replace("_", " ").capitalize()
+            content = tag(
+                "dl", (_described(metric, whole=len(chosen) < _WHOLE) for metric in members), class_="metrics"
+            )
+            parts.append(section(title, content, about=question, anchor=name.lower()))
+    return Page("Metrics", tag("div", parts, id="list", class_="column"), "auepora metrics")
+
+
+def _jumps(chosen: Sequence[type[SampleMetric]]) -> Markup:
+    targets = dict.fromkeys(sorted(map(_target, chosen)))
+    items = (tag("li", tag("a", name.replace("_", " ").lower(), href=f"#{name.lower()}")) for name in targets)
+    return tag("ul", items, class_="tags links")
 
 
 def _target(metric: type[SampleMetric]) -> str:
@@ -59,56 +77,123 @@ def _searched(metric: type[SampleMetric]) -> str:
     return f"{metric.usage()} {_target(metric)} {metric.oracle} {metric.__doc__}".casefold()
 
 
-def _described(metric: type[SampleMetric]) -> Markup:
+def _described(metric: type[SampleMetric], *, whole: bool) -> Markup:
     direction = "higher" if metric.higher_is_better else "lower"
     facts = f"{scale_text(metric.bounds, metric.unit)}, {direction} is better"
     facts += f"; needs {', '.join(metric.requires)}" if metric.requires else "; needs only the outputs"
     facts += f"; equals {metric.oracle}" if metric.oracle else ""
     first, *more = inspect.cleandoc(metric.__doc__ or "").split("\n\n")
-    rest = tag("details", tag("summary", "More"), (tag("p", text) for text in more)) if more else None
+    rest = (
+        tag("details", tag("summary", "More"), (tag("p", text) for text in more)) if more and whole else None
+    )
     return join(
         tag("dt", tag("code", metric.usage())),
-        tag("dd", tag("p", first), rest, tag("p", facts, class_="small")),
+        tag("dd", tag("p", first), tag("p", facts, class_="note"), rest),
     )
 
 
 def trend_page(ask: Ask) -> Reply:
-    """Show one metric over time, for each system and dataset."""
-    documents = [one.run for one in ask.workspace.documents() if one.run is not None]
-    names = list(dict.fromkeys(result.name for run in documents for result in run.results))
+    """Show one metric over time: all systems of a dataset in one chart, with dates and intervals."""
+    runs = [one.run for one in ask.workspace.documents() if one.run is not None]
+    names = list(dict.fromkeys(result.name for run in runs for result in run.results))
     metric = ask.values.get("metric", "")
     # An old link may name a metric that no run has any more.
     metric = metric if metric in names else next(iter(names), "")
     if not metric:
-        return Page(
-            "Trend", tag("p", "There are no finished runs yet.", class_="lead"), ask.workspace.command("list")
-        )
-    trend = metric_trend(ask.workspace.storage, metric)
+        why = tag("p", "There are no finished runs yet.", class_="lead")
+        return Page("Trend", why, ask.workspace.command("list"))
+    trend = trend_of(ask.workspace, metric)
+    datasets = dict.fromkeys((line.dataset, line.dataset_sha256) for line in trend.lines)
+    charts = [
+        _chart(metric, [line for line in trend.lines if (line.dataset, line.dataset_sha256) == key])
+        for key in datasets
+    ]
     form = tag(
         "form",
-        tag("label", "Metric", select_box("metric", [(name, name) for name in names], metric)),
+        select_box("metric", [(name, name) for name in names], metric, "Metric"),
         tag("button", "Show", type="submit"),
         class_="filters",
         method="get",
         action="/trend",
         data_submits=True,
     )
-    links = {
-        one.evaluation_id: address("run", one.evaluation_id, "samples", query={"sort": metric})
-        for one in documents
-    }
-    parts: list[Node] = [form]
-    for line, table in zip(trend.lines, trend_tables(trend), strict=False):
-        values = [point.value for point in line.points]
-        label = f"{metric} of {line.system} in {len(values)} run{'s' * (len(values) > 1)}"
-        # The bars at the end of the title are for a terminal: here, they are drawn.
-        parts.append(tag("h2", table.title.rpartition("  ")[0]))
-        if len(values) > 1:
-            parts.append(sparkline(values, label=label, width=480, height=60))
-        rows = [[row[0].replace("T", " ")[:16], *row[1:]] for row in table.rows]
-        parts.append(data_table(replace(table, title="", rows=rows), label, links=links))
-    parts.append(notes(trend_notes(trend)))
-    return Page(f"Trend of {metric}", join(parts), ask.workspace.command("list", "--trend", metric))
+    return Page(
+        f"Trend of {metric}",
+        join(
+            _latest_change(trend), charts, notes(text for text in trend_notes(trend) if "--json" not in text)
+        ),
+        ask.workspace.command("list", "--trend", metric),
+        facts=f"{sum(len(line.points) for line in trend.lines)} runs of {len(trend.lines)} lines",
+        actions=form,
+    )
+
+
+def _latest_change(trend: Trend) -> Node:
+    """Return whether the newest run of the longest line is outside the interval of the one before."""
+    line = next((line for line in trend.lines if len(line.points) > 1), None)
+    if line is None:
+        return None
+    before, after = line.points[-2:]
+    query = [("run", before.evaluation_id), ("run", after.evaluation_id)]
+    change = number(after.value - before.value, line.unit, signed=True)
+    words = f"{line.system}: {change} from {before.evaluation_id} to {after.evaluation_id}"
+    return strip("same", words, href=link("Is it significant? Compare them", "compare", query=query))
+
+
+def _chart(metric: str, lines: Sequence[TrendLine]) -> Node:
+    known = [line for line in lines if any(math.isfinite(point.value) for point in line.points)]
+    if not known:
+        return None
+    drawn = [Line(line.system, [_point(line, point, metric) for point in line.points]) for line in known]
+    about = f"{known[0].dataset}, points: runs; band: 95% interval"
+    label = f"{metric} over time of {', '.join(line.system for line in known)}"
+    unit = " in s" if known[0].unit == "s" else ""
+    arrow = "" if known[0].higher_is_better else " ↓"
+    rows: list[list[Node]] = [
+        [
+            link(
+                short(point.evaluation_id, 48), "run", point.evaluation_id, "samples", query={"sort": metric}
+            ),
+            short(line.system, 40),
+            point.timestamp.replace("T", " ")[:16],
+            tag("b", number(point.value, line.unit)),
+            interval(point.interval, line.unit),
+            "" if point.failed is None else f"{point.failed:,}",
+        ]
+        for line in known
+        for point in reversed(line.points)
+    ]
+    columns: list[Column | str] = [
+        *("Run", "System", "When"),
+        *(Column(name, "n") for name in ("Value", "95% interval", "Failed")),
+    ]
+    body = [
+        tag("div", legend([line.system for line in known]), class_="pad"),
+        trend_chart(drawn[: len(SERIES)], label=label),
+        tag("details", tag("summary", "Values as a table"), table(label, columns, rows), class_="pad"),
+    ]
+    return card(f"{metric}{arrow}{unit}", body, about=about)
+
+
+def _point(line: TrendLine, point: TrendPoint, metric: str) -> Point:
+    value = f"{number(point.value, line.unit)} {interval(point.interval, line.unit)}"
+    title = f"{point.evaluation_id}: {value}, {point.timestamp.replace('T', ' ')[:16]}"
+    href = address("run", point.evaluation_id, "samples", query={"sort": metric})
+    return Point(_time(point.timestamp), point.value, point.interval, title, href)
+
+
+def _time(text: str) -> datetime:
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        when = datetime.fromtimestamp(0, UTC)
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def trend_of(workspace: Workspace, metric: str) -> Trend:
+    """Return the trend of a metric; read again when a run came or went."""
+    changed = workspace.folder.stat().st_mtime_ns if workspace.folder.is_dir() else 0
+    return workspace.kept.get(("trend", metric, changed), lambda: metric_trend(workspace.storage, metric))
 
 
 def experiment_page(ask: Ask) -> Reply:
@@ -133,11 +218,8 @@ def _comparisons(runs: Mapping[str, str]) -> Node:
     if len(runs) < 2:
         return None
     (control, first), *others = runs.items()
-    return tag(
-        "p",
-        (
-            (link(f"Samples: {name} against {control}", "compare", query=[("run", first), ("run", run)]), " ")
-            for name, run in others
-        ),
-        class_="turns",
+    items = (
+        tag("li", link(f"Samples: {name} against {control}", "compare", query=[("run", first), ("run", run)]))
+        for name, run in others
     )
+    return tag("ul", items, class_="links")

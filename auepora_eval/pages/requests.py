@@ -1,19 +1,16 @@
 """What a page is made from and what it returns: plain values, so that no page depends on the server.
 
-A page is a function that takes an `Ask` and returns a `Reply`. A module of pages lists them as `ROUTES`, and
-`server.py` joins the lists.
+A page is a function that takes an `Ask` and returns a `Reply`. `app.py` lists them as routes.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .workspace import Workspace
-
-__all__ = ["Ask", "Events", "Page", "Redirect", "Reply", "Route"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +36,18 @@ class Ask:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its title, and the content below the heading. `command` prints the same in a terminal."""
+    """A page: its title with facts and actions beside it, and the content below.
+
+    `crumbs` lead to the pages above it, `command` prints the same in a terminal.
+    """
 
     title: str
-    main: Any  # a node of components.markup
+    main: Any  # nodes of components.markup, as `facts` and `actions`
     command: str = ""
+    facts: Any = None
+    actions: Any = None
+    crumbs: Sequence[tuple[str, str]] = ()  # (text, address)
+    run: str = ""  # whose samples a search looks through first
     status: int = 200
     refresh: int | None = None  # seconds after which the browser loads it again
 
@@ -63,14 +67,14 @@ class Events:
 
 
 @dataclass(frozen=True)
-class Json:
-    """Data for a script of a page."""
+class Download:
+    """A CSV file that the browser saves, row by row."""
 
-    data: Any
-    status: int = 200
+    name: str
+    rows: Iterable[Sequence[Any]]
 
 
-Reply = Page | Redirect | Events | Json
+Reply = Page | Redirect | Events | Download
 Handler = Callable[[Ask], Reply]
 
 

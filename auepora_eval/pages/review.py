@@ -11,8 +11,8 @@ from ..errors import DataError
 from ..people.review import ACCEPT, REASONS, REJECT, Finding, Review, Reviewed, selected_span, spans_of
 from .components.diff import word_diff
 from .components.markup import Markup, Node, join, tag
-from .components.sample import chips, marked_text
-from .layout import address, help_dialog
+from .components.sample import labels_of, marked_text
+from .layout import address
 from .requests import Ask, Page, Redirect, Reply, Route
 
 
@@ -56,33 +56,33 @@ def question_page(review: Review, ask: Ask) -> Reply:
         tag("progress", value=len(review) - counts[""], max=len(review), aria_label="Decided"),
         f" {done}",
         tag("strong", f" · {decided}{f': {one.reason}' if one.reason else ''}") if decided else None,
-        class_="small",
+        class_="mute",
         role="status",
     )
     main = (status, _texts(one), _edit_form(one), _findings(one.findings), _documents(one))
-    return Page(f"Question {one.place + 1} of {len(review)}", join(main, _bar(review, one), _help()))
+    return Page(f"Question {one.place + 1} of {len(review)}", join(main, _bar(review, one)))
 
 
 def _texts(one: Reviewed) -> Markup:
     before, after = one.original, one.sample
     answers = [each.reference_answer.text if each.reference_answer else "" for each in (before, after)]
-    parts: list[Node] = [chips(after)]
+    parts: list[Node] = [tag("div", labels_of(after), class_="tags")]
     for heading, old, new, kind in (
-        ("Question", before.query, after.query, "query text"),
+        ("Question", before.query, after.query, "lead text"),
         ("Reference answer", *answers, "text"),
     ):
         old_words, new_words = word_diff(old, new)
         parts.append(tag("h2", heading))
         parts.append(
-            tag("p", new_words if new else tag("span", "(none)", class_="soft"), class_=kind, dir="auto")
+            tag("p", new_words if new else tag("span", "(none)", class_="mute"), class_=kind, dir="auto")
         )
         if old != new:
-            parts.append(tag("p", "before: ", old_words or "(none)", class_="small text", dir="auto"))
+            parts.append(tag("p", "before: ", old_words or "(none)", class_="note text", dir="auto"))
     return join(parts)
 
 
 def _findings(findings: Iterable[Finding]) -> Markup | None:
-    items = [tag("li", tag("span", one.severity, class_="badge"), f" {one.text}") for one in findings]
+    items = [tag("li", tag("span", one.severity, class_="tag"), f" {one.text}") for one in findings]
     return join(tag("h2", "Findings of dataset check"), tag("ul", items)) if items else None
 
 
@@ -90,7 +90,7 @@ def _documents(one: Reviewed) -> Markup:
     docs = one.sample.relevant_docs or []
     items = (_document(one, number, doc) for number, doc in enumerate(docs))
     heading = tag("h2", "Gold documents")
-    return join(heading, tag("ul", items, class_="docs") if docs else tag("p", "None.", class_="soft"))
+    return join(heading, tag("ul", items, class_="docs") if docs else tag("p", "None.", class_="mute"))
 
 
 def _document(one: Reviewed, number: int, doc: Document) -> Markup:
@@ -99,10 +99,10 @@ def _document(one: Reviewed, number: int, doc: Document) -> Markup:
     head = tag(
         "div",
         tag("span", doc.doc_id),
-        tag("span", str(doc.metadata.get("title") or ""), class_="soft"),
-        class_="head",
+        tag("span", str(doc.metadata.get("title") or ""), class_="mute"),
+        class_="tags pad",
     )
-    text: Node = tag("p", "The dataset has no text of this document.", class_="soft")
+    text: Node = tag("p", "The dataset has no text of this document.", class_="mute")
     if doc.text:
         text = tag("p", marked_text(doc.text, places), class_="text", dir="auto", data_doc=number)
     removals = [
@@ -121,7 +121,7 @@ def _document(one: Reviewed, number: int, doc: Document) -> Markup:
         method="post",
         action=_place_address(one.place, "unmark"),
     )
-    return tag("li", head, text, form if removals else None, class_="doc gold")
+    return tag("li", head, text, form if removals else None, class_="card doc gold")
 
 
 def _is_place(span: dict[str, object]) -> bool:
@@ -131,9 +131,14 @@ def _is_place(span: dict[str, object]) -> bool:
 def _edit_form(one: Reviewed) -> Markup:
     reference = one.sample.reference_answer.text if one.sample.reference_answer else ""
     fields = (
-        tag("label", "Question ", tag("textarea", one.sample.query, name="query", rows=2), class_="note"),
         tag(
-            "label", "Reference answer ", tag("textarea", reference, name="reference", rows=3), class_="note"
+            "label", "Question ", tag("textarea", one.sample.query, name="query", rows=2), class_="note-field"
+        ),
+        tag(
+            "label",
+            "Reference answer ",
+            tag("textarea", reference, name="reference", rows=3),
+            class_="note-field",
         ),
     )
     form = tag(
@@ -155,20 +160,20 @@ def _bar(review: Review, one: Reviewed) -> Markup:
     )
     more = [
         tag("button", tag("kbd", "e"), " edit", type="button", data_key="e"),
-        tag("button", tag("kbd", "g"), " gold: the selected text", type="button", data_key="g"),
+        tag("button", tag("kbd", "g"), " mark the selected words as gold", type="button", data_key="g"),
         _button("u", "undo", "undo", disabled=not review.can_undo),
         _turn("k", "previous", one.place - 1) if one.place else None,
         _turn("j", "next", one.place + 1) if one.place + 1 < len(review) else None,
-        tag("button", tag("kbd", "?"), " help", type="button", data_key="?"),
     ]
     bar = tag(
         "form",
         tag("div", answers, class_="answers"),
-        tag("div", more, class_="more"),
+        tag("div", more, class_="answers more"),
         tag("p", class_="problem", role="alert"),
         method="post",
         action=_place_address(one.place, "press"),
-        class_="bar",
+        class_="bar-form",
+        data_press=True,
     )
     names = ("doc", "start", "end", "text")
     hidden = (tag("input", type="hidden", name=name) for name in names)
@@ -183,22 +188,7 @@ def _button(key: str, text: str, value: str, *, disabled: bool = False) -> Marku
 
 
 def _turn(key: str, text: str, place: int) -> Markup:
-    return tag("a", tag("kbd", key), f" {text}", href=_place_address(place), data_key=key, class_="turn")
-
-
-def _help() -> Markup:
-    keys = {
-        "a": "accept, and go to the next question that is not decided",
-        "r": "reject; choose the reason first, if you like",
-        "e": "edit the question and the reference answer",
-        "g": "select words in a document, then press g: they become a gold span",
-        "u": "undo the latest step",
-        "j k": "next and previous question",
-        "Esc": "leave a field or this help",
-    }
-    return help_dialog(
-        keys, "Every step is on the disk. The new version is written when you stop the server with Ctrl-C."
-    )
+    return tag("a", tag("kbd", key), f" {text}", href=_place_address(place), data_key=key, class_="button")
 
 
 def press(review: Review, ask: Ask) -> Reply:

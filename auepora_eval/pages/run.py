@@ -1,77 +1,320 @@
-"""One run: its metrics, how the scores are spread, its slices, failures and provenance."""
+"""One run on one screen: its metrics beside a baseline, its worst samples, slices, failures, provenance."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+import math
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core.targets import QUESTIONS
-from ..core.types import EvaluationRun, MetricResult, Target, TargetCategory
+from ..comparison.compare import Comparison, MetricComparison
+from ..comparison.words import verdict_text
+from ..core.types import MetricResult, TargetCategory
+from ..core.verdict import Verdict
 from ..metrics.parse import meaning
-from ..store.pages import RunSamples
+from ..store.pages import Filter, RunSamples
+from ..store.pages import Row as SampleRow
 from ..store.stopping import stopping_in_words
-from .components.charts import histogram
+from .comparisons import comparison_of
+from .components.charts import SHARE, axis, bin_counts, histogram, interval_bar, scale_of
 from .components.markup import Markup, Node, join, tag
-from .components.tables import (
-    Slice,
-    cards,
-    metric_card,
-    scale_of,
-    scroll_box,
+from .components.parts import (
+    FEW,
+    Column,
+    button_link,
+    card,
+    chip,
+    counted,
+    facts,
+    group_row,
+    interval,
+    menu,
+    number,
+    row_link,
+    sample_items,
+    section,
     short,
-    slices_table,
+    span,
+    strip,
+    table,
+    verdict,
 )
-from .layout import address, link, select_box
-from .requests import Ask, Events, Page, Reply, Route
-from .workspace import Stored, Workspace
+from .layout import address, link, select_box, with_id
+from .live import Progress, progress_of
+from .requests import Ask, Events, Page, Reply
+from .workspace import SMALL, NotReadyError, Stored
 
 BINS = 10
-FEW = 20  # samples; below, a slice is marked
-_COLUMNS = 4  # of cards on a wide screen
+_WORST = 8  # samples beside the metrics
+_SLICES = 10  # values of a field
 _TICK = 1.0  # seconds between two looks at a run that is going
+
+# The ten targets in four groups, each with its question.
+_T = TargetCategory
+GROUPS = {
+    "Retrieval": (
+        "Are the right documents found, high up and varied?",
+        (_T.RETRIEVAL_RELEVANCE, _T.RETRIEVAL_ACCURACY, _T.DIVERSITY),
+    ),
+    "Answers": (
+        "Do they address the question, stay with the evidence and agree with the reference?",
+        (_T.GENERATION_CORRECTNESS, _T.GENERATION_RELEVANCE, _T.GENERATION_FAITHFULNESS),
+    ),
+    "Robustness": (
+        "Does it decline, withstand noise and false documents?",
+        (_T.NEGATIVE_REJECTION, _T.NOISE_ROBUSTNESS, _T.COUNTERFACTUAL_ROBUSTNESS),
+    ),
+    "Speed": ("", (_T.LATENCY,)),
+}
 
 
 def run_page(ask: Ask) -> Reply:
     """Show one run, finished or not."""
     run_id = ask.path["run"]
     if ask.workspace.is_unfinished(run_id):
-        return _live_page(ask.workspace, run_id)
-    stored = ask.workspace.document(run_id)
-    index = ask.workspace.index(run_id)
-    metric = ask.values.get("slices")
-    metric = metric if metric in index.metrics else most_to_explain(index)
-    main = join(
-        _sentence(stored, index.run),
-        tag(
-            "p",
-            link("All samples", "run", run_id, "samples"),
-            " ",
-            link(f"Worst by {metric}", "run", run_id, "samples", query={"sort": metric}) if metric else None,
-            class_="turns",
-        ),
-        _labelling(ask.workspace, run_id),
-        _by_target(run_id, index),
-        _slices(ask, index, metric) if metric and index.fields else None,
+        return _live_page(ask, run_id)
+    stored, index = ask.workspace.document(run_id), ask.workspace.index(run_id)
+    others = [] if ask.rows else ask.workspace.before(run_id)
+    baseline, comparison = _baseline(ask, run_id, index.size, others)
+    worst = most_to_explain(index)
+    columns = [
+        _metric_table(run_id, index, baseline, comparison),
+        _definitions(index.run.results),
+        _slices(ask, index, worst),
         _failures(run_id, index),
+    ]
+    main = join(
+        _strip(run_id, stored, index, baseline, comparison),
+        tag("p", stopping_in_words(index.run.stopping)) if index.run.stopping is not None else None,
+        tag(
+            "div",
+            tag("div", columns, class_="column"),
+            tag("div", _worst(run_id, index, worst) if worst else None, class_="column"),
+            class_="sides",
+        ),
         _provenance(stored.head),
     )
-    return Page(f"Run {run_id}", main, ask.workspace.command("show", ask.workspace.name(run_id)))
+    return Page(
+        run_id,
+        main,
+        ask.workspace.command("show", ask.workspace.name(run_id)),
+        facts=_facts(index, stored),
+        actions=_actions(run_id, index, baseline, others),
+        crumbs=[("Runs", "/")],
+        run=run_id,
+    )
 
 
-def _labelling(workspace: Workspace, run_id: str) -> Markup:
-    """Return how to label the answers of a run; the command serves pages without the system."""
-    command = workspace.command("annotate", workspace.name(run_id))
-    return tag("p", "Label its answers by keyboard: ", tag("code", command), class_="small")
+def _facts(index: RunSamples, stored: Stored) -> str:
+    run = index.run
+    words = [f"{run.system_name} on {run.dataset_name}", f"top_k {run.top_k}"]
+    words += [run.started_at.replace("T", " ")[:16]] if run.started_at else []
+    words += [f"{run.seconds:.1f} s"] if run.seconds else []
+    return ", ".join(words)
+
+
+def _actions(run_id: str, index: RunSamples, baseline: str, others: Sequence[str]) -> Node:
+    buttons: list[Node] = [button_link(f"Samples {index.size:,}", address("run", run_id, "samples"))]
+    buttons.append(button_link("Diagnosis", address("run", run_id, "diagnosis")))
+    if others:
+        choices = [link(short(other, 60), "run", run_id, query={"baseline": other}) for other in others[:20]]
+        choices.append(link("no baseline", "run", run_id, query={"baseline": "none"}))
+        text = f"Against {short(baseline, 30)} ⌄" if baseline else "Choose a baseline ⌄"
+        buttons.append(menu(text, choices, kind=""))
+    return buttons
+
+
+def _baseline(ask: Ask, run_id: str, size: int, others: Sequence[str]) -> tuple[str, Comparison | None]:
+    """Return the run to compare with: the one that was chosen, or of small runs the one before."""
+    chosen = ask.values.get("baseline", "")
+    baseline = chosen if chosen in others else others[0] if others and not chosen and size <= SMALL else ""
+    if not baseline:
+        return "", None
+    try:
+        return baseline, comparison_of(ask.workspace, baseline, run_id)
+    except NotReadyError:
+        return baseline, None  # the values are shown meanwhile
+
+
+def _strip(
+    run_id: str, stored: Stored, index: RunSamples, baseline: str, comparison: Comparison | None
+) -> Markup:
+    total, failed = (stored.count(name) or 0 for name in ("total_queries", "failed_queries"))
+    counts: list[Markup] = verdict_counts(comparison) if comparison else []
+    pair = link("Compare", "compare", query=[("run", baseline), ("run", run_id)]) if comparison else None
+    if not failed:
+        answered = "1 sample answered" if total == 1 else f"All {total:,} samples answered"
+        against = [tag("span", f"Against {baseline}:" if comparison else f"Comparing with {baseline} …")]
+        return strip("up", f"{answered}, none failed", against if baseline else None, counts, href=pair)
+    kind, message = most_frequent_error(index)
+    where = link("See them", "run", run_id, "samples", query={"failed": 1})
+    error = tag("code", short(f"{kind}: {message}", 120)) if kind else None
+    level = "down" if stored.state == "failed" else "warn"
+    failures = strip(level, f"{failed:,} of {total:,} calls failed", error, href=where)
+    if comparison is None:
+        return failures
+    return join(failures, strip(strip_kind(comparison), f"Against {baseline}", counts, href=pair))
+
+
+def strip_kind(comparison: Comparison) -> str:
+    """Return the colour of a comparison: that of its verdicts, and a loss counts more than a gain."""
+    has = {verdict for verdict in Verdict if comparison.with_verdict(verdict)}
+    return (
+        "down"
+        if Verdict.WORSE in has and Verdict.BETTER not in has
+        else ("up" if Verdict.BETTER in has else "same")
+    )
+
+
+def verdict_counts(comparison: Comparison) -> list[Markup]:
+    """Return how many metrics are better, worse, inconclusive."""
+    counts = Counter(str(one.verdict) for one in comparison.metrics)
+    return counted((counts[str(each)], str(each)) for each in Verdict)
+
+
+def most_frequent_error(index: RunSamples) -> tuple[str, str]:
+    """Return the kind and the message of the error that most samples failed with."""
+    if not index.errors:
+        return "", ""
+    counts = np.bincount(index.error_codes[index.error_codes >= 0], minlength=len(index.errors))
+    return index.errors[int(counts.argmax())]
+
+
+# The table of metrics.
+
+
+def grouped(results: Sequence[MetricResult]) -> list[tuple[str, str, list[MetricResult]]]:
+    """Return the metrics in groups, each with its name and its question."""
+    groups = []
+    for name, (question, targets) in GROUPS.items():
+        members = [result for target in targets for result in results if result.target is target]
+        groups.append((name, question, members))
+    known = {id(result) for _, _, members in groups for result in members}
+    rest = [result for result in results if id(result) not in known]
+    groups.append(("Others", "", rest))
+    return [group for group in groups if group[2]]
+
+
+def _metric_table(run_id: str, index: RunSamples, baseline: str, comparison: Comparison | None) -> Markup:
+    changes = {one.name: one for one in comparison.metrics} if comparison else {}
+    columns = [
+        Column("Metric"),
+        Column("Value", "n"),
+        Column(axis("Interval", SHARE), "c"),
+        Column("Scores", "spare"),
+        *([Column("Change", "n"), Column("Verdict", "spare")] if changes else []),
+        Column("Scored", "n spare"),
+    ]
+    rows: list[Markup | list[Node]] = []
+    for name, question, members in grouped(index.run.results):
+        rows.append(group_row(len(columns), name, question))
+        rows += [_metric_row(run_id, index, result, changes) for result in members]
+    sign: list[Node] = (
+        [" ", tag("span", "┃", class_="other", aria_hidden="true"), f" {baseline}"] if changes else []
+    )
+    legend = tag(
+        "p",
+        tag("span", "●", class_="mine", aria_hidden="true"),
+        " value with 95% interval",
+        *sign,
+        ". Scores: how many lie in each tenth of the scale. ↓ lower is better.",
+        class_="note",
+    )
+    return join(table("Metrics", columns, rows, kind="bars"), legend)
+
+
+def _metric_row(
+    run_id: str, index: RunSamples, result: MetricResult, changes: Mapping[str, MetricComparison]
+) -> list[Node]:
+    is_scored = result.name in index.metrics
+    name: Node = result.name if result.higher_is_better else f"{result.name} ↓"
+    if is_scored:
+        href = address("run", run_id, "samples", query={"sort": result.name})
+        name = row_link(name, href, title=meaning(result.name))
+    change = changes.get(result.name)
+    return [
+        name,
+        tag("b", number(result.value, result.unit)),
+        _bar(result, change),
+        _small_histogram(index, result) if is_scored else None,
+        *(_change(change) if changes else ()),
+        _scored(result),
+    ]
+
+
+def _bar(result: MetricResult, change: MetricComparison | None) -> Node:
+    words = interval(result.interval, result.unit)
+    if not result.is_share:
+        return tag("small", words or result.not_measured or "no interval")
+    if not math.isfinite(result.value):
+        return tag("small", short(result.not_measured or "not measured", 60))
+    before = change.baseline if change is not None else None
+    return interval_bar(SHARE, result.value, result.interval, baseline=before, title=words)
+
+
+def _small_histogram(index: RunSamples, result: MetricResult) -> Node:
+    counts, _, _ = bins_of(index, result)
+    return histogram(counts) if any(counts) else None
+
+
+def bins_of(index: RunSamples, result: MetricResult) -> tuple[list[int], float, float]:
+    """Return how many scores lie in each bin of the scale, and its ends. Counted once for each run."""
+
+    def count() -> tuple[list[int], float, float]:
+        values = index.column(result.name)
+        values = values[~np.isnan(values)]
+        low, high = scale_of([result])
+        # Without an upper bound the scale ends at the highest score. It must not be empty if all are equal.
+        if len(values) and (result.bounds is None or None in result.bounds):
+            low, high = min(low, float(values.min())), max(float(values.max()), low + 1e-12)
+        return bin_counts(values, low, high, BINS), low, high
+
+    return index.once(f"bins {result.name}", count)
+
+
+def _change(change: MetricComparison | None) -> list[Node]:
+    if change is None:
+        return [None, None]
+    return [number(change.effect.change, change.unit, signed=True), verdict(verdict_text(change))]
+
+
+def _scored(result: MetricResult) -> Node:
+    if not result.reports_coverage:
+        return None
+    scored = result.coverage.scored
+    return [f"{scored:,}", span("warn", " few") if scored < FEW else None]
+
+
+def _definitions(results: Sequence[MetricResult]) -> Markup:
+    items = []
+    for result in results:
+        words = [meaning(result.name), *result.notes]
+        if result.if_failed:
+            ends = " to ".join(
+                "unbounded" if end is None else number(end, result.unit) for end in result.if_failed
+            )
+            words.append(f"{ends}, had the failed samples been scored.")
+        if result.not_measured:
+            words.append(f"Not measured: {result.not_measured}.")
+        items.append(join(tag("dt", tag("code", result.name)), tag("dd", " ".join(filter(None, words)))))
+    return tag("details", tag("summary", "What the metrics mean"), tag("dl", items, class_="metrics"))
+
+
+# Beside the table: the worst samples.
 
 
 def most_to_explain(index: RunSamples) -> str | None:
-    """Return the metric whose samples differ most, by the same rule as the report."""
-    names = [name for name, one in index.metrics.items() if one.target is not TargetCategory.LATENCY]
-    return max(names or list(index.metrics), key=lambda name: _spread(index, name), default=None)
+    """Return the metric whose samples differ most."""
+
+    def choose() -> str | None:
+        names = [name for name, one in index.metrics.items() if one.target is not TargetCategory.LATENCY]
+        return max(names or list(index.metrics), key=lambda name: _spread(index, name), default=None)
+
+    return index.once("most to explain", choose)
 
 
 def _spread(index: RunSamples, name: str) -> float:
@@ -90,126 +333,92 @@ def _spread(index: RunSamples, name: str) -> float:
     return float(((goodness - goodness.mean()) ** 2).sum())
 
 
-def _sentence(stored: Stored, run: EvaluationRun) -> Markup:
-    total, failed = (stored.count(name) or 0 for name in ("total_queries", "failed_queries"))
-    samples = "1 sample" if total == 1 else f"{total:,} samples"
-    words = f"{run.system_name} on {run.dataset_name}: {samples}, top_k {run.top_k}, "
-    words += f"{failed:,} failed" if failed else "none failed"
-    seconds = f"; {run.seconds:.1f} s" if run.seconds else ""
-    started = f", {run.started_at.replace('T', ' ')[:16]}" if run.started_at else ""
-    stopping = [tag("p", stopping_in_words(run.stopping))] if run.stopping is not None else []
-    return tag(
-        "div",
-        tag("p", f"{words}{seconds}{started}."),
-        stopping,
-        class_="lead",
-    )
-
-
-def _by_target(run_id: str, index: RunSamples) -> Markup:
-    """Return the cards of all metrics, below the question that their target asks."""
-    groups: dict[Target, list[MetricResult]] = {}
-    for result in index.run.results:
-        groups.setdefault(result.target, []).append(result)
-    sections = []
-    for target, results in groups.items():
-        question = QUESTIONS.get(target) if isinstance(target, TargetCategory) else None
-        sections.append(
-            tag(
-                "section",
-                tag("h2", target.name.replace("_", " ").capitalize()),
-                tag("p", question, class_="small") if question else None,
-                cards(_card(run_id, index, result) for result in results),
-                class_=f"wide-{min(len(results), _COLUMNS)}",
-            )
+def _worst(run_id: str, index: RunSamples, metric: str) -> Markup:
+    """Return the worst samples by the metric that has most to explain."""
+    shown = index.page(index.matching(Filter()), metric, count=_WORST)
+    page = address("run", run_id, "sample", query={"sort": metric})
+    items = [
+        (
+            score_chip(index, metric, row.place),
+            row.sample_id,
+            row.query,
+            _about(index, row),
+            with_id(page, row.sample_id),
         )
-    return tag("div", sections, class_="targets")
-
-
-def _card(run_id: str, index: RunSamples, result: MetricResult) -> Markup:
-    is_scored = result.name in index.metrics
-    href = address("run", run_id, "samples", query={"sort": result.name}) if is_scored else ""
-    return metric_card(
-        result,
-        href=href,
-        about=meaning(result.name),
-        note="; ".join(result.notes),
-        more=_histogram(run_id, index, result) if is_scored else None,
-    )
-
-
-def _histogram(run_id: str, index: RunSamples, result: MetricResult) -> Node:
-    """Return how the scores are spread; each bar leads to its samples."""
-    values = index.column(result.name)
-    values = values[~np.isnan(values)]
-    if not len(values):
-        return None
-    low, high = scale_of([result])
-    # Without an upper bound the scale ends at the highest score. It must not be empty if all are equal.
-    if result.bounds is None or None in result.bounds:
-        low, high = min(low, float(values.min())), max(float(values.max()), low + 1e-12)
-    links = [
-        address(
-            "run",
-            run_id,
-            "samples",
-            query={
-                "sort": result.name,
-                "low": _edge(low, high, n, "low"),
-                "high": _edge(low, high, n + 1, "high"),
-            },
-        )
-        for n in range(BINS)
+        for row in index.rows(shown.places)
     ]
-    return histogram(
-        values, low, high, label=f"Scores of {result.name}", unit=result.unit, bins=BINS, links=links
-    )
+    all_of = link("All", "run", run_id, "samples", query={"sort": metric})
+    return card(f"Worst by {metric}", sample_items(items), about=all_of)
 
 
-def _edge(low: float, high: float, place: int, side: str) -> str | None:
-    """Return an end of a bar, as the address of its samples has it. A bar includes its lower end only."""
-    if place == 0 and side == "low":
-        return f"{low:.10g}"
-    end = low + (high - low) * place / BINS
-    # Filters include both ends: without the step down, a score on an edge would be in two bars.
-    if side == "high" and place < BINS:
-        end = float(np.nextafter(end, -np.inf))
-    # 17 digits give the same float back: fewer would move the edge across a score.
-    return f"{end:.17g}"
+def score_chip(index: RunSamples, metric: str, place: int) -> Markup:
+    """Return the score of a sample with its tint."""
+    score = index.score(metric, place)
+    return chip(score.value, index.metrics[metric], failed=score.failed)
 
 
-def _slices(ask: Ask, index: RunSamples, metric: str) -> Node:
+def _about(index: RunSamples, row: SampleRow) -> str:
+    code = int(index.error_codes[row.place])
+    if code >= 0:
+        return f"failed: {index.errors[code][0]}"
+    return f"answered “{row.answer}”" if row.answer else "no answer"
+
+
+# Slices, failures, provenance.
+
+
+def _slices(ask: Ask, index: RunSamples, worst: str | None) -> Node:
     """Return the mean of one metric in each slice, worst first within a field."""
-    run_id = ask.path["run"]
-    result, values = index.metrics[metric], index.column(metric)
-    if not np.isclose(np.nanmean(values), result.value, rtol=1e-6, atol=1e-9):
+    chosen = ask.values.get("slices")
+    metric = chosen if chosen in index.metrics else worst
+    if not metric or not index.fields:
+        return None
+    run_id, result, values = ask.path["run"], index.metrics[metric], index.column(metric)
+    known = values[~np.isnan(values)]
+    if not len(known) or not np.isclose(known.mean(), result.value, rtol=1e-6, atol=1e-9):
         return None  # not a mean: a slice of it is not the mean of its scores
-    slices = []
-    for name, members in index.fields.items():
-        rows = [_slice(run_id, index, name, value, metric, values) for value in members]
-        rows = [one for one in rows if one.values[0] is not None]
-        slices += sorted(rows, key=lambda one: one.values[0] or 0.0, reverse=not result.higher_is_better)
+    rows: list[Markup | list[Node]] = []
+    for name, means in index.once(f"slices {metric}", lambda: _means(index, result)).items():
+        about = f"the {_SLICES} worst of {len(means)}" if len(means) > _SLICES else ""
+        rows.append(group_row(4, short(name, 60), about))
+        rows += [_slice_row(run_id, result, name, *one) for one in means[:_SLICES]]
+    head = axis("Mean on its scale", SHARE) if result.is_share else None
+    columns = [Column("Slice"), Column("Samples", "n"), Column("Mean", "n"), Column(head, "c")]
     options = [(name, name) for name in index.metrics]
     form = tag(
         "form",
-        tag("label", "Metric", select_box("slices", options, metric)),
+        select_box("slices", options, metric, "Metric of the slices"),
         tag("button", "Show", type="submit"),
         class_="filters",
         method="get",
         action=f"{address('run', run_id)}#slices",
         data_submits=True,
     )
-    table = slices_table(slices, ["Mean"], metric=metric, unit=result.unit)
     # One file has the slices of one metric.
-    return join(tag("h2", "Slices", id="slices"), None if ask.rows else form, table)
+    content = [None if ask.rows else form, table(f"{metric} by slice", columns, rows, kind="bars")]
+    summary = tag("summary", f"Slices of {metric}")
+    return tag("details", summary, *content, id="slices", open=chosen is not None)
 
 
-def _slice(run_id: str, index: RunSamples, name: str, value: str, metric: str, values: Any) -> Slice:
-    chosen = values[index.members(name, value)]
-    scored = chosen[~np.isnan(chosen)]
-    href = address("run", run_id, "samples", query={"sort": metric, "slice": f"{name}:{value}"})
-    mean = float(scored.mean()) if len(scored) else None
-    return Slice(name, value, len(scored), [mean], few=len(scored) < FEW, href=href)
+def _means(index: RunSamples, result: MetricResult) -> dict[str, list[tuple[str, int, float]]]:
+    """Return by field each value with its number of scored samples and their mean, worst first."""
+    means: dict[str, list[tuple[str, int, float]]] = {}
+    for name, members in index.fields.items():
+        columns = ((value, index.column(result.name)[index.members(name, value)]) for value in members)
+        known = ((value, column[~np.isnan(column)]) for value, column in columns)
+        rows = [(value, len(column), float(column.mean())) for value, column in known if len(column)]
+        means[name] = sorted(rows, key=lambda one: one[2], reverse=not result.higher_is_better)
+    return means
+
+
+def _slice_row(
+    run_id: str, result: MetricResult, name: str, value: str, count: int, mean: float
+) -> list[Node]:
+    href = address("run", run_id, "samples", query={"sort": result.name, "slice": f"{name}:{value}"})
+    few = span("warn", " few") if count < FEW else None
+    drawn = interval_bar(SHARE, mean) if result.is_share else None
+    text = tag("a", short(value, 60) or "(empty)", href=href)
+    return [text, [f"{count:,}", few], number(mean, result.unit), drawn]
 
 
 def _failures(run_id: str, index: RunSamples) -> Node:
@@ -217,42 +426,29 @@ def _failures(run_id: str, index: RunSamples) -> Node:
     if not index.errors:
         return None
     counts = np.bincount(index.error_codes[index.error_codes >= 0], minlength=len(index.errors))
-    rows = []
     # Stable: errors that are equally frequent keep the order of their first occurrence.
-    for code in np.argsort(-counts, kind="stable").tolist():
-        kind, message = index.errors[code]
-        query = {"error": code}
-        rows.append(
-            tag(
-                "tr",
-                tag("td", f"{counts[code]:,}", class_="num"),
-                tag("th", link(kind, "run", run_id, "samples", query=query), scope="row"),
-                tag("td", short(message, 300)),
-            )
-        )
-    head = tag(
-        "tr",
-        tag("th", "Samples", scope="col", class_="num"),
-        *(tag("th", t, scope="col") for t in ("Error", "Message")),
-    )
-    table = tag("table", tag("thead", head), tag("tbody", rows))
-    return join(tag("h2", "Failures"), scroll_box("Failures", table))
+    rows: list[list[Node]] = [
+        [
+            f"{counts[code]:,}",
+            link(index.errors[code][0], "run", run_id, "samples", query={"error": code}),
+            short(index.errors[code][1], 300),
+        ]
+        for code in np.argsort(-counts, kind="stable").tolist()[:50]
+    ]
+    columns = [Column("Samples", "n"), Column("Error"), Column("Message", "words")]
+    return section("Failures", table("Failures", columns, rows, head=1))
 
 
 def _provenance(head: Mapping[str, Any]) -> Markup:
     """Return the settings of the run, its environment and the hashes of its data."""
     metadata = head.get("metadata") or {}
-    facts = {
-        **{f"{name}": value for name, value in _flat(head.get("configuration") or {})},
-        **{f"{name}": value for name, value in _flat(metadata.get("evaluation_environment") or {})},
+    known = {
+        **dict(_flat(head.get("configuration") or {})),
+        **dict(_flat(metadata.get("evaluation_environment") or {})),
         **{name: value for name, value in metadata.items() if isinstance(value, str)},
     }
-    rows = (
-        tag("tr", tag("th", name, scope="row"), tag("td", short(str(value), 500)))
-        for name, value in facts.items()
-    )
-    content = scroll_box("Settings and provenance", tag("table", tag("tbody", rows)))
-    return tag("details", tag("summary", "Settings and provenance"), content)
+    content = facts((name, short(str(value), 500)) for name, value in known.items())
+    return tag("details", tag("summary", "Settings and provenance"), content, class_="wide")
 
 
 def _flat(record: Mapping[str, Any], under: str = "") -> Iterable[tuple[str, Any]]:
@@ -263,37 +459,73 @@ def _flat(record: Mapping[str, Any], under: str = "") -> Iterable[tuple[str, Any
             yield f"{under}{name}", ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
-# A run that is going: its journal grows, and the page follows it.
+# A run that is going: its calls are stored one by one, and the page follows them.
 
 
-def _live_page(workspace: Workspace, run_id: str) -> Page:
-    state = workspace.unfinished_run(run_id)
-    how = state.obstacle or f"It was stopped. Resume it: {state.line}"
-    main = join(
-        tag("p", tag("b", state.progress, data_live="progress"), " samples have an output. ", class_="lead"),
-        tag("p", how, data_live="how", role="status"),
-        tag("div", data_events=address("run", run_id, "events")),
+def _live_page(ask: Ask, run_id: str) -> Page:
+    progress = progress_of(ask.workspace, run_id)
+    main = tag("div", _live_content(progress), data_events=address("run", run_id, "events"), class_="column")
+    return Page(
+        run_id,
+        main,
+        ask.workspace.command("list"),
+        facts="not finished",
+        crumbs=[("Runs", "/")],
+        run=run_id,
     )
-    return Page(f"Run {run_id}, not finished", main, workspace.command("list"))
+
+
+def _live_content(progress: Progress) -> Markup:
+    state = progress.state
+    how = state.obstacle or f"It was stopped. Resume it: {state.line}"
+    words = f"{state.progress} samples have an output"
+    parts: list[Node] = [
+        strip("news" if state.is_running else "warn", words, tag("span", how, class_="mute")),
+        tag("progress", value=state.answered, max=state.samples, aria_label="Progress")
+        if state.samples
+        else None,
+    ]
+    if progress.failed:
+        errors = (f"{count:,} × {short(text, 160)}" for text, count in progress.errors)
+        parts.append(strip("down", f"{progress.failed:,} failed", tag("span", "; ".join(errors))))
+    if progress.results:
+        parts.append(_values_so_far(progress))
+    return join(parts)
+
+
+def _values_so_far(progress: Progress) -> Markup:
+    rows: list[list[Node]] = [
+        [
+            result.name if result.higher_is_better else f"{result.name} ↓",
+            tag("b", number(result.value, result.unit)),
+            _bar(result, None),
+            f"{result.coverage.scored:,}",
+        ]
+        for result in progress.results
+    ]
+    columns = [
+        Column("Metric"),
+        Column("Value so far", "n"),
+        Column(axis("Interval", SHARE), "c"),
+        Column("Scored", "n"),
+    ]
+    about = f"of the first {progress.scored:,} answers, without metrics that ask a model"
+    return section("Values so far", table("Values so far", columns, rows, kind="bars"), about=about)
 
 
 def run_events(ask: Ask) -> Reply:
     """Send how far a run is, whenever that changes, until it has results."""
-    return Events(_progress(ask.workspace, ask.path["run"]))
+    return Events(_progress(ask, ask.path["run"]))
 
 
-async def _progress(workspace: Workspace, run_id: str) -> AsyncIterator[str]:
+async def _progress(ask: Ask, run_id: str) -> AsyncIterator[str]:
     last = ""
-    while workspace.is_unfinished(run_id):
-        # In a thread: the journal is read from the disk, and all pages share one event loop.
-        state = await asyncio.to_thread(workspace.unfinished_run, run_id)
-        how = state.obstacle or f"It was stopped. Resume it: {state.line}"
-        event = json.dumps({"progress": state.progress, "how": how})
+    while ask.workspace.is_unfinished(run_id):
+        # In a thread: the answers are read from the disk, and all pages share one event loop.
+        progress = await asyncio.to_thread(progress_of, ask.workspace, run_id)
+        event = json.dumps({"progress": progress.state.progress, "html": str(_live_content(progress))})
         if event != last:
             yield event
         last = event
         await asyncio.sleep(_TICK)
     yield json.dumps({"finished": True})
-
-
-ROUTES = [Route("/run/{run}", run_page), Route("/run/{run}/events", run_events)]

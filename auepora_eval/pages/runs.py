@@ -1,192 +1,302 @@
-"""The first page: every stored run, newest first, with the trend of its first metric."""
+"""The first page: every stored run in one table, what is running, and what failed."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
-from ..core.display import interval_text, value_text
-from ..core.types import EvaluationRun, MetricResult
+from ..core.types import MetricResult
 from ..store.state import Unfinished
-from .components.charts import sparkline
+from .components.charts import Scale, interval_bar
 from .components.markup import Markup, Node, join, tag
-from .components.tables import scroll_box, short
+from .components.parts import (
+    Column,
+    Row,
+    button_link,
+    chip,
+    hidden_fields,
+    notes,
+    row_link,
+    search_form,
+    section,
+    short,
+    span,
+    strip,
+    table,
+    verdict,
+)
 from .layout import address, link
-from .requests import Ask, Page, Redirect, Reply, Route
+from .requests import Ask, Download, Page, Redirect, Reply
+from .run import grouped
 from .workspace import Stored
 
 _SHOWN = 100  # runs on a page
-_POINTS = 30  # of a sparkline
-_HEADINGS = (
-    "Compare",
-    "Run",
-    "System",
-    "Dataset",
-    "Samples",
-    "Failed",
-    "First metric",
-    "95% interval",
-    "Trend",
-    "When",
-)
-_NUMERIC = ("Samples", "Failed")
-_SPARE = ("System", "Dataset", "Samples", "95% interval", "Trend", "When")  # left out on a phone
+_METRICS = 3  # columns of metrics, unless others are chosen
+_FIXED = ("status", "run", "system", "dataset", "samples", "failed", "age")
+_STATES = ("all", "running", "failed")
+_PLAIN = Scale(0.0, 1.0, ())
 
 
 def runs_page(ask: Ask) -> Reply:
     """Show the stored runs, those that are not finished, and what else is stored."""
-    documents = ask.workspace.documents()
-    runs = [one for one in documents if one.kind == "run" and not one.error]
+    documents, unfinished = ask.workspace.documents(), ask.workspace.unfinished()
+    every = [one for one in documents if one.kind == "run" and not one.error]
+    # Those that `auepora diagnose` made of another run are shown if somebody looks for them.
+    runs = [one for one in every if "~" not in one.id or "~" in ask.values.get("words", "")]
     others = [one for one in documents if one.kind != "run" and not one.error]
-    broken = [one for one in documents if one.error]
-    start = ask.number("start") or 0
     main = join(
-        _live(ask.workspace.unfinished()),
-        _newest_pair(runs),
-        _table(runs[start : start + _SHOWN], _trends(runs)) if runs else _nothing(ask),
-        _older(start, len(runs)),
-        _others(others),
-        (tag("p", one.error, class_="small") for one in broken),
+        _worst_failure(runs),
+        _list(ask, runs, unfinished) if runs or unfinished else _nothing(ask),
+        section("Experiments", tag("ul", map(_other, others), class_="links")) if others else None,
+        notes(one.error for one in documents if one.error),
+        notes(
+            [f"{len(every) - len(runs):,} runs of diagnoses: filter by ~"] if len(every) > len(runs) else []
+        ),
     )
-    return Page("Runs", main, ask.workspace.command("list"))
-
-
-def compare_ticked(ask: Ask) -> Reply:
-    """Lead from the ticked runs to their comparison."""
-    ticked = ask.lists.get("run", [])
-    if len(ticked) < 2:
-        return Redirect(address("run", ticked[0]) if ticked else "/")
-    # The newest run is the first on the page, and the candidate of a comparison is the newer one.
-    return Redirect(address("compare", query=[("run", run_id) for run_id in reversed(ticked)]))
-
-
-def _newest_pair(runs: Sequence[Stored]) -> Node:
-    """Return a link to the comparison that is wanted most: of the newest run and the one before it."""
-    measured = [one for one in runs if one.run is not None]
-    for one in measured[1:]:
-        newest = measured[0]
-        if one.run and newest.run and one.run.dataset_fingerprint == newest.run.dataset_fingerprint:
-            query = [("run", one.id), ("run", newest.id)]
-            return tag(
-                "p", link(f"Compare {newest.id} with {one.id}", "compare", query=query), class_="turns"
-            )
-    return None
+    export = button_link("Export CSV", "/runs.csv") if runs else None
+    return Page("Runs", main, ask.workspace.command("list"), facts="newest first", actions=export)
 
 
 def _nothing(ask: Ask) -> Markup:
     folder = str(ask.workspace.folder)
+    command = tag("code", "auepora demo")
+    return tag("p", f"There are no finished runs in {folder}. Make two of them: ", command, class_="lead")
+
+
+def _other(one: Stored) -> Markup:
+    return tag("li", link(one.id, one.kind, one.id), f" ({one.time.replace('T', ' ')[:16]})")
+
+
+def runs_csv(ask: Ask) -> Reply:
+    """Return all runs with all their values."""
+    runs = [one for one in ask.workspace.documents() if one.kind == "run" and not one.error]
+    return Download("runs", _csv(runs, _metric_names(runs)))
+
+
+def _csv(runs: Sequence[Stored], names: Sequence[str]) -> Iterator[Sequence[Any]]:
+    yield ["run", "system", "dataset", "samples", "failed", "time", *names]
+    for one in runs:
+        values = {result.name: result.value for result in one.run.results} if one.run else {}
+        counts = one.count("total_queries"), one.count("failed_queries")
+        about = one.id, one.system, one.head.get("dataset_id"), *counts, one.time
+        yield [*about, *(values.get(name, "") for name in names)]
+
+
+def compare_ticked(ask: Ask) -> Reply:
+    """Lead from the ticked runs to their comparison."""
+    # The newest run is the first on the page, and the candidate of a comparison is the newer one.
+    return Redirect(address("compare", query=[("run", each) for each in reversed(ask.lists.get("run", []))]))
+
+
+def _worst_failure(runs: Sequence[Stored]) -> Node:
+    """Return the strip of the newest run that failed, if it is among the newest."""
+    for one in runs[:5]:
+        if one.state == "failed":
+            count = f"{one.count('failed_queries'):,} of {one.count('total_queries'):,} calls failed"
+            href = link("See them", "run", one.id, "samples", query={"failed": 1})
+            return strip("down", f"{one.id}: {count}", href=href)
+    return None
+
+
+# The table.
+
+
+def _metric_names(runs: Sequence[Stored]) -> list[str]:
+    return list(dict.fromkeys(result.name for one in runs if one.run for result in one.run.results))
+
+
+def _shares_first(runs: Sequence[Stored]) -> list[str]:
+    """Return the metrics to show: a share of each group, such as retrieval and answers."""
+    results = {result.name: result for one in runs[:20] if one.run for result in one.run.results}
+    groups = (
+        [one.name for one in members if one.is_share] for _, _, members in grouped(list(results.values()))
+    )
+    return [names[0] for names in groups if names][:_METRICS]
+
+
+def _list(ask: Ask, runs: Sequence[Stored], unfinished: Sequence[Unfinished]) -> Markup:
+    names = _metric_names(runs)
+    chosen = [("col", name) for name in ask.lists.get("col", ()) if name in names]
+    shown = [name for _, name in chosen] or _shares_first(runs)
+    sort, order = ask.values.get("sort", "age"), ask.values.get("order", "")
+    sort = sort if sort in (*_FIXED, *names) else "age"
+    order = order if order in ("up", "down") else "up" if sort == "age" else "down"
+    words, state = ask.values.get("words", "").strip()[:100], ask.values.get("state", "all")
+    matching = [one for one in runs if _matches(one, words) and state in ("all", one.state)]
+    _sort(matching, sort, order)
+    start = ask.number("start") or 0
+    kept = [*chosen, ("words", words), ("state", "" if state == "all" else state)]
+    rows = [_live_row(one, shown) for one in unfinished if words in one.evaluation_id]
+    rows = rows if state in ("all", "running") else []
+    rows += [_row(one, shown) for one in matching[start : start + _SHOWN]]
+    content = table(
+        "Runs",
+        _columns(shown),
+        rows,
+        sort=(sort, order),
+        href=lambda key, way: address(query=[*kept, ("sort", key), ("order", way)]),
+        kind="list runs",
+        head=2,
+    )
+    about = ["Bars: value and 95% interval from 0 to 1. Tint: low scores. Values count answered samples."]
+    sorting = [("sort", ask.values.get("sort", "")), ("order", ask.values.get("order", ""))]
     return tag(
-        "p",
-        f"There are no finished runs in {folder}. Make two of them: ",
-        tag("code", "auepora demo"),
-        class_="lead",
+        "div",
+        _controls(names, shown, [*sorting, *kept], len(matching), len(unfinished)),
+        tag("form", content, action="/ticked", method="get", id="ticked"),
+        _older(ask, start, len(matching)),
+        notes(about),
+        id="list",
+        class_="column",
     )
 
 
-def _live(unfinished: Iterable[Unfinished]) -> Node:
-    items = [
+def _matches(one: Stored, words: str) -> bool:
+    text = f"{one.id} {one.system} {one.head.get('dataset_id')}".lower()
+    return all(word in text for word in words.lower().split())
+
+
+def _sort(runs: list[Stored], key: str, order: str) -> None:
+    runs.sort(key=lambda one: one.time, reverse=key != "age" or order == "up")  # the newest is the youngest
+    if key == "age":
+        return
+    values = {one.id: _sort_value(one, key) for one in runs}
+    runs.sort(key=lambda one: values[one.id], reverse=order == "down")
+    runs.sort(key=lambda one: not values[one.id][0])  # runs without a value come last, whichever way
+
+
+def _sort_value(one: Stored, key: str) -> tuple[bool, float, str]:
+    texts = {"run": one.id, "system": one.system, "dataset": str(one.head.get("dataset_id") or "")}
+    if key in texts:
+        return True, 0.0, texts[key].lower()
+    value: float | None = one.count("total_queries" if key == "samples" else "failed_queries")
+    if key not in _FIXED:
+        result = _result(one, key)
+        value = None if result is None or not math.isfinite(result.value) else result.value
+    return value is not None, value or 0.0, ""
+
+
+def _result(one: Stored, name: str) -> MetricResult | None:
+    return next((result for result in one.run.results if result.name == name), None) if one.run else None
+
+
+def _columns(shown: Sequence[str]) -> list[Column]:
+    return [
+        Column(span("mute", "Tick")),
+        Column("Status", "spare", "status"),
+        Column("Run", None, "run", "up"),
+        Column("System", "spare", "system", "up"),
+        Column("Dataset", "mute spare wide-only", "dataset", "up"),
+        Column("Samples", "n spare", "samples"),
+        Column("Failed", "n", "failed"),
+        *(Column(name, "n spare" if place else "n", name, "up") for place, name in enumerate(shown)),
+        Column("Age", "n mute spare", "age", "up"),
+    ]
+
+
+def _row(one: Stored, shown: Sequence[str]) -> Row:
+    failed, total = one.count("failed_queries"), one.count("total_queries")
+    box = tag("input", type="checkbox", name="run", value=one.id, aria_label=f"Compare {one.id}")
+    missed: Node = "" if failed is None else f"{failed:,}"
+    if failed and total:
+        is_bad = one.state == "failed"
+        share = f" {failed / total:.0%}" if is_bad else None
+        missed = [tag("b", f"{failed:,}", class_="down" if is_bad else "warn"), share]
+    cells: list[Node] = [
+        tag("label", box),
+        verdict(one.state),
+        row_link(short(one.id, 48), address("run", one.id)),
+        short(one.system, 30),
+        short(str(one.head.get("dataset_id") or ""), 30),
+        "" if total is None else f"{total:,}",
+        missed,
+        *(_value(_result(one, name)) for name in shown),
+        tag("span", age_text(one.time), title=one.time.replace("T", " ")),
+    ]
+    return Row(cells, "bad" if one.state == "failed" else None)
+
+
+def _value(result: MetricResult | None) -> Node:
+    if result is None:
+        return span("mute", "n/a")
+    drawn = None
+    if result.is_share and result.interval:
+        drawn = span("spare", interval_bar(_PLAIN, result.value, result.interval, height=20))
+    return span("stand", drawn, chip(result.value, result, digits=3))
+
+
+def _live_row(one: Unfinished, shown: Sequence[str]) -> Row:
+    name = row_link(short(one.evaluation_id, 48), address("run", one.evaluation_id))
+    state = verdict("running" if one.is_running else "partial")
+    return Row(
+        [None, state, name, one.progress, None, None, None, *(None for _ in shown), age_text(one.begun_at)]
+    )
+
+
+def age_text(time: str) -> str:
+    """Return how long ago a time was: "2 min", "5 h", "3 d"."""
+    try:
+        when = datetime.fromisoformat(time)
+    except ValueError:
+        return ""
+    left = (datetime.now(UTC) - (when if when.tzinfo else when.replace(tzinfo=UTC))).total_seconds() / 60
+    for size, name in ((60, "min"), (24, "h"), (365, "d")):
+        if left < size:
+            return f"{left:.0f} {name}" if left >= 1 or name != "min" else "now"
+        left /= size
+    return f"{left:.0f} y"
+
+
+def _controls(
+    names: Sequence[str], shown: Sequence[str], kept: Sequence[tuple[str, str]], count: int, live: int
+) -> Markup:
+    values = dict(kept)
+    state = values.get("state") or "all"
+    others = [pair for pair in kept if pair[0] != "state"]
+    choices = [
         tag(
-            "li",
-            link(one.evaluation_id, "run", one.evaluation_id),
-            f": {one.progress} samples have an output",
+            "a",
+            f"{each.capitalize()}{f' {live}' if each == 'running' else ''}",
+            href=address(query=[*others, ("state", "" if each == "all" else each)]),
+            aria_current="true" if each == state else None,
         )
-        for one in unfinished
+        for each in _STATES
+        if each != "running" or live
     ]
-    return join(tag("h2", "Not finished"), tag("ul", items, class_="links")) if items else None
-
-
-def _table(runs: Sequence[Stored], trends: Mapping[str, Sequence[float | None]]) -> Markup:
-    # One run each has no trend, and an empty column only takes space.
-    is_shown = {name: name != "Trend" or any(len(each) > 1 for each in trends.values()) for name in _HEADINGS}
-    head = (tag("th", name, scope="col", class_=_classes(name)) for name in _HEADINGS if is_shown[name])
-    rows = (tag("tr", compress(_cells(one, trends), is_shown.values())) for one in runs)
-    table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="runs")
-    button = tag("button", "Compare the ticked runs", type="submit")
-    return tag("form", scroll_box("Stored runs", table), tag("p", button), action="/ticked", method="get")
-
-
-def _classes(name: str) -> str | None:
-    classes = [*(["num"] if name in _NUMERIC else []), *(["spare"] if name in _SPARE else [])]
-    return " ".join(classes) or None
-
-
-def _cells(one: Stored, trends: Mapping[str, Sequence[float | None]]) -> Iterable[Markup]:
-    """Return the cells of a run, in the order of the headings."""
-    yield tag("td", tag("input", type="checkbox", name="run", value=one.id, aria_label=f"Compare {one.id}"))
-    yield tag("th", tag("a", short(one.id, 60), href=address("run", one.id), data_row=True), scope="row")
-    first = one.run.results[0] if one.run is not None and one.run.results else None
-    counts = (one.count(name) for name in ("total_queries", "failed_queries"))
-    contents: list[Node] = [
-        short(str(one.head.get("system_name") or one.head.get("system_version") or "-"), 40),
-        short(str(one.head.get("dataset_id") or "-"), 40),
-        *("-" if count is None else f"{count:,}" for count in counts),
-        _value(first) if first else "-",
-        interval_text(first.interval, first.unit) if first else "-",
-        _sparkline(one, trends, first.name) if first else None,
-        one.time.replace("T", " ")[:16],
-    ]
-    for name, content in zip(_HEADINGS[2:], contents, strict=True):
-        yield tag("td", content, class_=_classes(name))
-
-
-def _value(result: MetricResult) -> Markup:
-    return join(f"{result.name} ", tag("b", value_text(result.value, result.unit, interval=result.interval)))
-
-
-def _sparkline(one: Stored, trends: Mapping[str, Sequence[float | None]], name: str) -> Node:
-    values = trends.get(one.id, ())
-    if len(values) < 2:
-        return None
-    drawn = sparkline(values, label=f"{name} in the last {len(values)} runs of this system on these samples")
-    # Changes are tested on that page: it takes the scores of every sample of every run.
-    return link(drawn, "trend", query={"metric": name})
-
-
-def _trends(runs: Sequence[Stored]) -> dict[str, list[float | None]]:
-    """Return the values of the first metric up to each run, of runs that measured the same thing."""
-    series: defaultdict[tuple[object, ...], list[float | None]] = defaultdict(list)
-    trends: dict[str, list[float | None]] = {}
-    for one in reversed(runs):
-        if one.run is None or not one.run.results:
-            continue
-        values = series[_same(one.run)]
-        values.append(one.run.results[0].value)
-        trends[one.id] = values[-_POINTS:]
-    return trends
-
-
-def _same(run: EvaluationRun) -> tuple[object, ...]:
-    """Return what two runs must have in common to be one line: system, samples, and how it was measured."""
-    return (
-        run.system_name,
-        run.dataset_fingerprint,
-        run.top_k,
-        run.results[0].name,
-        str(run.results[0].signature),
+    fields = hidden_fields(pair for pair in kept if pair[0] != "words")
+    button = tag("button", "Compare ticked", type="submit", form="ticked", data_ticked=True)
+    menu = column_menu(names, shown, [pair for pair in kept if pair[0] != "col"], "/")
+    return tag(
+        "div",
+        search_form("runs", values.get("words", ""), fields, action="/"),
+        tag("ul", (tag("li", each) for each in choices), class_="choice"),
+        tag("span", f"{count:,} runs", class_="count", role="status"),
+        span("end", menu, button),
+        class_="filters",
     )
 
 
-def _older(start: int, count: int) -> Node:
-    links = []
-    if start:
-        links.append(link("Newer runs", query={"start": max(0, start - _SHOWN) or None}))
-    if start + _SHOWN < count:
-        links.append(link("Older runs", query={"start": start + _SHOWN}))
-    if not links:
-        return None
-    shown = f"Runs {start + 1:,} to {min(start + _SHOWN, count):,} of {count:,}. "
-    return tag("p", shown, ((each, " ") for each in links))
-
-
-def _others(others: Sequence[Stored]) -> Node:
-    if not others:
-        return None
-    items = (
-        tag("li", link(one.id, one.kind, one.id), f" ({one.kind}, {one.time.replace('T', ' ')[:16]})")
-        for one in others
+def column_menu(
+    names: Iterable[str], shown: Sequence[str], kept: Iterable[tuple[str, str]], action: str
+) -> Markup:
+    """Return the menu in which the columns of a table are chosen."""
+    boxes = (
+        tag("label", tag("input", type="checkbox", name="col", value=name, checked=name in shown), name)
+        for name in names
     )
-    return join(tag("h2", "Experiments"), tag("ul", items, class_="links"))
+    show = tag("button", "Show", type="submit")
+    form = tag("form", hidden_fields(kept), boxes, show, method="get", action=action)
+    return tag("details", tag("summary", "Columns ⌄", class_="button"), form, class_="menu")
 
 
-ROUTES = [Route("/", runs_page), Route("/ticked", compare_ticked)]
+def _older(ask: Ask, start: int, count: int) -> Node:
+    kept = [(name, value) for name, values in ask.lists.items() if name != "start" for value in values]
+    links = [
+        tag("a", text, href=address(query=[*kept, ("start", str(place))]), rel=rel)
+        for text, rel, place in (("Newer", "prev", start - _SHOWN), ("Older", "next", start + _SHOWN))
+        if 0 <= place < count
+    ]
+    words = f"{start + 1:,} to {min(start + _SHOWN, count):,} of {count:,} "
+    return tag("p", words, ((each, " ") for each in links)) if links else None

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import csv
+import io
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
 
 from ..errors import AueporaError, NotFoundError, UnknownNameError
 from .layout import VIEW, Frame, error_page, html_of, waiting_page
-from .requests import Ask, Events, Json, Page, Redirect, Reply, Route
+from .requests import Ask, Download, Events, Page, Redirect, Reply, Route
 from .security import Access, Guard
 from .workspace import NotReadyError
 
@@ -30,10 +32,7 @@ _PACKAGE = "auepora_eval"
 # The only files that are served, by their addresses.
 ASSETS: Mapping[str, tuple[str, str]] = {
     "/style.css": ("pages/style.css", "text/css"),
-    "/view.css": ("pages/view.css", "text/css"),
     "/view.js": ("pages/view.js", "text/javascript"),
-    "/annotate.css": ("pages/annotate.css", "text/css"),
-    "/annotate.js": ("pages/annotate.js", "text/javascript"),
     "/favicon.svg": ("pages/favicon.svg", "image/svg+xml"),
 }
 _MOST_FIELDS = 1_000  # of a form
@@ -117,9 +116,28 @@ def _sent(reply: Reply, ask: Ask, frame: Frame) -> Response:
         return RedirectResponse(reply.address, 303)
     if isinstance(reply, Events):
         return StreamingResponse(_events(reply.events), media_type="text/event-stream")
-    if isinstance(reply, Json):
-        return JSONResponse(reply.data, reply.status)
+    if isinstance(reply, Download):
+        named = {"content-disposition": f'attachment; filename="{reply.name}.csv"'}
+        return StreamingResponse(_csv(reply.rows), media_type="text/csv; charset=utf-8", headers=named)
     return HTMLResponse(html_of(reply, ask, frame), reply.status)
+
+
+def _csv(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """Yield the lines of a CSV file, some hundred at once."""
+    text = io.StringIO()
+    lines = csv.writer(text)
+    for count, row in enumerate(rows, start=1):
+        # A text that starts like a formula would be one in a spreadsheet.
+        lines.writerow([f"'{cell}" if _is_formula(cell) else cell for cell in row])
+        if count % 500 == 0:
+            yield text.getvalue()
+            text.seek(0)
+            text.truncate()
+    yield text.getvalue()
+
+
+def _is_formula(cell: Any) -> bool:
+    return isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
 async def _events(events: AsyncIterator[str]) -> AsyncIterator[str]:

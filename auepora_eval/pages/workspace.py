@@ -9,11 +9,11 @@ from __future__ import annotations
 import shlex
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..core.settings import DEFAULT_OUT
 from ..core.types import EvaluationRun
@@ -25,6 +25,7 @@ from ..store.storage import EvaluationResultsStorage
 
 SMALL = 5_000  # samples that are compared while the page waits
 _KEPT = 8  # runs and comparisons in memory
+_RECENT = 20  # runs in the frame of a page
 
 T = TypeVar("T")
 
@@ -53,6 +54,17 @@ class Stored:
     def time(self) -> str:
         """Return when it was made."""
         return str(self.head.get("timestamp") or "")
+
+    @property
+    def system(self) -> str:
+        """Return the name of the system of a run."""
+        return str(self.head.get("system_name") or self.head.get("system_version") or "")
+
+    @property
+    def state(self) -> str:
+        """Return how the calls of a run went: complete, partial or failed, if a tenth failed or more."""
+        total, failed = self.count("total_queries") or 0, self.count("failed_queries") or 0
+        return "failed" if total and failed * 10 >= total else "partial" if failed else "complete"
 
     def count(self, name: str) -> int | None:
         """Return a number of the summary."""
@@ -133,10 +145,12 @@ class Workspace:
         self.storage = EvaluationResultsStorage(folder)
         self.background = Background()
         self.kept = Cache()
+        self.desks = Cache(kept=50)  # tasks and labels of people, whose files stay open
         # The list of runs reads every head in order. With fewer places than runs, the oldest entry would be
         # dropped just before it is read, and the cache would never hit.
         self._heads = Cache(kept=2_000)
         self._samples = Cache()
+        self._recent: tuple[int, list[Recent]] = (0, [])
 
     @classmethod
     def named(cls, folder: str | Path, names: Iterable[str], rules: Path | None = None) -> Workspace:
@@ -175,6 +189,35 @@ class Workspace:
         paths = self.only.values() if self.only else self.folder.glob(f"*{SUFFIX}")
         return sorted(map(self._stored, paths), key=lambda one: (one.time, one.id), reverse=True)
 
+    def runs(self) -> list[Stored]:
+        """Return the finished runs, newest first."""
+        return [one for one in self.documents() if one.run is not None]
+
+    def recent(self) -> list[Recent]:
+        """Return the newest runs for the frame of each page; read again when a file came or went."""
+        if not self.folder.is_dir():
+            return []
+        changed = self.folder.stat().st_mtime_ns
+        if self._recent[0] != changed:
+            live = [Recent(run_id, "◔", "news", "running") for run_id in self._unfinished_ids()]
+            # Runs that `auepora diagnose` made of another one are on the page of all runs only.
+            done = [_recent(one) for one in self.runs() if "~" not in one.id][:_RECENT]
+            self._recent = changed, [*live, *done][:_RECENT]
+        return self._recent[1]
+
+    def before(self, run_id: str, runs: Sequence[Stored] | None = None) -> list[str]:
+        """Return the runs with the same samples as one, which it can be compared with: older ones first."""
+        known = self.runs() if runs is None else list(runs)
+        ids = [one.id for one in known]
+        place = ids.index(run_id) if run_id in ids else 0
+        candidate = known[place].run if run_id in ids else None
+        found = [
+            one.id
+            for one in (*known[place + 1 :], *known[:place])
+            if candidate and one.run and one.run.dataset_fingerprint == candidate.dataset_fingerprint
+        ]
+        return sorted(found, key=lambda other: "~" in other)  # of a diagnosis: last
+
     def document(self, run_id: str) -> Stored:
         """Return one stored document by its id."""
         return self._stored(self.path(run_id))
@@ -188,8 +231,10 @@ class Workspace:
 
     def unfinished(self) -> list[Unfinished]:
         """Return the runs that have no results yet."""
-        ids = [] if self.only else unfinished_ids(self.folder)
-        return [self.unfinished_run(run_id) for run_id in ids]
+        return [self.unfinished_run(run_id) for run_id in self._unfinished_ids()]
+
+    def _unfinished_ids(self) -> list[str]:
+        return [] if self.only else unfinished_ids(self.folder)
 
     def unfinished_run(self, run_id: str) -> Unfinished:
         """Return how far a run is."""
@@ -197,12 +242,27 @@ class Workspace:
 
     def is_unfinished(self, run_id: str) -> bool:
         """Return whether a run was started and has no results."""
-        return not self.only and run_id in unfinished_ids(self.folder)
+        return run_id in self._unfinished_ids()
 
     def index(self, run_id: str) -> RunSamples:
         """Return the samples of a run."""
         path = self.path(run_id)
         return self._samples.get((path, *stamp(path)), lambda: RunSamples(path))
+
+
+class Recent(NamedTuple):
+    """A run in the frame: its id, the sign of its state with its class, and what is to be known of it."""
+
+    id: str
+    sign: str
+    kind: str
+    about: str = ""
+
+
+def _recent(one: Stored) -> Recent:
+    sign, kind = {"complete": ("✓", "up"), "partial": ("!", "warn"), "failed": ("✕", "down")}[one.state]
+    failed = one.count("failed_queries")
+    return Recent(one.id, sign, kind, f"{failed:,} failed" if failed else "")
 
 
 def _read(run_id: str, path: Path) -> Stored:

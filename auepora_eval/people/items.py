@@ -15,7 +15,17 @@ from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOu
 from ..errors import DataError, did_you_mean
 from ..judges.metric import no_answer
 from ..judges.texts import claims_in
-from .task import DEFAULTS, Item, Kind, Passage, Task, check_people, create_task, labels_of
+from .task import (
+    Item,
+    Kind,
+    Passage,
+    Task,
+    check_people,
+    create_task,
+    is_label_set,
+    labels_of,
+    question_about,
+)
 
 Scores = dict[str, dict[str, float]]  # by sample and metric
 
@@ -292,12 +302,13 @@ def task_of_runs(folder: Path, runs: Sequence[EvaluationRun], wanted: Wanted) ->
     kind = kind_for(wanted, runs)
     choice, seed = wanted.choose or CHOICE, wanted.seed or 0
     # "The documents do not say." has nothing that documents could support: judges leave it out as well.
-    about_support = kind in ("answers", "claims") and wanted.question is None
+    asks_other = wanted.question is not None or is_label_set(wanted.labels or ())
+    about_support = kind in ("answers", "claims") and not asks_other
     every, left_out = items_of(kind, runs, without_declined=about_support)
     items = chosen(every, choice, wanted.count or COUNT, seed=seed)
     task = Task(
         kind=kind,
-        question=wanted.question or DEFAULTS[kind][0],
+        question=wanted.question or question_about(kind, wanted.labels or ()),
         labels=labels_of(kind, wanted.labels or ()),
         runs=tuple(run.evaluation_id for run in runs),
         dataset=runs[0].dataset_name,

@@ -2,7 +2,8 @@
 
 A label file (JSONL) has a line per item: {"claim", "evidence", "label": {person: number}}, the scores of the
 run's metrics by their names, and `sample_id` where a line is about one sample of one run. "Not sure" is not a
-label. A `.gt.json` has an annotation per person and item.
+label. A `.gt.json` has an annotation per person and item. A `.labels.json` is a label set of the answers of
+one run, which `auepora labels score` reads.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dataset import InMemoryDataset
 from ..core.display import interval_text, value_text
 from ..core.scores import shared_or_none
+from ..core.types import STORED_OUTPUT, TRUE_LABEL, EvaluationSample
 from ..errors import DataError
 from ..io.ground_truth import Annotation, save_ground_truth
 from ..io.jsonl import save_records
+from ..io.label_set import save_label_set
 from ..stats.agreement import Agreement, Statistic, agreement, numbered
 from ..stats.sampling import SampledMean, sampled_mean
 from .items import metric_names
@@ -52,8 +56,14 @@ def export(folder: Path, path: Path, *, settled: bool = False, force: bool = Fal
         _check_some(len(annotations), folder)
         save_ground_truth(annotations, path, dataset_id=task.dataset, force=force)
         return len(annotations)
+    if path.name.removesuffix(".gz").endswith((".labels.json", ".labels.yaml", ".labels.yml")):
+        samples = list(label_set_samples(task, items, settled_labels(folder, task, items, people)))
+        _check_some(len(samples), folder)
+        save_label_set(InMemoryDataset(task.dataset, samples), path, force=force)
+        return len(samples)
     if not path.name.removesuffix(".gz").endswith(".jsonl"):
-        raise DataError("--export", f"{path.name!r:.80} is not a .jsonl or .gt.json.", fix="Rename it.")
+        what = f"{path.name!r:.80} is not a .jsonl, .gt.json or .labels.json."
+        raise DataError("--export", what, fix="Rename it.")
     decided = settled_labels(folder, task, items, people) if settled else None
     records = list(label_records(task, items, people, decided))
     _check_some(len(records), folder)
@@ -97,6 +107,24 @@ def label_records(
             **_notes(people, item.item_id),
             **{name: item.scores.get(name) for name in metrics},  # null: the metric could not score it
         }
+
+
+def label_set_samples(
+    task: Task, items: Sequence[Item], settled: Mapping[str, str]
+) -> Iterator[EvaluationSample]:
+    """Yield the labelled answers of one run as the samples of a label set."""
+    if not _is_of_samples(task):
+        what = "a label set has one answer per question, and these are of several runs, or are not answers."
+        raise DataError("--export", what, fix="Label the answers of one run.")
+    for item in items:
+        if item.item_id in settled:
+            stored = {"answer": item.text, "passages": [each.text for each in item.documents]}
+            yield EvaluationSample(
+                item.sample_id,
+                item.query,
+                labels={**item.slices, TRUE_LABEL: settled[item.item_id]},
+                metadata={STORED_OUTPUT: stored},
+            )
 
 
 def _label_of(labels: PersonLabels, item_id: str) -> str:

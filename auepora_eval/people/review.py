@@ -21,7 +21,7 @@ from ..core.display import visible_text
 from ..core.types import Document, EvaluationSample, Response
 from ..errors import DataError, StorageError
 from ..io.files import write_bytes
-from .labels import Answer, LabelTable
+from ..store.labels import Answer, LabelTable
 
 ACCEPT, REJECT = "accept", "reject"
 REASONS = ("ambiguous", "not in the documents", "wrong reference answer", "duplicate", "too easy")

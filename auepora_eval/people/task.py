@@ -17,6 +17,7 @@ import msgspec
 from ..errors import DataError, StorageError
 from ..io.files import file_name, written_together
 from ..io.jsonl import encoded_lines, read_records
+from ..text.label_terms import ACCURATE, LABELS
 
 Kind = Literal["answers", "claims", "documents", "pairs"]
 KINDS: tuple[Kind, ...] = ("answers", "claims", "documents", "pairs")
@@ -95,6 +96,16 @@ DEFAULTS: dict[Kind, tuple[str, tuple[str, ...]]] = {
 _PREFERENCES = (Label("first", 1.0), Label("second", 0.0), Label("equally good", 0.5))
 
 
+def question_about(kind: Kind, names: Sequence[str] = ()) -> str:
+    """Return the question to ask about each item, which fits the labels."""
+    return "What is this answer?" if is_label_set(names) else DEFAULTS[kind][0]
+
+
+def is_label_set(names: Sequence[str]) -> bool:
+    """Return whether the labels are those of label sets."""
+    return bool(names) and {name.strip() for name in names} <= set(LABELS)
+
+
 def labels_of(kind: Kind, names: Sequence[str] = ()) -> tuple[Label, ...]:
     """Return the labels of a task: those of the names, the worst first, or the usual ones of the kind."""
     if kind == "pairs":
@@ -105,6 +116,8 @@ def labels_of(kind: Kind, names: Sequence[str] = ()) -> tuple[Label, ...]:
     if not 2 <= len(names) <= MOST_LABELS or not all(names) or len(set(names)) < len(names):
         what = f"{', '.join(names)!r:.80} are not from 2 to {MOST_LABELS} different labels."
         raise DataError("--labels", what, fix="Name them from the worst to the best: bad,fair,good.")
+    if is_label_set(names):  # they have no order, and only one of them is good
+        return tuple(Label(name, float(name == ACCURATE)) for name in names)
     return tuple(Label(name, place / (len(names) - 1)) for place, name in enumerate(names))
 
 

@@ -46,7 +46,7 @@ class DataQualityChecker:
     """Runs quality checks on a dataset: a `.eval.json` document as a dict, or an EvaluationDataset.
 
     `checks` may be added to or taken from. A check takes the dataset and returns texts, or QualityIssues;
-    an exception in a check is a bug of the check and is raised.
+    one that raises is a finding, "Check failed: NAME: ...", and the others still run.
     """
 
     def __init__(self, *, min_support: float = MIN_SUPPORT) -> None:
@@ -68,7 +68,7 @@ class DataQualityChecker:
             self._check_document_references,
             self._check_citation_validity,
             self._check_ground_truth_consistency,
-            *(partial(self._run, check) for check in further),
+            *(_named(partial(self._run, check), check) for check in further),
         ]
         self._last_view: tuple[Dataset, DatasetView] | None = None
 
@@ -83,7 +83,7 @@ class DataQualityChecker:
             raise DataError("dataset", what, fix="Read it with load_dataset, or put a list in one.")
         self._last_view = (dataset, view_of(dataset))
         try:
-            findings = [_as_issue(text, check) for check in self.checks for text in check(dataset)]
+            findings = [issue for check in self.checks for issue in _findings(check, dataset)]
         finally:
             self._last_view = None  # the dataset may change before the next call
         return sorted(findings, key=lambda issue: SEVERITIES.index(issue.severity))
@@ -107,12 +107,24 @@ class DataQualityChecker:
         return list(check(view_of(dataset)))
 
 
-def _as_issue(text: str, check: Check) -> QualityIssue:
-    """Return a finding as an issue; the text of a user's own check counts as a warning."""
-    if isinstance(text, QualityIssue):
-        return text
-    name = str(getattr(check, "__name__", "check")).strip("_")
-    return QualityIssue("warning", name, text, where="dataset")
+def _named(run: Check, check: ViewCheck) -> Check:
+    """Return a check that has the name of the function in it."""
+    run.__name__ = getattr(check, "__name__", "check_reference_support")
+    return run
+
+
+def _findings(check: Check, dataset: Dataset) -> Iterator[QualityIssue]:
+    """Yield what a check finds; the text of a user's own check counts as a warning."""
+    name = str(getattr(check, "__name__", "check"))
+    try:
+        for text in check(dataset):
+            if isinstance(text, QualityIssue):
+                yield text
+            else:
+                yield QualityIssue("warning", name.strip("_"), text, where="dataset")
+    except Exception as error:  # noqa: BLE001 - a user's own function may raise anything
+        what = f"Check failed: {name}: {error}"
+        yield QualityIssue("error", name.strip("_"), what, where="dataset")
 
 
 # Checks of citations: their spans, the documents that they name, and whether those are the gold ones.

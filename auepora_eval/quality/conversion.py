@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.dataset import EvaluationDataset
+from ..core.types import STORED_OUTPUT
 from ..errors import DataError, UnknownNameError
 from ..io.csv import DroppedWarning
 from ..io.detect import IN_WORDS, kind_of_file, kind_of_name, not_a_dataset
@@ -20,6 +21,7 @@ from ..io.ground_truth import annotations_in, annotators_in, check_annotations, 
 from ..io.jsonl import save_records
 from ..io.loader import FORMATS, format_of_name, open_dataset, save_dataset
 from ..io.outputs import WRITERS, save_with_answers
+from ..io.schema import check_no_errors, config_form_errors
 from ..io.trec import read_run, with_topics
 from ..read.convert import Convert
 from ..read.records import prediction_record
@@ -114,7 +116,8 @@ def _save_answers(dataset: EvaluationDataset, wanted: Wanted) -> Counts:
     """Write the answers that a dataset's file holds, or report that they are left out."""
     answers = dataset.outputs
     if wanted.outputs is None:
-        if answers:
+        # The answers of a label set are part of its samples.
+        if answers and not any(STORED_OUTPUT in sample.metadata for sample in dataset):
             count = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
             what = f"{dataset.name}: the file holds {count} too; --outputs FILE writes them."
             warnings.warn(what, DroppedWarning, stacklevel=3)
@@ -139,8 +142,15 @@ def _convert_ground_truth(source: Path, target: Path, wanted: Wanted) -> Counts:
     return {"annotations": len(annotations_in(document))}
 
 
+def _convert_config(source: Path, target: Path, wanted: Wanted) -> Counts:
+    document = read_document(source)
+    check_no_errors(config_form_errors(document), source.name)
+    write_document(document, target, force=wanted.force)
+    return {"keys": len(document)}
+
+
 def _convert_results(source: Path, target: Path, wanted: Wanted) -> Counts:
-    from ..io.results.tables import is_csv, load_results, save_results
+    from ..io.results.tables import load_results, save_results
     from ..store.storage import StoredRun
 
     results = load_results(source)
@@ -149,9 +159,6 @@ def _convert_results(source: Path, target: Path, wanted: Wanted) -> Counts:
         with StoredRun(source) as stored:
             results["query_results"] = list(stored.rows())
     save_results(results, target, force=wanted.force)
-    if is_csv(source) and not is_csv(target):
-        what = "a table has no head: the file holds the rows of a run, and not what the run was."
-        warnings.warn(f"{target.name}: {what}", DroppedWarning, stacklevel=2)
     return {"rows": len(results.get("query_results") or ())}
 
 
@@ -178,6 +185,7 @@ _DOCUMENT = (".json", ".yaml", ".yml")
 _OTHERS = {
     RUN: _Other(_convert_run, (".jsonl",)),
     GROUND_TRUTH: _Other(_convert_ground_truth, _DOCUMENT),
+    "config": _Other(_convert_config, _DOCUMENT),
     "results": _Other(_convert_results, (*_DOCUMENT, ".csv")),
     "benchmark": _Other(_convert_benchmark, _DOCUMENT, (".parquet", ".h5", ".hdf5")),
 }

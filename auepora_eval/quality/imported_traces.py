@@ -30,7 +30,6 @@ class Imported:
     first_not_span: dict[str, str] = field(default_factory=dict)  # where it is, by reason
     total: int = 0
     without_trace: int | None = None  # samples of the dataset
-    started: dict[str, int] = field(default_factory=dict)  # nanoseconds since 1970, by sample
 
     @property
     def failed(self) -> int:
@@ -79,8 +78,6 @@ def import_traces(
         else:
             used.add(sample.sample_id)
             imported.pairs.append((sample, trace.output))
-            if trace.started_ns is not None:
-                imported.started[sample.sample_id] = trace.started_ns
     if samples is not None:
         imported.without_trace = samples.size - len(used)
     if not imported.pairs:

@@ -9,9 +9,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..core.scores import cluster_of, is_given
-from ..core.types import EvaluationSample, gold_documents
-from ..errors import ScoringError
-from ..read.tasks import EMPTY_PROMPT, NO_CONTEXTS, RAG_DIFFERS, missing_parts
+from ..core.types import PAIR, EvaluationSample, gold_documents
+from ..errors import ScoringError, did_you_mean
+from ..read.messages import HISTORY
+from ..read.tasks import EMPTY_PROMPT, FIELDS_DIFFER, NO_CONTEXTS, differs, missing_parts
+from ..text.label_terms import FHRI_SCENARIO, SCENARIO_NAMES, scenario_id
 from .view import DatasetView, QualityIssue
 
 # Words that do not change what is asked; "who", "not", "before", "from" and "to" do.
@@ -60,10 +62,9 @@ def check_prompts(view: DatasetView) -> Iterator[QualityIssue]:
         if NO_CONTEXTS in missing and sample.labels.get("answerable") is not False:
             fix = "Add the passages that the answer comes from, or label it answerable: false."
             yield view.issue("warning", "prompts", "there are no contexts.", place=place, fix=fix)
-        differing = sample.metadata.get(RAG_DIFFERS)
-        for name in differing if isinstance(differing, list) else ():
-            what = f"{name!r} at the top level differs from the one under 'rag', which is used."
-            yield view.issue("warning", "prompts", what, place=place, fix="Keep one of them.")
+        differing = sample.metadata.get(FIELDS_DIFFER)
+        for pair in differing if isinstance(differing, list) else ():
+            yield view.issue("warning", "prompts", f"{differs(*pair)}.", place=place, fix="Keep one of them.")
 
 
 def check_near_duplicates(view: DatasetView) -> Iterator[QualityIssue]:
@@ -74,7 +75,8 @@ def check_near_duplicates(view: DatasetView) -> Iterator[QualityIssue]:
     same: dict[tuple[str, ...], list[int]] = {}
     for place, sample in enumerate(view.samples):
         key = _key_words(sample.query)
-        if key:
+        # What a question of a conversation means depends on the turns before it.
+        if key and HISTORY not in sample.metadata:
             same.setdefault(tuple(sorted(key)), []).append(place)
     for places in same.values():
         for place in _without_variants(view, places)[1:]:
@@ -210,7 +212,10 @@ def check_label_values(view: DatasetView) -> Iterator[QualityIssue]:
         for sample in view.samples
         if sample.labels.get("variant_of") is not None or sample.labels.get("noise_ratio") is not None
     }
+    pairs = Counter(str(sample.labels[PAIR]) for sample in view.samples if PAIR in sample.labels)
     for place, sample in enumerate(view.samples):
+        for name, message, fix in _unusable_label_set(sample.labels, pairs):
+            yield view.issue("warning", "label_values", message, place=place, part=f"labels.{name}", fix=fix)
         for name, message, fix in _unusable(sample.sample_id, sample.labels, view, contrasted):
             yield view.issue("warning", "label_values", message, place=place, part=f"labels.{name}", fix=fix)
 
@@ -238,6 +243,19 @@ def _unusable(
     is_share = isinstance(ratio, int | float) and not isinstance(ratio, bool) and 0 <= ratio <= 1
     if ratio is not None and not is_share:
         yield "noise_ratio", f"noise_ratio is {ratio!r:.60}, not a number from 0 to 1.", "Change it."
+
+
+def _unusable_label_set(
+    labels: Mapping[str, object], pairs: Mapping[str, int]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield what `labels score` cannot use: half of a pair, a scenario without a threshold."""
+    if PAIR in labels and pairs[str(labels[PAIR])] == 1:
+        what = f"no other sample has the pair {labels[PAIR]!r:.60}."
+        yield PAIR, what, "Add the other answer of the pair, or correct the id."
+    scenario = labels.get(FHRI_SCENARIO)
+    if isinstance(scenario, str) and scenario_id(scenario) is None:
+        fix = did_you_mean(scenario, SCENARIO_NAMES, "Give its threshold: labels score --thresholds FILE.")
+        yield FHRI_SCENARIO, f"the scenario {scenario!r:.60} has no threshold.", fix
 
 
 def _misspelt_values(view: DatasetView, name: str, counter: Counter[str]) -> Iterator[QualityIssue]:

@@ -7,10 +7,10 @@ from dataclasses import fields
 from typing import Any
 
 from ..core.types import EvaluationSample
-from ..errors import ArgumentError, AueporaError, DataError, did_you_mean, warn_user, wrong_type
+from ..errors import ArgumentError, AueporaError, DataError, warn_user, wrong_type
 from .fields import Reading, ReadingNote
 from .outputs import to_output
-from .records import UnknownFieldWarning
+from .records import UnreadFields
 
 # A record to a sample, or to a pair of a sample and what the system answered; None leaves the record out.
 Convert = Callable[[Any], Any]
@@ -27,10 +27,11 @@ def to_sample(thing: object, argument: str = "sample") -> EvaluationSample:
     for key in ("sample_id", "query"):
         if thing.get(key) is None:
             raise ArgumentError(f"{argument} has no {key!r}: a sample needs 'sample_id' and 'query'")
+    unread = UnreadFields()
     for key in thing:
         if key not in _SAMPLE_KEYS:
-            hint = did_you_mean(key, _SAMPLE_KEYS, "Put what you want kept under 'metadata'.")
-            warn_user(f"{argument}: the field {key!r:.80} is not read. {hint}", UnknownFieldWarning)
+            unread.add("", str(key), _SAMPLE_KEYS)
+    unread.report(argument, has_columns=False)
     return EvaluationSample(**{key: thing[key] for key in _SAMPLE_KEYS if thing.get(key) is not None})
 
 

@@ -11,6 +11,7 @@ import ast
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from hashlib import blake2b
@@ -30,9 +31,11 @@ from ..core.types import (
     unscored,
 )
 from ..errors import DataError, did_you_mean, warn_user
+from .messages import HISTORY, conversation_in, turns_in
 from .names import (
     ANSWER_NAMES,
     COLUMNS,
+    CONVERSATIONS,
     ID,
     IDS,
     IDS_OR_TEXTS,
@@ -50,6 +53,7 @@ Record = Mapping[str, Any]
 Reading = tuple[EvaluationSample, SystemOutputs | None]
 
 _DEEPEVAL_SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
+_MOST_UNREAD = 12  # names in a note
 _MOST_TEXT = 100_000  # characters of a cell that may be a list of objects in Python's notation
 # An item of a list of texts or numbers as Python writes it, or numpy, without commas: ['a' 'b'].
 _ITEM = re.compile(
@@ -92,6 +96,8 @@ class FieldReader:
         self._names = list(dict.fromkeys(str(name) for name in names))
         self._where = where
         self._ids: dict[str, int] = {}
+        self._conversations = 0
+        self._unread: Counter[str] = Counter()
         self.has_own_ids = True
         self._originals = originals or {}  # the spelling in the file of a known name
         self.fields = self._named_by_user(columns or {})
@@ -100,6 +106,7 @@ class FieldReader:
                 present = [name for name in known if name in self._free()]
                 if present:
                     self.fields[field] = self._one_of(field, present)
+        self._place_of_conversation()
         self._place_of_answer()
         self._place_of_context()
 
@@ -126,6 +133,11 @@ class FieldReader:
         if len(present) > 1 and present[0] != field and not field.endswith("id"):
             raise self._ambiguous([(field, name) for name in present])
         return present[0]
+
+    def _place_of_conversation(self) -> None:
+        for name in CONVERSATIONS:
+            if name in self._free():
+                self.fields.setdefault("history" if "query" in self.fields else "query", name)
 
     def _place_of_answer(self) -> None:
         """Decide whose answer `answer` is: the reference, unless there is another one."""
@@ -171,27 +183,40 @@ class FieldReader:
         raise DataError(self._where, what, fix=fix)
 
     def report(self, *, made_ids: bool, renamed: bool) -> None:
-        """Report the names that were read as something else, and ids that were made."""
+        """Report, once for a file, what was read under another name, and what was not read."""
         read = {field: self._originals.get(name, name) for field, name in self.fields.items()}
         names = [f"{name!r} as {field}" for field, name in read.items() if name != field]
         parts = [f"read {', '.join(names)}"] if names and renamed else []
         parts += ["sample ids are made from the queries"] if made_ids else []
-        parts += self._maybe_reference() if renamed else []
+        if self._conversations:
+            records = "1 record has" if self._conversations == 1 else f"{self._conversations} records have"
+            parts.append(f"{records} earlier turns, which are in metadata.{HISTORY}")
+        parts += self._unread_in_words() if renamed else []
         if parts:
             warn_user(f"{self._where}: {'; '.join(parts)}.", ReadingNote)
 
-    def _maybe_reference(self) -> list[str]:
-        """Return the columns that may hold the gold, if none is known to: correctness needs it."""
-        is_gold_known = any(
-            name in self.fields for name in ("reference_answer", "relevant_docs", "relevant_ids")
-        )
-        if self._for_outputs or is_gold_known or not self._free():
+    def _unread_in_words(self) -> list[str]:
+        """Return the columns without a place, and what to do if one of them has the gold."""
+        if not self._unread:
             return []
-        names = ", ".join(repr(" ".join(name.split())[:60]) for name in self._free()[:12])
-        return [
-            f"no reference answer; if it is among {names}, name it: --columns reference_answer=NAME "
-            "(in Python columns={'reference_answer': 'NAME'})"
+        listed = [
+            f"{' '.join(self._originals.get(name, name).split())[:60]!r} ({count})"
+            for name, count in self._unread.most_common(_MOST_UNREAD)
         ]
+        more = ", ..." if len(self._unread) > _MOST_UNREAD else ""
+        place = "extra" if self._for_outputs else "metadata"
+        words = f"not read, but kept in {place}: {', '.join(listed)}{more}"
+        # Correctness needs the reference, and retrieval the documents: these may well be among them.
+        if self._for_outputs:
+            field, what = "retrieved", "the list of retrieved documents"
+            known = {"retrieved", "retrieved_ids"}
+        else:
+            field, what = "reference_answer", "the reference answer"
+            known = {"reference_answer", "relevant_docs", "relevant_ids"}
+        if any(name in self.fields for name in known):
+            return [words]
+        fix = f"--columns {field}=NAME (in Python columns={{{field!r}: 'NAME'}})"
+        return [f"{words}; if one is {what}, name it: {fix}"]
 
     def read(self, record: Record, where: str) -> Reading:
         """Return the sample of a record, and the output if the record has one."""
@@ -199,9 +224,12 @@ class FieldReader:
         parts = {field: value for field, value in parts.items() if value is not None}
         if record.get(self.fields.get("answer", "")) == "":
             parts["answer"] = ""  # an empty answer is an answer; tables leave empty cells out
-        query = parts.get("query")
+        query, history = parts.get("query"), turns_in(parts.get("history"))
         if isinstance(query, list):
-            query = _last_question(query)
+            before, query, answer = conversation_in(query)
+            history += before
+            if answer is not None:
+                parts.setdefault("answer", answer)
         elif not isinstance(query, str):
             query = str(query) if isinstance(query, int | float) else None
         if query is None and self._for_outputs and parts.get("sample_id") is not None:
@@ -209,12 +237,14 @@ class FieldReader:
         if query is None:
             what = f"there is no text under {self.fields.get('query', 'query')!r}."
             raise DataError(where, what, fix="Write the question there, or remove the record.")
+        self._conversations += bool(history)
         known = set(self.fields.values())
         others = {
             str(name): value
             for name, raw in record.items()
             if name not in known and (value := _value(raw)) is not None
         }
+        self._unread.update(others.keys())
         sample = EvaluationSample(
             self._id(parts.get("sample_id"), query),
             query,
@@ -222,7 +252,11 @@ class FieldReader:
             candidate_docs=self._documents(parts, "candidate_docs", "", where),
             reference_answer=_reference(parts.get("reference_answer"), where),
             labels=_object(parts.get("labels"), f"{where}: labels"),
-            metadata={**others, **_object(parts.get("metadata"), f"{where}: metadata")},
+            metadata={
+                **({HISTORY: history} if history else {}),
+                **others,
+                **_object(parts.get("metadata"), f"{where}: metadata"),
+            },
         )
         if parts.get("reference_answer") in ([], {"text": [], "answer_start": []}):  # SQuAD 2
             sample.labels.setdefault("answerable", False)
@@ -556,18 +590,3 @@ def _object(value: Any, where: str) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return {str(name): one for name, one in value.items()}
     return {} if value is None else {"value": value}
-
-
-def _last_question(messages: Sequence[Any]) -> str | None:
-    """Return the last question of a person in a conversation of messages."""
-    people = ("human", "user")
-    asked = [
-        message.get("content")
-        for message in messages
-        if isinstance(message, Mapping) and (message.get("type") or message.get("role")) in people
-    ]
-    content = asked[-1] if asked else None
-    if isinstance(content, list):  # parts: texts, images
-        texts = [part.get("text") for part in content if isinstance(part, Mapping)]
-        content = "\n".join(text for text in texts if isinstance(text, str)) or None
-    return content if isinstance(content, str) else None

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Set
 
+from ..errors import nearest_names
+
 # Of ids the first name counts; two names of another field are ambiguous.
 NAMES: dict[str, tuple[str, ...]] = {
     "sample_id": (
@@ -19,7 +21,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "reference_answer": (
         *("reference_answer", "ground_truth", "ground_truths", "expected_output", "expected", "reference"),
         *("expected_answer", "expected_response", "ground_truth_answer", "gt_answer", "gold_answer"),
-        *("correct_answer", "reference_output", "ideal", "target", "answers"),
+        *("correct_answer", "reference_output", "ideal", "target", "targets", "answers"),
     ),
     "relevant_docs": (
         *("relevant_docs", "relevant_documents", "reference_contexts", "ground_truth_contexts"),
@@ -36,6 +38,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         *("retrieved_docs", "retrieved_documents", "retrieved_passages", "source_documents"),
     ),
     "retrieved_ids": ("retrieved_context_ids", "retrieved_ids", "retrieved_doc_ids"),
+    "history": ("history", "chat_history", "conversation_history"),
     "tool_calls": ("tools_called", "tool_calls"),
     "claims": ("checked_claims",),
     "error": ("error",),
@@ -57,13 +60,18 @@ SAMPLE_NAMES = {
     *("sample_id", "query", "relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata")
 }
 OUTPUT_NAMES = {"retrieved", "response", "answer", "citations", "error", "timings", "extra"}
-KNOWN = {"answer", "context", *(name for names in NAMES.values() for name in names)}
+# A conversation holds the question, unless that has a field of its own: then it is what came before it.
+CONVERSATIONS = ("messages", "conversation")
+KNOWN = {"answer", "context", *CONVERSATIONS, *(name for names in NAMES.values() for name in names)}
 # The names whose strings are ids, and those whose strings may be ids; all others hold texts.
 IDS = {*NAMES["relevant_ids"], *NAMES["retrieved_ids"], "relevant_documents"}
 IDS_OR_TEXTS = {"relevant_docs", "candidate_docs", "retrieved", "retrieved_docs", "retrieved_documents"}
 
 # What a system returns. Of answers the first with a text counts, and the others are kept in `extra`.
 QUERY_PARAMETERS = ("query", "question", "input", "user_input", "prompt", "text")
+# The parameter of a function that takes documents; those of the second line are texts to most people.
+DOCUMENT_PARAMETERS = ("documents", "docs", "context_docs", "contexts", "passages", "context")
+TEXT_PARAMETERS = ("contexts", "passages", "context")
 ANSWER_PARTS = (
     *("answer", "response", "generated_answer", "llm_answer", "result", "output", "output_text", "content"),
     *("text", "data"),
@@ -76,9 +84,10 @@ PASSAGE_LISTS = (
 DOCUMENT_LISTS = (
     *("retrieved", "source_documents", "source_nodes", "documents", "retrieved_docs", *PASSAGE_LISTS),
 )
+_LIKE = 0.8  # similarity of two names, of 1: refernce_answer is like reference_answer, answered is not
 # The parts of a document, and the counts of tokens.
 DOCUMENT_TEXT = ("page_content", "content", "text", "body")
-DOCUMENT_ID = ("doc_id", "id", "_id", "node_id", "id_")
+DOCUMENT_ID = ("doc_id", "id", "_id", "node_id", "id_", "document_id")
 INPUT_TOKENS, OUTPUT_TOKENS = ("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")
 
 
@@ -87,9 +96,17 @@ def plain_name(name: object) -> str:
     return re.sub(r"[\s-]+", "_", str(name).strip().lower())
 
 
+def name_like(field: str, names: Iterable[str]) -> str | None:
+    """Return the name that is most like one that a field may have; None if none is."""
+    known = (field, *NAMES.get(field, ()))
+    plain = {plain_name(name): name for name in names}
+    near = (nearest_names(one, tuple(plain), 1, _LIKE) for one in known)
+    return next((plain[names[0]] for names in near if names), None)
+
+
 def has_query(names: Iterable[object]) -> bool:
     """Return whether one of the names is known to hold the question, in any spelling."""
-    return any(plain_name(name) in NAMES["query"] for name in names)
+    return any(plain_name(name) in (*NAMES["query"], *CONVERSATIONS) for name in names)
 
 
 def has_answer(names: Iterable[object]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -29,14 +29,37 @@ from ..core.types import (
     known_scores,
     split_timings,
 )
-from ..errors import DataError, did_you_mean
-from .text import MAX_DEPTH, may_be_deep
+from ..errors import DataError, did_you_mean, nearest_names, warn_user
+from .text import MAX_DEPTH, is_deep
 
 Record = dict[str, Any]
 
 
 class UnknownFieldWarning(UserWarning):
-    """A record has a field that is not read; it may be misspelt."""
+    """Records have a field that is not read; it may be misspelt."""
+
+
+class UnreadFields:
+    """Counts the fields of a file that are not read, to report each once."""
+
+    _MOST = 20  # names that are reported: a hostile file may have any number
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
+
+    def add(self, part: str, name: str, known: tuple[str, ...]) -> None:
+        """Count a field of a record, or of a part of it, that has the fields `known`."""
+        self._counts[part, name[:80], known] += 1
+
+    def report(self, where: str, *, has_columns: bool = True) -> None:
+        """Warn of each field, with the number of records that have it; files have columns to name."""
+        for (part, name, known), count in self._counts.most_common(self._MOST):
+            place = f"{where}: $.{part}" if part else where
+            records = "" if count == 1 else f" in {count} records"
+            hint = did_you_mean(name, known, "Put what you want kept under 'metadata'.")
+            if has_columns and not part and (near := nearest_names(name, known)):
+                hint += f" Name it: --columns {near[0]}={name} (in Python columns={{...}})."
+            warn_user(f"{place}: the field {name!r} is not read{records}. {hint}", UnknownFieldWarning)
 
 
 _Kind = TypeVar("_Kind", bound=msgspec.Struct)
@@ -124,7 +147,13 @@ def decoded(line: bytes, kind: type[_Kind]) -> _Kind | None:
         struct: _Kind = _DECODERS[kind].decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if line.count(b"{") + line.count(b"[") > MAX_DEPTH and may_be_deep(line, _siblings(struct)):
+    # Records in lists are not nested in each other: a line without many other brackets is not deep.
+    brackets = line.count(b"{") + line.count(b"[")
+    if (
+        brackets > MAX_DEPTH
+        and brackets - _siblings(struct) > MAX_DEPTH
+        and is_deep(msgspec.json.decode(line))
+    ):
         return None
     return struct
 
@@ -141,13 +170,17 @@ def _siblings(struct: msgspec.Struct) -> int:
 
 
 def read_sample(
-    record: Record | RawSample, where: str, corpus: Mapping[str, Document] | None = None
+    record: Record | RawSample,
+    where: str,
+    corpus: Mapping[str, Document] | None = None,
+    unread: UnreadFields | None = None,
 ) -> EvaluationSample:
     """Return the sample of a record; null and missing are the same, so are a text and {"text": it}.
 
-    A document that is only named by its id is looked up in the corpus.
+    A document that is only named by its id is looked up in the corpus. Fields that are not read are added to
+    `unread`, or have a warning.
     """
-    raw = record if isinstance(record, RawSample) else _converted(record, RawSample, where)
+    raw = record if isinstance(record, RawSample) else _converted(record, RawSample, where, unread)
     documents = corpus or {}
     _check_not_empty(raw.sample_id, where)
     reference = raw.reference_answer
@@ -212,9 +245,11 @@ def _response_record(response: Response) -> Record:
     return {"text": response.text, "structured": response.structured, "metadata": response.metadata}
 
 
-def read_prediction(record: Record | RawPrediction, where: str) -> tuple[str, SystemOutputs]:
+def read_prediction(
+    record: Record | RawPrediction, where: str, unread: UnreadFields | None = None
+) -> tuple[str, SystemOutputs]:
     """Return (sample_id, output) of a prediction; "answer": "..." and a list of ids are short forms."""
-    raw = record if isinstance(record, RawPrediction) else _converted(record, RawPrediction, where)
+    raw = record if isinstance(record, RawPrediction) else _converted(record, RawPrediction, where, unread)
     _check_not_empty(raw.sample_id, where)
     answer = _answer(raw, where)
     error = RawFailure(type="error", message=raw.error) if isinstance(raw.error, str) else raw.error or None
@@ -334,20 +369,23 @@ _PARTS: dict[str, type[msgspec.Struct]] = {
 }
 
 
-def _converted(record: Record, kind: type[_Kind], where: str) -> _Kind:
+def _converted(record: Record, kind: type[_Kind], where: str, unread: UnreadFields | None) -> _Kind:
     try:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError:
         pass  # a record with an unknown field has a warning, and is read
-    check_has_fields(
-        record, kind.__struct_fields__, where, "a prediction" if kind is RawPrediction else "a sample"
-    )
+    noun = "a prediction" if kind is RawPrediction else "a sample"
+    check_has_fields(record, kind.__struct_fields__, where, noun)
+    found = unread or UnreadFields()
     try:
-        return msgspec.convert(_without_unknown_fields(record, kind, where), kind)
+        return msgspec.convert(_without_unknown_fields(record, kind, found), kind)
     except msgspec.ValidationError as error:
         # Only the columns of a ranking are read as they are: unknown fields of other parts have a warning.
         path, what, fix = wrong_record(error, RawRanking.__struct_fields__)
         raise DataError(f"{where}: {path}", what, fix=fix) from error
+    finally:
+        if unread is None:
+            found.report(where)
 
 
 def check_has_fields(record: Record, fields: Sequence[str], where: str, noun: str) -> None:
@@ -375,32 +413,26 @@ def check_has_fields(record: Record, fields: Sequence[str], where: str, noun: st
     )
 
 
-def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], where: str) -> Record:
-    """Return the fields that are read, at the top and in parts; a record has one warning, for the first."""
-    unknown: list[tuple[str, str, tuple[str, ...]]] = []
+def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], unread: UnreadFields) -> Record:
+    """Return the fields that are read, at the top and in parts."""
 
     def kept(part: Any, part_kind: type[msgspec.Struct], place: str) -> Any:
         if not isinstance(part, dict):
             return part
         fields = part_kind.__struct_fields__
-        unknown.extend((place, name, fields) for name in part if name not in fields)
+        for name in part:
+            if name not in fields:
+                unread.add(place, str(name), fields)
         return {name: value for name, value in part.items() if name in fields}
 
     kept_fields: Record = {}
-    for name, value in kept(record, kind, where).items():
+    for name, value in kept(record, kind, "").items():
         part = _PARTS.get(name)
-        place = f"{where}: $.{name}"
         if part is not None and isinstance(value, list):
-            value = [kept(each, part, place) for each in value]
+            value = [kept(each, part, name) for each in value]
         elif part is not None:
-            value = kept(value, part, place)
+            value = kept(value, part, name)
         kept_fields[name] = value
-    if unknown:
-        place, name, fields = unknown[0]
-        hint = did_you_mean(name, fields, "Put what you want kept under 'metadata'.")
-        warnings.warn(
-            f"{place}: the field {name!r:.80} is not read. {hint}", UnknownFieldWarning, stacklevel=5
-        )
     return kept_fields
 
 

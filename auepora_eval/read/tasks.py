@@ -130,7 +130,7 @@ def cited_numbers(text: str) -> list[int]:
 UNKNOWN_TYPE = "unknown"
 # Reasons and notes under which tasks are counted in the manifest.
 MARKERS_OF_NOTHING = "markers_of_nothing"
-EMPTY_PROMPT, NO_CONTEXTS, RAG_DIFFERS = "empty_prompt", "no_contexts", "rag_differs"
+EMPTY_PROMPT, NO_CONTEXTS, FIELDS_DIFFER = "empty_prompt", "no_contexts", "fields_differ"
 MISMATCH = "contexts_sources_mismatch"
 
 
@@ -232,26 +232,33 @@ def read_raw_record(record: Mapping[str, object], where: str, *, complete: bool 
         raise DataError(where, error.what) from error
     differing = differing_fields(task)
     if differing and not complete:
-        built.metadata[RAG_DIFFERS] = differing
+        built.metadata[FIELDS_DIFFER] = differing
     elif differing:
-        what = f"it differs from {differing[0]!r} at the top level. The one under 'rag' is used."
-        raise DataError(f"{where}: $.rag.{differing[0].removeprefix('rag_')}", what, fix="Keep one of them.")
+        unused, used = differing[0]
+        raise DataError(f"{where}: $.{unused}", f"{differs(unused, used)}.", fix="Keep one of them.")
     return read_split_record(msgspec.to_builtins(built), where)
 
 
-def differing_fields(task: Task) -> list[str]:
-    """Return the fields at the top level that are under `rag` as well, with other content.
+def differing_fields(task: Task) -> list[tuple[str, str]]:
+    """Return (unused, used) of fields that should be the same and have other content.
 
     Citations are left out: those at the top level are of the answer, those under `rag` of the contexts.
     """
     rag = task.rag or _NO_RAG
     pairs = (
-        ("rag_prompt", task.rag_prompt, rag.prompt),
-        ("contexts", task.contexts, rag.contexts),
-        ("sources", task.sources, rag.sources),
-        ("retrieved", task.retrieved, rag.retrieved),
+        ("question", "instruction", task.question, task.instruction),
+        ("answer", "expected_response", task.answer, task.expected_response),
+        ("rag_prompt", "rag.prompt", task.rag_prompt, rag.prompt),
+        ("contexts", "rag.contexts", task.contexts, rag.contexts),
+        ("sources", "rag.sources", task.sources, rag.sources),
+        ("retrieved", "rag.retrieved", task.retrieved, rag.retrieved),
     )
-    return [name for name, top, nested in pairs if top and nested and top != nested]
+    return [(unused, used) for unused, used, one, other in pairs if one and other and one != other]
+
+
+def differs(unused: str, used: str) -> str:
+    """Return the sentence about two fields that should be the same."""
+    return f"{unused!r} differs from {used!r}, which is used"
 
 
 def missing_parts(prompt: str, contexts: Sequence[object]) -> list[str]:
@@ -310,7 +317,7 @@ def _note(task: Task, prompt: str, contexts: Sequence[str], notes: Counter[str])
     """Count what is unusual about a task."""
     notes.update(missing_parts(prompt, contexts))
     if differing_fields(task):
-        notes[RAG_DIFFERS] += 1
+        notes[FIELDS_DIFFER] += 1
 
 
 def _texts(task: Task, *, is_summary: bool) -> tuple[str, str]:

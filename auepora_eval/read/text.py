@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ MAX_DEPTH = 100  # what is read must also be copied and written, by code that re
 TOO_DEEP = "the JSON is nested too deeply."
 FLATTEN = "Flatten the record."
 _ONE_OBJECT = "Write one JSON object per line."  # the fix of every line that is not an object
+_CONTAINERS = frozenset({dict, list})
 _decode = msgspec.json.Decoder().decode
 
 
@@ -49,7 +51,7 @@ def parse_json(content: bytes, where: str, *, hint: str = "") -> Any:
         value = _decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_json(where, content, error, hint) from error
-    if may_be_deep(content):
+    if is_deep(value):
         path = next(path for path, depth, _ in walk(value) if depth > MAX_DEPTH)
         raise DataError(f"{where}: {path:.80}", TOO_DEEP, fix=FLATTEN)
     return value
@@ -64,13 +66,17 @@ def parse_line(line: bytes, where: str) -> dict[str, Any]:
     return record
 
 
-def may_be_deep(content: bytes, siblings: int = 0) -> bool:
-    """Return whether JSON is nested too deeply.
-
-    `siblings` is the number of objects that are known not to be nested in each other.
-    """
-    many = content.count(b"{") + content.count(b"[") - siblings > MAX_DEPTH
-    return many and any(depth > MAX_DEPTH for _, depth, _ in walk(_decode(content)))
+def is_deep(value: Any) -> bool:
+    """Return whether plain data are nested too deeply: one level after the other, without recursion."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inner = chain.from_iterable(
+            each.values() if type(each) is dict else each for each in level if type(each) in _CONTAINERS
+        )
+        level = [each for each in inner if type(each) in _CONTAINERS]
+        if not level:
+            return False
+    return True
 
 
 def walk(document: Any) -> Iterator[tuple[str, int, Any]]:

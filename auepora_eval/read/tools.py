@@ -73,17 +73,16 @@ def _deepeval_run(document: Any, where: str) -> Iterator[Row]:
 
 
 def _deepeval_conversations(document: Any, where: str) -> Iterator[Row]:
-    """Yield the last question of each conversation, with the turns before it in the metadata."""
+    """Yield the last question of each conversation, and the turns before it."""
     for golden in _objects(document):
         turns = golden.get("turns")
         if isinstance(turns, str):
             turns = parse_json(turns.encode(), f"{where}: turns")
-        questions = [turn.get("content") for turn in _objects(turns) if turn.get("role") == "user"]
         others = {name: value for name, value in golden.items() if name not in ("turns", "expected_outcome")}
         yield {
-            "query": questions[-1] if questions else golden.get("scenario"),
+            "query": turns or golden.get("scenario"),
             "reference_answer": golden.get("expected_outcome"),
-            "metadata": {**others, "turns": turns},
+            "metadata": others,
         }
 
 
@@ -319,6 +318,22 @@ def _llama_index(document: Any, where: str) -> Iterator[Row]:
         yield {"sample_id": name, "query": query, "relevant_docs": documents}
 
 
+def _mtrag(document: Any, where: str) -> Iterator[Row]:
+    """Yield the tasks of a file of MTRAG, which has the texts of their contexts in another list."""
+    documents = _objects(_object(document).get("documents"))
+    texts = {str(doc.get("document_id")): doc.get("text") for doc in documents}
+    for task in _objects(_object(document).get("tasks")):
+        ids = [str(one.get("document_id")) for one in _objects(task.get("contexts"))]
+        row = {name: value for name, value in task.items() if name not in ("contexts", "annotations")}
+        yield row | {
+            # Those that the reference was written from.
+            "relevant_docs": [{"doc_id": one, "text": texts.get(one) or ""} for one in ids],
+            "labels": {"answerable": "UNANSWERABLE" not in _list(task.get("Answerability"))},
+            # The turns of one conversation are not independent.
+            "metadata": {"cluster": str(task.get("task_id")).partition("<::>")[0]},
+        }
+
+
 def _mlflow(document: Any, where: str) -> Iterator[Row]:
     """Yield the rows of mlflow.genai.evaluate: inputs, outputs and expectations."""
     for row in _objects(document):
@@ -365,5 +380,6 @@ TOOLS: Mapping[str, Tool] = {
     "llama-index": Tool(
         _llama_index, ("queries", "corpus", "relevant_docs"), ("examples", "reference_answer_by")
     ),
+    "mtrag": Tool(_mtrag, ("tasks", "documents", "models"), ("models", "filters", "documents")),
     "mlflow": Tool(_mlflow, ("inputs", "expectations")),
 }

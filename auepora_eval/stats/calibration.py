@@ -133,7 +133,6 @@ def _error_by_chance(x: Array, place: NDArray[np.intp], seed: int) -> float:
 # Scores into chances: two parameters on the log-odds of a score, fitted to labels (Platt 1999).
 
 _NEAREST_TO_CERTAIN = 1e-3  # log-odds of 0 and 1 are infinite
-_NEWTON_STEPS = 100
 
 
 class Platt(NamedTuple):
@@ -168,30 +167,18 @@ def fit_platt(scores: ArrayLike, labels: ArrayLike) -> Platt:
     constant = Platt(0.0, math.log(mean / (1 - mean)))
     if np.ptp(x) == 0:
         return constant
-    slope, intercept = _newton(np.column_stack([x, np.ones(len(x))]), targets, constant)
+    from scipy.optimize import minimize
+
+    rows = np.column_stack([x, np.ones(len(x))])
+
+    def loss(at: Array) -> tuple[float, Array]:
+        odds = rows @ at
+        return float((np.logaddexp(0.0, odds) - targets * odds).sum()), rows.T @ (_sigmoid(odds) - targets)
+
+    found = minimize(loss, np.array(constant), jac=True, method="BFGS", options={"gtol": 1e-9 * len(x)})
+    slope, intercept = found.x.tolist()
     # The loss is convex: if its lowest point has a negative slope, the best of the others has slope 0.
     return Platt(slope, intercept) if slope > 0 else constant
-
-
-def _newton(rows: Array, targets: Array, start: Platt) -> tuple[float, float]:
-    """Return the parameters with the least log loss; each step is halved until the loss falls."""
-    parameters = np.array(start)
-
-    def loss(at: Array) -> float:
-        odds = rows @ at
-        return float((np.logaddexp(0.0, odds) - targets * odds).sum())
-
-    for _ in range(_NEWTON_STEPS):
-        chances = _sigmoid(rows @ parameters)
-        gradient = rows.T @ (chances - targets)
-        if np.abs(gradient).max() < 1e-10 * len(rows):
-            break
-        curvature = (rows * (chances * (1 - chances))[:, np.newaxis]).T @ rows
-        step = np.linalg.solve(curvature, gradient)
-        while loss(parameters - step) > loss(parameters) and np.abs(step).max() > 1e-12:
-            step /= 2
-        parameters = parameters - step
-    return float(parameters[0]), float(parameters[1])
 
 
 def _log_odds(scores: ArrayLike) -> Array:

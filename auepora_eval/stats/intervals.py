@@ -12,7 +12,7 @@ score, they lie no further beyond the scores than these lie apart. For a change 
 of the size that changes had (root mean square); of the largest possible size where fewer than six units
 differ and others do not. Clusters, and aggregates that are not means, are turned into one number per unit by
 the jackknife. Of a mean these numbers are the scores. For 0/1 changes this is the interval of Bonett and
-Price (2012). Nothing is drawn at random. benchmarks/coverage.py shows how often the intervals hold.
+Price (2012). Nothing is drawn at random. benchmarks/interval_coverage.py shows how often the intervals hold.
 
 Only samples that take part in a value are units of it: the F1 of a rare label rests on the few samples that
 have it or were given it, however many others there are. A value that is a mean over classes (balanced

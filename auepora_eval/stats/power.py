@@ -143,11 +143,6 @@ def units_to_rule_out(
     return _first(is_enough, 2)
 
 
-def cluster_design_effect(size: float, correlation: float) -> float:
-    """How many times more samples it takes in clusters of `size` whose members correlate so much (Kish)."""
-    return max(1.0, 1 + (size - 1) * correlation)
-
-
 def _first(is_enough: Callable[[int], bool], high: int) -> int | None:
     """Return the least number, from `high` on, that is enough; None if no number of samples ever is."""
     low = high - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 
@@ -53,9 +54,9 @@ class CallCache:
         output.extra[CACHED] = True
         return output
 
-    def add(self, row: CallRow) -> None:
-        """Add a reply."""
-        self._database.add_call(row)
+    def add(self, rows: Iterable[CallRow]) -> None:
+        """Add replies."""
+        self._database.add_calls(rows)
 
     def __enter__(self) -> CallCache:
         return self

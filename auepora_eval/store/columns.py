@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from ..core.matching import BY_ID, gold_found
 from ..core.scores import Batch, Note, Scores, as_columns, cluster_of, clusters_or_none, given, is_given
-from ..core.types import EvaluationSample, MetricResult, SystemOutputs, gold_documents, retrieved_ids
+from ..core.types import (
+    EvaluationSample,
+    MetricResult,
+    SystemOutputs,
+    gold_documents,
+    names_documents,
+    retrieved_ids,
+)
 from ..errors import DataError
 from .database import Database
 
@@ -43,6 +50,11 @@ def score_row(result: MetricResult) -> ScoreRow:
     for place, note in (*scores.notes.items(), *((n, Note(why)) for n, why in scores.reasons.items())):
         codes[place] = known.setdefault(note, len(known) + 1)
     return *row, codes.tobytes(), msgspec.json.encode(list(known)).decode()
+
+
+def failed_ids(scores: Scores) -> list[str]:
+    """Return the samples without a score because the call or the scoring failed."""
+    return [scores.sample_ids[place] for place, note in scores.notes.items() if note.failed]
 
 
 class ScoreColumns:
@@ -226,7 +238,6 @@ def _misses_gold(sample: EvaluationSample, output: SystemOutputs, match: str) ->
     """Return whether a gold document was not retrieved; a failed call has retrieved none."""
     if not sample.relevant_docs:
         return False
-    if match != BY_ID or output.extra:
+    if match != BY_ID or not names_documents(output):
         return bool(gold_found(sample, output, match)[1])
-    ids = set(retrieved_ids(output.retrieved))
-    return any(doc.doc_id not in ids for doc in gold_documents(sample))
+    return not {doc.doc_id for doc in gold_documents(sample)}.issubset(retrieved_ids(output.retrieved))

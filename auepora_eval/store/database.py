@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..errors import StorageError
+from ..io.files import temporary_name
 
 SUFFIX = ".run.db"
 SCHEMA = 1  # grows when older programs would read the file wrongly
@@ -41,7 +42,12 @@ CREATE TABLE score (
 );
 CREATE TABLE text (n INTEGER PRIMARY KEY, words TEXT NOT NULL);
 """
-_NEW = f"BEGIN; {_TABLES} INSERT INTO meta VALUES ('schema', '{SCHEMA}'); COMMIT"  # noqa: S608 - our own
+# What people say of samples (labels.py).
+LABELS = """CREATE TABLE IF NOT EXISTS label (
+  n INTEGER PRIMARY KEY, item TEXT NOT NULL, question TEXT NOT NULL, person TEXT NOT NULL,
+  answer TEXT NOT NULL, at REAL
+);"""
+_NEW = f"BEGIN; {_TABLES} {LABELS} INSERT INTO meta VALUES ('schema', '{SCHEMA}'); COMMIT"  # noqa: S608 - our own
 _TIMEOUT = 30.0  # seconds that a writer waits for another program that has the file
 
 Usage = Mapping[str, float]
@@ -68,7 +74,7 @@ class Database:
         self._guard = threading.RLock()  # of the connection
         self._failed: StorageError | None = None  # after it, nothing more is stored
         self._waiting: list[CallRow] = []
-        self._arrived = self._written = 0  # rows that were handed over, and that are stored
+        self._arrived = self._written = 0  # callers that came, and whose rows are stored
         self._queue = threading.Lock()  # of these three
 
     # Reading.
@@ -137,8 +143,7 @@ class Database:
     def write(cls, path: Path) -> Database:
         """Open a file for writing; it is made if there is none. The run must be locked by this process."""
         if not path.exists():
-            # Under another name: no reader sees a file without its tables.
-            draft = cls.draft(path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"))
+            draft = cls.draft(path)  # no reader sees a file without its tables
             draft.close()
             draft.path.replace(path)
         with _naming(path, "written"):
@@ -150,8 +155,9 @@ class Database:
         return cls(path, connection)._checked()
 
     @classmethod
-    def draft(cls, path: Path) -> Database:
+    def draft(cls, name: Path) -> Database:
         """Make a file that gets its name when it is complete: until then, nothing needs to be durable."""
+        path = temporary_name(name)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # Only its owner may read it: answers are private.
@@ -215,13 +221,13 @@ class Database:
         last = "SELECT max(n), outcome FROM call WHERE kind = 'answer' GROUP BY sample"
         return Counter(dict(self.select(f"SELECT outcome, count(*) FROM ({last}) GROUP BY outcome")))  # noqa: S608
 
-    def add_call(self, row: CallRow) -> None:
-        """Store a call. When this returns, the end of the process cannot lose it.
+    def add_calls(self, rows: Iterable[CallRow]) -> None:
+        """Store calls. When this returns, the end of the process cannot lose them.
 
         Threads that arrive while another one writes share the next commit.
         """
         with self._queue:
-            self._waiting.append(row)
+            self._waiting += rows
             self._arrived += 1
             mine = self._arrived
         with self._guard:
@@ -230,17 +236,16 @@ class Database:
             if self._written >= mine:
                 return
             with self._queue:
-                rows, self._waiting = self._waiting, []
+                waiting, self._waiting = self._waiting, []
                 written = self._arrived
             try:
-                self.add_calls(rows)
+                self._insert(waiting)
             except StorageError as error:
                 self._failed = error  # also of the threads whose rows were among these
                 raise
             self._written = written
 
-    def add_calls(self, rows: Iterable[CallRow]) -> None:
-        """Store several calls at once."""
+    def _insert(self, rows: Iterable[CallRow]) -> None:
         at = time.time()
         values = [
             (row.key, row.kind, row.sample, row.outcome, at, _json(row.usage), row.request, row.reply)
@@ -271,6 +276,12 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def remove_database(path: Path) -> None:
+    """Remove a file, with what SQLite keeps beside it while it is written, or after a kill."""
+    for end in ("", "-wal", "-shm", "-journal"):
+        path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
 
 
 def _json(usage: Usage | None) -> str | None:

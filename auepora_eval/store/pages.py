@@ -6,12 +6,12 @@ Scores are columns, so a page is sorted by numpy, and only its fifty samples are
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -30,6 +30,7 @@ from .storage import StoredRun
 _MOST_WORDS = 20
 
 Places = NDArray[np.signedinteger[Any]]  # of samples
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Filter:
     failed: bool = False
     gold_missed: bool = False
     error: int | None = None  # a group of failures, by its place in `errors`
+    sample_ids: tuple[str, ...] | None = None  # only these
 
 
 @dataclass(frozen=True)
@@ -109,14 +111,10 @@ class RunSamples:
         """Return every score of a metric, NaN where nothing was measured."""
         if metric not in self._scores.names:
             raise UnknownNameError(f"the run has no scores of {metric!r:.80}")
-        values: NDArray[np.float64] = self._once(f"metric {metric}", lambda: self._scores.values(metric))
-        return values
+        return self.once(f"metric {metric}", lambda: self._scores.values(metric))
 
     def _notes(self, metric: str) -> tuple[NDArray[np.int32] | None, list[Note]]:
-        notes: tuple[NDArray[np.int32] | None, list[Note]] = self._once(
-            f"note {metric}", lambda: self._scores.notes(metric)
-        )
-        return notes
+        return self.once(f"note {metric}", lambda: self._scores.notes(metric))
 
     def score(self, metric: str, place: int) -> SampleScore:
         """Return the score of one sample, with the reason if nothing was measured."""
@@ -143,6 +141,14 @@ class RunSamples:
         bit = np.uint64(1 << self.fields[name].index(value))
         which: NDArray[np.bool_] = (self._data(f"field {name}", "<u8") & bit) != 0
         return which
+
+    def bits(self, names: Sequence[str]) -> NDArray[np.uint64]:
+        """Return which values of these fields each sample has: a row per sample, a bit per value."""
+        columns = [self._data(f"field {name}", "<u8") for name in names]
+        rows: NDArray[np.uint64] = (
+            np.stack(columns, axis=1) if columns else np.zeros((self.size, 0), np.uint64)
+        )
+        return rows
 
     def slices_of(self, name: str, place: int) -> list[str]:
         """Return the values of a field that a sample has; none if samples are not sliced by it."""
@@ -183,16 +189,28 @@ class RunSamples:
             mask &= self.gold_missed
         if wanted.words:
             mask &= self._with_words(wanted.words)
+        if wanted.sample_ids is not None:
+            named = np.zeros(self.size, bool)
+            for sample_id in wanted.sample_ids:
+                with suppress(UnknownNameError):
+                    named[self.place_of(sample_id)] = True
+            mask &= named
         return mask
 
     def page(
-        self, mask: NDArray[np.bool_], metric: str | None, *, after: int | None = None, count: int = 50
+        self,
+        mask: NDArray[np.bool_],
+        metric: str | None,
+        *,
+        after: int | None = None,
+        count: int = 50,
+        best_first: bool = False,
     ) -> Page:
         """Return the next samples of a filter, worst first; in the order of the dataset without a metric.
 
         `after` is the place of the last sample that was shown: a page is the same whatever was shown before.
         """
-        order, rank = self._order(metric)
+        order, rank = self._order(metric, best_first=best_first)
         shown = mask[order]
         places = order[shown]
         start = 0 if after is None else int(np.count_nonzero(shown[: rank[after] + 1]))
@@ -200,10 +218,10 @@ class RunSamples:
         return Page(places[start : start + count].tolist(), len(places), start, before)
 
     def neighbours(
-        self, mask: NDArray[np.bool_], metric: str | None, place: int
+        self, mask: NDArray[np.bool_], metric: str | None, place: int, *, best_first: bool = False
     ) -> tuple[int, int | None, int | None]:
         """Return how many samples of a filter come before one, and the samples before and after it."""
-        order, rank = self._order(metric)
+        order, rank = self._order(metric, best_first=best_first)
         shown = mask[order]
         places = order[shown]
         at = int(np.count_nonzero(shown[: rank[place]]))
@@ -284,8 +302,11 @@ class RunSamples:
             mask[self.place_of(words.strip())] = True
         return mask
 
-    def _order(self, metric: str | None) -> tuple[Places, Places]:
-        """Return the places from the worst to the best, and the rank of each place."""
+    def _order(self, metric: str | None, *, best_first: bool = False) -> tuple[Places, Places]:
+        """Return the places from the worst to the best, or the other way, and the rank of each place."""
+        if best_first:
+            order, rank = self._order(metric)
+            return order[::-1], self.size - 1 - rank
         if metric is None:
             whole = np.arange(self.size)
             return whole, whole
@@ -302,15 +323,17 @@ class RunSamples:
         return self._orders[metric]
 
     def _data(self, name: str, kind: str) -> NDArray[Any]:
-        column: NDArray[Any] = self._once(
+        column: NDArray[Any] = self.once(
             name, lambda: np.frombuffer(self.database.meta(f"column {name}"), kind)
         )
         return column
 
-    def _once(self, name: str, read: Any) -> Any:
+    def once(self, name: str, read: Callable[[], T]) -> T:
+        """Return what was read under a name, or read it."""
         if name not in self._kept:
             self._kept[name] = read()
-        return self._kept[name]
+        kept: T = self._kept[name]
+        return kept
 
 
 def stamp(path: Path) -> tuple[int, int]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from ..calls.policy import CALLS, PASSING, CallPolicy, Limits
+from ..calls.policy import CALLS, PASSING, Limits
 from ..core.dataset import EvaluationDataset, canonical_json, dataset_fingerprint
 from ..core.matching import BY_ID
 from ..core.plan import EvaluationPlan, Survey
@@ -28,22 +30,21 @@ from ..io.detect import kind_of_file
 from ..io.files import remove_leftovers
 from ..io.outputs import PredictionFile, check_known_samples, missing_output
 from ..read.records import read_prediction
-from ..store.stopping import sequence_results
 from .cache import CallCache, call_key
-from .database import ANSWER, ANSWERED, FAILED, MAY_PASS, CallRow, Database, Usage
+from .database import ANSWER, ANSWERED, FAILED, MAY_PASS, CallRow, Database
 from .database import SUFFIX as DATABASE
 from .identity import (
     Header,
     check_same_identity,
-    facts_of_results,
     identity_hashes,
-    identity_of,
     program_was_changed,
     run_facts,
+    system_facts,
 )
 from .lock import RunLock
-from .state import RunState, read_results_head
-from .writer import RunDraft, RunWriter, call_reply, warn_of_loss
+from .state import RunState
+from .stopping import sequence_results
+from .writer import RunWriter, call_reply, drafted, warn_of_loss
 
 Pair = tuple[EvaluationSample, SystemOutputs]
 
@@ -72,31 +73,14 @@ class StopRule(Protocol):
     ) -> Watch: ...
 
 
-class Earlier(NamedTuple):
-    """What earlier sessions of a run have left: how many samples were answered, and how many failed."""
-
-    answered: int
-    failed: int
-    may_pass: int  # failures that a retry may fix
-
-    @property
-    def total(self) -> int:
-        """Return how many samples have an answer or a failure."""
-        return self.answered + self.failed + self.may_pass
-
-    def retried(self, *, retry_failed: bool) -> int:
-        """Return how many samples are called again."""
-        return self.may_pass + (self.failed if retry_failed else 0)
-
-
 @dataclass
 class StoredRecord:
-    """A run on the disk (a `core.runner.RunRecord` and a `core.calls.log.CallLog`).
+    """A run on the disk (a `core.runner.RunRecord`).
 
     With `resume` answers are kept, and so are failures that would happen again. Other failures are retried
     (`retry_failed`: all of them). With a `stop_rule` samples run in random order until its goals are
-    decided, and the run has only those. `on_start` is called with what earlier sessions left, after the run
-    is locked and before the first call.
+    decided, and the run has only those. `on_start` is called after the run is locked and before the first
+    call, with how many samples earlier sessions left with each outcome, and with what these spent.
     """
 
     state: RunState
@@ -108,131 +92,101 @@ class StoredRecord:
     cache: CallCache | None = None
     stop_rule: StopRule | None = None
     survey: Survey = None  # type: ignore[assignment]  # made by __post_init__ if it is not given
-    started_in: str | None = None  # the folder that the files of the run are named from
-    on_start: Callable[[Earlier], None] | None = None
+    on_start: Callable[[Counter[int], Limits], None] | None = None
 
     tally: Tally = field(init=False)
     started_at: str = field(init=False)
     _database: Database = field(init=False)
-    _lock: RunLock = field(init=False)
     _writer: RunWriter | None = field(init=False, default=None)
     _watch: Watch | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self._used = self.dataset
+        self._used, self._opened = self.dataset, ExitStack()
         if self.survey is None:
             self.survey = Survey.of(self.dataset, self.evaluator.plan)
         self.survey.check_unique(self.dataset.name)
         self.survey.forget_ids()
-        self._identity = identity_of(self.evaluator.system, begun_in=self.started_in)
+        self._system = system_facts(self.evaluator.system)
 
     @property
     def evaluation_id(self) -> str:
         """Return the id of the run."""
         return self.state.evaluation_id
 
-    @property
-    def path(self) -> Path:
-        """Return the path of the results file."""
-        return self.state.path
-
-    @property
-    def log(self) -> StoredRecord:
-        """Return where calls are stored: here."""
-        return self
-
     def facts(self) -> Header:
         """Return what a run must have in common with the one that it resumes."""
         stop_when = None if self.stop_rule is None else self.stop_rule.as_dict()
-        return run_facts(self.evaluator, self.dataset, self.survey, stop_when, self._identity)
+        return run_facts(self.evaluator, self.dataset, self.survey, stop_when, self._system)
 
     def check_same_run(self) -> None:
         """Raise StorageError if the stored run, which is complete, is not of this plan, data and system.
 
         A program that was changed since is only a warning.
         """
-        current = self.facts()
-        before = self.state.header
+        before, now_ = self.state.header, self.facts()
         if before is None:  # its outputs were scored, or it was saved from memory
-            before = facts_of_results(read_results_head(self.state.path), current)
-        check_same_identity(before, current, self.state.database)
+            raise StorageError(
+                f"{self.state.path} does not say which system made it, so it cannot be resumed. Load it "
+                "(load_run), or choose another id."
+            )
+        check_same_identity(before, now_, self.state.database)
         program_was_changed(
-            before, current, "after this run, whose results are older. To measure it now, choose another id."
+            before, now_, "after this run, whose results are older. To measure it now, choose another id."
         )
 
     def __enter__(self) -> StoredRecord:
         if self.stop_rule is not None:
             self._watch = self.stop_rule.watch(self.evaluator, self.dataset, self.survey.sha256)
-        self._lock = RunLock(self.state.database)
-        try:
-            self._header = self._opened()
-            self._start()
-        except BaseException:
-            # `with` leaves only what it has entered: without this the run would stay locked.
-            self.__exit__()
-            raise
+        # `with` leaves only what it has entered: an error here must not leave the run locked.
+        with ExitStack() as stack:
+            stack.enter_context(RunLock(self.state.database))
+            self._header = self._checked_header()
+            self._database = stack.enter_context(Database.write(self.state.database))
+            self._database.set_meta(run=self._header, **identity_hashes(self._header))
+            self.started_at = str(self._header["begun_at"])
+            outcomes = self._database.outcomes()
+            usages = self._database.usages(ANSWER) if outcomes else ()
+            limits = self.evaluator.start(usages, has_answers=outcomes[ANSWERED] > 0)
+            if self.on_start is not None:
+                self.on_start(outcomes, limits)
+            self._opened = stack.pop_all()
         return self
 
-    def _opened(self) -> Header:
-        """Open the run, new or as it is to be resumed, and return what it is."""
+    def _checked_header(self) -> Header:
+        """Return what the run is, new or as it is to be resumed; a run that is replaced is removed."""
         state, facts = self.state, self.facts()
+        remove_leftovers(state.runs, (state.path.name, state.database.name))
         if not self.resume:
             state.check_free(force=self.force)
             warn_of_loss(state)
             state.remove()
-        before = state.header if self.resume else None
-        if self.resume and before is None:
+            return {"evaluation_id": self.evaluation_id, "begun_at": utc_text(now()), **facts}
+        before = state.header
+        if before is None:
             raise StorageError(f"{state.database} has no run to resume. To start one, do not resume.")
-        if before is not None:
-            check_same_identity(before, facts, state.database)
-            if program_was_changed(before, facts, _TWO_PROGRAMS):
-                programs = [*before.get("programs", [before["program_sha256"]]), facts["program_sha256"]]
-                before["programs"] = list(dict.fromkeys(programs))
-        header = before or {"evaluation_id": self.evaluation_id, "begun_at": utc_text(now()), **facts}
-        remove_leftovers(state.runs, (state.path.name, state.database.name))
-        self._database = Database.write(state.database)
-        self._database.set_meta(run=header, **identity_hashes(header))
-        return header
-
-    def _start(self) -> None:
-        """Look at the answers of earlier sessions and of the cache."""
-        self.started_at = str(self._header["begun_at"])
-        outcomes = self._database.outcomes()
-        earlier = Earlier(outcomes[ANSWERED], outcomes[FAILED], outcomes[MAY_PASS])
-        evaluator = self.evaluator
-        evaluator.has_answers = earlier.answered > 0
-        evaluator.spent_before = spent(self.usages(), evaluator.policy) if earlier.total else {}
-        if self.on_start is not None:
-            self.on_start(earlier)
+        check_same_identity(before, facts, state.database)
+        if program_was_changed(before, facts, _TWO_PROGRAMS):
+            programs = [*before.get("programs", [before["program_sha256"]]), facts["program_sha256"]]
+            before["programs"] = list(dict.fromkeys(programs))
+        return before
 
     def __exit__(self, *_: object) -> None:
-        try:
-            if hasattr(self, "_database"):
-                self._database.close()
-        finally:
-            self._lock.release()
+        self._opened.close()
 
     # Calls.
 
-    def known(self, request: EvaluationSample) -> SystemOutputs | None:
-        """Return None: `missing` leaves out what is stored or cached, by one query for many samples."""
-        return None
+    def store(self, pairs: Sequence[Pair]) -> None:
+        """Store outputs, in the cache too if they are new answers."""
+        rows = [self._row(sample, output) for sample, output in pairs]
+        self._database.add_calls(rows)
+        if self.cache is not None:
+            new = [row for row in rows if row.outcome == ANSWERED and row.usage is not None]
+            self.cache.add(row._replace(sample=None, usage=None) for row in new)
 
-    def store(self, request: EvaluationSample, reply: SystemOutputs) -> None:
-        """Store an output."""
-        key = self._key(request)
-        self._stored(request, reply, key=key)
-        if self.cache is not None and reply.error is None:
-            self.cache.add(CallRow(key, ANSWER, None, ANSWERED, call_reply(request.sample_id, reply)))
-
-    def usages(self) -> Iterator[Usage]:
-        """Yield what each call used so far."""
-        return self._database.usages(ANSWER)
-
-    def _stored(self, sample: EvaluationSample, output: SystemOutputs, *, key: bytes) -> None:
+    def _row(self, sample: EvaluationSample, output: SystemOutputs) -> CallRow:
         reply = call_reply(sample.sample_id, output)
         usage = None if is_from_cache(output) else {**usage_of(output), CALLS: attempts_of(output)}
-        self._database.add_call(CallRow(key, ANSWER, sample.sample_id, outcome_of(output), reply, usage))
+        return CallRow(self._key(sample), ANSWER, sample.sample_id, outcome_of(output), reply, usage)
 
     def _key(self, sample: EvaluationSample) -> bytes:
         """Return the hash of what is asked, and of who is asked.
@@ -243,57 +197,57 @@ class StoredRecord:
 
     @cached_property
     def _who(self) -> bytes:
-        system, more = self._identity, None if self.cache is None else self.cache.identity
-        asked = [system.named, system.asks, system.program_sha256, self.evaluator.top_k, more]
-        return canonical_json([name_of(self.evaluator.system), *asked])
+        more = None if self.cache is None else self.cache.identity
+        return canonical_json([name_of(self.evaluator.system), self._system, self.evaluator.top_k, more])
 
-    def _is_kept(self, outcome: int) -> bool:
-        return outcome == ANSWERED or (outcome == FAILED and not self.retry_failed)
+    def _with_answers(
+        self, samples: Iterable[EvaluationSample], columns: str
+    ) -> Iterator[tuple[EvaluationSample, Any]]:
+        """Yield each sample with columns of its last call: (number, outcome, ...), or None."""
+        rest = iter(samples)
+        # One query for many samples is ten times as fast as one for each.
+        for chunk in iter(lambda: list(islice(rest, SIZE)), []):
+            rows = self._database.answers([sample.sample_id for sample in chunk], columns)
+            yield from ((sample, rows.get(sample.sample_id)) for sample in chunk)
+
+    def _is_kept(self, row: Any) -> bool:
+        return row is not None and (row[1] == ANSWERED or (row[1] == FAILED and not self.retry_failed))
 
     def answered(self) -> Iterator[Pair]:
         """Yield the samples with an output of an earlier session that are not called again."""
-        for chunk in chunks(self.dataset, SIZE):
-            rows = self._database.answers([sample.sample_id for sample in chunk], "outcome, reply")
-            for sample in chunk:
-                row = rows.get(sample.sample_id)
-                if row is not None and self._is_kept(row[1]):
-                    yield sample, _output_of(row[2], self.state.database.name)
+        for sample, row in self._with_answers(self.dataset, "outcome, reply"):
+            if self._is_kept(row):
+                yield sample, self._output_of(row[2])
 
     def missing(self) -> Iterator[EvaluationSample]:
         """Yield the samples without an output, until the goals of the stop rule are decided."""
         if self._watch is not None:
             yield from self._missing_until_clear(self._watch)
             return
-        for chunk in chunks(self.dataset, SIZE):
-            ids = [sample.sample_id for sample in chunk]
-            rows = self._database.answers(ids, "outcome") if self.resume else {}
-            for sample in chunk:
-                row = rows.get(sample.sample_id)
-                if (row is None or not self._is_kept(row[1])) and not self._is_cached(sample):
-                    yield sample
+        for sample, row in self._with_answers(self.dataset, "outcome"):
+            if not self._is_kept(row) and not self._is_cached(sample):
+                yield sample
 
     def _missing_until_clear(self, watch: Watch) -> Iterator[EvaluationSample]:
         for sample in watch.samples():
             if watch.clear:
                 return
             row = self._database.answers([sample.sample_id], "outcome, reply").get(sample.sample_id)
-            if row is not None and self._is_kept(row[1]):
+            if row is not None and self._is_kept(row):
                 # A resumed run replays its outputs in the same random order, as if it had never stopped.
-                watch.tell(sample, _output_of(row[2], self.state.database.name))
+                watch.tell(sample, self._output_of(row[2]))
             elif not self._is_cached(sample):
                 yield sample
 
     def _is_cached(self, sample: EvaluationSample) -> bool:
         """Take the output of a sample from the cache, if it is there."""
-        key = self._key(sample) if self.cache is not None else b""
-        output = None if self.cache is None else self.cache.answer(key, sample)
+        output = None if self.cache is None else self.cache.answer(self._key(sample), sample)
         if output is None:
             return False
-        self._stored(sample, output, key=key)
+        self.store([(sample, output)])
         if self.evaluator.on_output is not None:
             self.evaluator.on_output(sample, output)
-        if self._watch is not None:
-            self._watch.tell(sample, output)
+        self.keep(sample, output)
         return True
 
     def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
@@ -313,17 +267,17 @@ class StoredRecord:
         if self._watch is not None:
             self._used = self._watch.used(self.dataset)
         self._waiting: list[tuple[int, bytes]] = []  # of the samples that are being scored
-        for chunk in chunks(self._used, SIZE):
-            rows = self._database.answers([sample.sample_id for sample in chunk])
-            for sample in chunk:
-                row = rows.get(sample.sample_id)
-                if row is None:
-                    raise StorageError(
-                        f"{self.state.database} has no output of sample {sample.sample_id!r:.80}. Nothing is "
-                        "stored. Resume the run (--resume, resume=True) to call it again."
-                    )
-                self._waiting.append((row[0], row[1].encode() + b"\n"))
-                yield sample, _output_of(row[1], self.state.database.name)
+        for sample, row in self._with_answers(self._used, "reply"):
+            if row is None:
+                raise StorageError(
+                    f"{self.state.database} has no output of sample {sample.sample_id!r:.80}. Nothing is "
+                    "stored. Resume the run (--resume, resume=True) to call it again."
+                )
+            self._waiting.append((row[0], row[1].encode() + b"\n"))
+            yield sample, self._output_of(row[1])
+
+    def _output_of(self, reply: str) -> SystemOutputs:
+        return read_prediction(msgspec.json.decode(reply), self.state.database.name)[1]
 
     def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
         """Write further samples and the rows of their scores."""
@@ -370,16 +324,6 @@ _TWO_PROGRAMS = (
 )
 
 
-def chunks(samples: Iterable[EvaluationSample], size: int) -> Iterator[list[EvaluationSample]]:
-    """Yield lists of samples: one query for many is ten times as fast as one for each."""
-    rest = iter(samples)
-    return iter(lambda: list(islice(rest, size)), [])
-
-
-def _output_of(reply: str, where: str) -> SystemOutputs:
-    return read_prediction(msgspec.json.decode(reply), where)[1]
-
-
 def plan_match(plan: EvaluationPlan) -> str:
     """Return by what the metrics of a plan compare documents."""
     matches = (getattr(metric, "match", BY_ID) for metric in plan.metrics)
@@ -400,16 +344,6 @@ def outcome_of(output: SystemOutputs) -> int:
     attempts = failed_attempts(output.extra)
     may_pass = bool(attempts) and (attempts[-1]["kind"] in PASSING or attempts[-1].get("named") is True)
     return MAY_PASS if may_pass or output.error.type in RETRYABLE else FAILED
-
-
-def spent(usages: Iterable[Usage], policy: CallPolicy | None) -> dict[str, float]:
-    """Return what calls used of each budget that the policy has."""
-    budgets = ("max_calls", "max_tokens", "max_cost")
-    limited = [name for name in budgets if policy is not None and getattr(policy, name) is not None]
-    if policy is None or not limited:
-        return {}
-    used = Limits(policy, usages).spent.used(policy)
-    return {name: used[name] for name in limited}
 
 
 # Predictions in a file, scored on a dataset in a file. Neither has to fit into memory.
@@ -467,7 +401,8 @@ class StoredOutputs:
         """Yield an output for each sample, in order; a sample without one has failed."""
         for sample_id in sample_ids:
             row = self._database.answers([sample_id]).get(sample_id)
-            yield missing_output() if row is None else _output_of(row[1], self._database.path.name)
+            where = self._database.path.name
+            yield missing_output() if row is None else read_prediction(msgspec.json.decode(row[1]), where)[1]
 
 
 class _Ranked(msgspec.Struct):
@@ -484,14 +419,12 @@ class _Hits(msgspec.Struct):
 
 
 class PredictionRecord:
-    """A run of predictions that are scored (a `core.runner.RunRecord`): no system is called.
+    """A run of predictions that are scored (a `core.runner.ScoredRecord`): no system is called.
 
     The dataset is read once: that it fits the plan and the predictions is checked at its end, before anything
     is stored. `known` are the ids that predictions may have, if not those of the dataset. `force` replaces
     stored results. `on_scored` is called for each sample that is stored, with whether its output has failed.
     """
-
-    log = None
 
     def __init__(
         self,
@@ -514,25 +447,19 @@ class PredictionRecord:
         self.system_name = system_name
         self.names_documents = predictions.longest > 0 or contexts_as_retrieved
         self._limit, self._on_scored = limit, on_scored
-        self._force, self._known = force, known
+        self._force, self._known, self._opened = force, known, ExitStack()
         self._lines: list[bytes] = []  # the outputs of the next batch, as they are stored
         if isinstance(predictions, PredictionFile) and not contexts_as_retrieved:
             predictions.lines = self._lines
 
     def __enter__(self) -> PredictionRecord:
-        self._writer = RunDraft(self.state, force=self._force, match=plan_match(self.plan))
+        draft = drafted(self.state, force=self._force, match=plan_match(self.plan))
+        self._writer = self._opened.enter_context(draft)
         self.tally = self._writer.tally
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._writer.__exit__()
-
-    def missing(self) -> Iterable[EvaluationSample]:
-        """Return nothing: a sample without a prediction has failed."""
-        return ()
-
-    def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
-        """Do nothing: no output arrives."""
+        self._opened.close()
 
     def pairs(self) -> Iterator[Pair]:
         """Yield each sample with its prediction, in the order of the dataset."""
@@ -561,20 +488,16 @@ class PredictionRecord:
         self.predictions.check_known_samples(survey.ids if self._known is None else self._known)
         survey.check_unique(self.dataset.name)
         survey.forget_ids()
-        self.plan.validate_counts(survey.counts, survey.size, survey.unanswerable)
+        self.plan.validate_counts(survey.counts, survey.size, survey.unanswerable, survey.others)
 
     def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
         """Write the scores of further samples."""
         lines = self._lines[:] if len(self._lines) == len(batch) else None
         self._lines.clear()
         self._writer.add(batch, scores, replies=lines)
-        self._report(len(batch), sum(output.error is not None for output in batch.outputs))
-
-    def _report(self, count: int, failed: int) -> None:
-        """Report a batch that is written."""
         if self._on_scored is not None:
-            for number in range(count):
-                self._on_scored(number < failed)
+            for output in batch.outputs:
+                self._on_scored(output.error is not None)
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the samples that were scored."""
@@ -582,7 +505,7 @@ class PredictionRecord:
 
     def finish(self, run: EvaluationRun) -> None:
         """Give the run its name."""
-        self._writer.save(run)
+        self._writer.finish(run)
 
 
 def score_predictions(

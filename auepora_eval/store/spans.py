@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from time import time
 from typing import TYPE_CHECKING, Any
 
 from ..calls.http import Endpoint
@@ -31,14 +30,14 @@ from ..core.types import (
     SystemOutputs,
     known_score,
 )
-from ..io.files import written
+from ..io.files import check_absent, written
 from ..io.jsonl import encode
 from ..io.outputs import MISSING_PREDICTION
 from ..io.spans import CLIENT, Span, SpanEvent, otlp_document
 from .storage import EvaluationResultsStorage, StoredRun
 
 if TYPE_CHECKING:
-    from ..core.runner import OnOutput
+    pass
 
 EVALUATION = "gen_ai.evaluation.result"
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -46,29 +45,6 @@ _LONGEST = 2_000  # characters of a message
 _BATCH = 256  # spans of a document
 
 Attributes = dict[str, Any]  # of a span or an event
-
-
-@dataclass
-class Moments:
-    """When outputs arrived, in seconds since 1970; filled by `on_output` during a run."""
-
-    arrived: dict[str, float]
-    last: float | None = None
-
-    def note(self, sample: EvaluationSample, output: SystemOutputs) -> None:
-        """Record that an output arrived now; one from a cache came before."""
-        self.last = time()
-        if not is_from_cache(output):
-            self.arrived[sample.sample_id] = self.last
-
-    def noted_before(self, listener: OnOutput) -> OnOutput:
-        """Return a listener that records the moment before it calls another one."""
-
-        def note(sample: EvaluationSample, output: SystemOutputs) -> None:
-            self.note(sample, output)
-            listener(sample, output)
-
-        return note
 
 
 def content_is_wanted() -> bool:
@@ -83,7 +59,6 @@ def write_spans(
     target: str | Path,
     *,
     force: bool = False,
-    moments: Moments | None = None,
     content: bool | None = None,
 ) -> int:
     """Write the spans of a stored run to a file of OTLP documents, one per line, or post them to a URL.
@@ -94,7 +69,7 @@ def write_spans(
     total = 0
     with_content = content_is_wanted() if content is None else content
     with _opened(target, force=force) as send:
-        for spans in _batches(run_spans(storage, evaluation_id, moments or Moments({}), with_content)):
+        for spans in _batches(run_spans(storage, evaluation_id, with_content)):
             send(otlp_document(spans, *_sender()))
             total += len(spans)
     return total
@@ -137,35 +112,26 @@ def _sender() -> tuple[dict[str, str], str, str]:
     return resource, "auepora_eval", version("auepora-eval")
 
 
-class _TriedError(Exception):
-    """A file can be written. It must not exist yet."""
-
-
 def check_writable(target: str | Path, *, force: bool = False) -> None:
-    """Raise StorageError if the file could not be written, DataError if the URL cannot be used.
-
-    Nothing is left behind, and nothing is sent.
-    """
+    """Raise StorageError if the file must not be written, DataError if the URL cannot be used."""
     if is_collector(target):
         Endpoint(str(target), private=True)
-        return
-    with suppress(_TriedError), written(Path(target), force=force, private=True):
-        raise _TriedError
+    else:
+        check_absent([Path(target)], force=force)
 
 
-def run_spans(
-    storage: EvaluationResultsStorage, evaluation_id: str, moments: Moments, content: bool
-) -> Iterator[list[Span]]:
+def run_spans(storage: EvaluationResultsStorage, evaluation_id: str, content: bool) -> Iterator[list[Span]]:
     """Yield the spans of a stored run, trace by trace."""
     with StoredRun(storage.find(evaluation_id)) as stored:
-        run = stored.run(texts=False)
+        run, database = stored.run(texts=False), stored.whole()
         began = _unix(run.started_at)
+        last = database.select("SELECT max(at) FROM call WHERE kind = 'answer'")[0][0] or began
         # The start of a run is stored in whole seconds: its end is not before its last output.
-        ended = max(began + run.seconds, moments.last or 0.0)
-        made = _Maker(run, began, ended, moments, content)
-        for place, (sample, output) in enumerate(stored.pairs()):
+        made = _Maker(run, began, last, max(began + run.seconds, last), content)
+        times = database.stream("SELECT c.at FROM sample s JOIN call c ON c.n = s.answer ORDER BY s.n")
+        for place, ((sample, output), (at,)) in enumerate(zip(stored.pairs(), times, strict=True)):
             if output.error is None or output.error.type != MISSING_PREDICTION:  # else it was never called
-                yield made.sample(place, sample, output)
+                yield made.sample(place, sample, output, None if is_from_cache(output) else at)
     yield made.whole()
 
 
@@ -173,16 +139,18 @@ def run_spans(
 class _Maker:
     run: EvaluationRun
     began: float
+    last: float  # when the last output was stored
     ended: float
-    moments: Moments
     content: bool
 
-    def sample(self, place: int, sample: EvaluationSample, output: SystemOutputs) -> list[Span]:
+    def sample(
+        self, place: int, sample: EvaluationSample, output: SystemOutputs, at: float | None
+    ) -> list[Span]:
+        """Return the spans of a call, which was stored `at` a time; None if it is not known."""
         run = self.run
         trace = _digest(16, run.evaluation_id, run.started_at, sample.sample_id)
-        has_moment = sample.sample_id in self.moments.arrived
         seconds = _seconds(output)
-        end = self.moments.arrived.get(sample.sample_id, self.began + seconds)
+        end = self.began + seconds if at is None else at
         root = Span(
             trace,
             _digest(8, trace, "call"),
@@ -195,7 +163,7 @@ class _Maker:
                 "auepora.evaluation.id": run.evaluation_id,
                 "auepora.dataset.name": run.dataset_name,
                 "auepora.sample.id": sample.sample_id,
-                "auepora.time.known": has_moment,  # otherwise only the duration is known, not the moment
+                "auepora.time.known": at is not None,  # otherwise only the duration is known
                 "auepora.cached": True if is_from_cache(output) else None,
                 **self._content(sample, output),
             },
@@ -274,7 +242,7 @@ class _Maker:
             attributes=about,
         )
         # Scoring starts with the last output, or with the run if there were no calls.
-        scoring_start = min(max(self.moments.last or self.began, self.began), self.ended)
+        scoring_start = max(self.last, self.began)
         scoring = Span(
             trace,
             _digest(8, trace, "scoring"),

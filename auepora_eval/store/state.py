@@ -13,15 +13,16 @@ from typing import Any
 
 from ..core.settings import DEFAULT_OUT
 from ..errors import AueporaError, DataError, NotFoundError, StorageError, did_you_mean
-from ..io.documents import read_content
+from ..io.documents import read_document
 from ..io.files import file_name
 from ..io.results.document import check_version
 from ..read.text import kind_of, parse_document
-from .database import FAILED, MAY_PASS, Database
+from .database import FAILED, MAY_PASS, Database, remove_database
 from .database import SUFFIX as DATABASE
 from .lock import in_use, writer_of
 
 SUFFIX = ".results.json"
+YAML = (".results.yaml", ".results.yml")  # as `dataset convert` writes them; read by their path
 _MOST_SHOWN = 5  # ids in an error message
 
 
@@ -46,11 +47,6 @@ class RunState:
     def has_results(self) -> bool:
         """Return whether the run has its results document."""
         return self.path.exists()
-
-    @property
-    def is_started(self) -> bool:
-        """Return whether a system was called for the run, so that it can be resumed."""
-        return self.header is not None
 
     @property
     def header(self) -> dict[str, Any] | None:
@@ -82,7 +78,7 @@ class RunState:
             if is_scored and database.select(newer, [finished["calls"]]):
                 is_scored = False
             outcomes = Counter(dict(finished["outcomes"])) if is_scored else database.outcomes()
-        retried = outcomes[MAY_PASS] + (outcomes[FAILED] if retry_failed else 0)
+        retried = retried_of(outcomes, retry_failed=retry_failed)
         # A run that stops early does not need its last samples.
         missing = 0 if "stop_when" in header else max(0, header["samples"] - outcomes.total())
         return retried + missing + (self.has_results and not is_scored)
@@ -111,7 +107,10 @@ class RunState:
         if force:
             return
         if self.has_results:
-            raise StorageError(f"{self.path} exists already. Choose another id, or use --force (force=True).")
+            raise StorageError(
+                f"{self.path} exists already. Choose another id, or overwrite it: --force "
+                "(in Python force=True)."
+            )
         if kept := self.answered:
             raise StorageError(
                 f"{self.database} has {kept:,} answers of a run that did not finish. Resume it (--resume, "
@@ -120,20 +119,25 @@ class RunState:
 
     def discarded(self) -> str:
         """Return what would be lost if the run were replaced; empty if no system was called for it."""
-        kept = self.answered if self.is_started else 0
-        if not kept:
+        if not self.database.exists():
             return ""
-        return f"the results and {kept:,} answers" if self.has_results else f"{kept:,} answers"
+        with Database.read(self.database) as database:
+            kept = database.outcomes().total() if database.meta("run") is not None else 0
+            labels = database.select("SELECT count(*) FROM label")[0][0]
+        lost = ["the results"] if kept and self.has_results else []
+        lost += [f"{kept:,} answers"] if kept else []
+        lost += [f"{labels:,} labels of people"] if labels else []
+        return " and ".join(lost)
 
     def remove(self) -> None:
         """Remove the run. It must be locked by this process."""
         self.path.unlink(missing_ok=True)
-        self.remove_database()
+        remove_database(self.database)
 
-    def remove_database(self) -> None:
-        """Remove the database, with what SQLite keeps beside it while it is written, or after a kill."""
-        for end in ("", "-wal", "-shm", "-journal"):
-            self.database.with_name(f"{self.database.name}{end}").unlink(missing_ok=True)
+
+def retried_of(outcomes: Counter[int], *, retry_failed: bool) -> int:
+    """Return how many samples with these outcomes are called again when their run is resumed."""
+    return outcomes[MAY_PASS] + (outcomes[FAILED] if retry_failed else 0)
 
 
 # How `writer` writes the rows, behind the head. JSON has no line break within a text, so this is the key of
@@ -154,7 +158,7 @@ def read_results_head(path: Path) -> dict[str, Any]:
     except OSError:
         is_ours = False  # read_results says what is wrong
     if is_ours:
-        return _results(head[:start] + b"\n}", path)
+        return _checked(parse_document(head[:start] + b"\n}", path.name), path)
     results = read_results(path)
     results.pop("query_results", None)
     return results
@@ -162,11 +166,10 @@ def read_results_head(path: Path) -> dict[str, Any]:
 
 def read_results(path: Path) -> dict[str, Any]:
     """Return the document of a results file; DataError if it is not one, or has a later version."""
-    return _results(read_content(path), path)
+    return _checked(read_document(path), path)
 
 
-def _results(content: bytes, path: Path) -> dict[str, Any]:
-    results = parse_document(content, path.name)
+def _checked(results: Any, path: Path) -> dict[str, Any]:
     if not isinstance(results, dict):
         what = f"not a results file: an object was expected, not {kind_of(results)}."
         raise DataError(path.name, what, fix="Is it the right file?")
@@ -190,6 +193,11 @@ class Unfinished:
     samples: int | None = None
     line: str = ""
     obstacle: str = ""
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether a process writes to it now."""
+        return self.obstacle.startswith("it is being written")
 
     @property
     def progress(self) -> str:
@@ -259,6 +267,10 @@ def _resume_command(state: RunState, configuration: object) -> str:
     if variant_of(configuration) is not None:
         return f"auepora experiment FILE --resume{out}"
     stored = configuration if isinstance(configuration, Mapping) else {}
+    if isinstance(probed := stored.get("intervention"), Mapping):
+        return f"auepora diagnose {shlex.quote(str(probed.get('of')))}{out}"
+    if stored.get("stress"):
+        return "the same `auepora stress` again"
     if stored.get("dataset") and stored.get("system"):
         return f"auepora run --resume {shlex.quote(state.evaluation_id)}{out}"
     name = repr(state.evaluation_id)

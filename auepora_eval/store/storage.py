@@ -20,10 +20,10 @@ from ..core.dataset import EvaluationDataset, checked_samples
 from ..core.matching import match_of
 from ..core.runner import AueporaEvaluator, evaluate, name_of
 from ..core.scores import Batch, as_columns
-from ..core.scoring import Tally, new_evaluation_id, now
+from ..core.scoring import Tally, short_id
 from ..core.settings import DEFAULT_OUT
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
-from ..errors import DataError, NotFoundError, StorageError
+from ..errors import DataError, NotFoundError, StorageError, check_type
 from ..io.documents import check_storable
 from ..io.files import write_bytes
 from ..io.results.document import (
@@ -37,12 +37,13 @@ from ..io.results.document import (
     score_fields,
 )
 from ..read.records import read_prediction, read_sample
-from .columns import ScoreColumns
+from .columns import ScoreColumns, failed_ids
 from .database import SUFFIX as DATABASE
 from .database import Database
+from .lock import RunLock
 from .record import StoredRecord
-from .state import SUFFIX, RunState, not_found, read_results, read_results_head, unfinished_ids
-from .writer import ROWS_IN_THE_DOCUMENT, RunDraft, indented, with_metadata
+from .state import SUFFIX, YAML, RunState, not_found, read_results, read_results_head, unfinished_ids
+from .writer import ROWS_IN_THE_DOCUMENT, drafted, indented, with_metadata
 
 _AT_ONCE = 5_000  # ids in one query
 
@@ -70,12 +71,11 @@ class EvaluationResultsStorage:
         A run of more than `most_rows` samples has its rows in its database only.
         """
         samples = checked_samples(run.evaluation_id, run.samples)
-        with RunDraft(
-            self.state(run.evaluation_id), force=force, match=match_of(run), most_rows=most_rows
-        ) as draft:
+        state, match = self.state(run.evaluation_id), match_of(run)
+        with drafted(state, force=force, match=match, most_rows=most_rows) as writer:
             scores = {result.name: result.scores for result in run.results if result.scores}
-            draft.add(Batch(samples, run.outputs), scores)
-            return draft.save(run)
+            writer.add(Batch(samples, run.outputs), scores)
+            return writer.finish(run)
 
     def load_run(self, name: str | Path, *, texts: bool = True) -> EvaluationRun:
         """Return a stored run, by its id or by the path of its results document.
@@ -103,6 +103,7 @@ class EvaluationResultsStorage:
         NaN becomes null. A value that JSON has no form for is an error. The caller's `_metadata` is kept
         beside our note.
         """
+        check_type("results", results, "a dict", dict)
         check_storable(results, "results")
         started = datetime.now(UTC).strftime("%Y%m%d_%H%M%S")
         # Several documents may be stored within a second.
@@ -143,12 +144,26 @@ class EvaluationResultsStorage:
         """
         return side_by_side({name: read_results(self.find(name)) for name in evaluation_ids})
 
+    def save_fact(self, name: str | Path, **facts: Any) -> None:
+        """Store facts about a run beside its samples and outputs, such as its `diagnosis`."""
+        path = database_of(self.find(name))
+        with RunLock(path), Database.write(path) as database:
+            database.set_meta(**facts)
+
+    def load_fact(self, name: str | Path, fact: str) -> Any:
+        """Return a fact about a stored run by its name; None if it has none."""
+        path = database_of(self.find(name))
+        if not path.exists():
+            return None
+        with Database.read(path) as database:
+            return database.meta(fact)
+
     def find(self, name: str | Path) -> Path:
         """Return the results document of a run named by id, by path, or by the path of its database."""
         text = str(name)
         for path in (Path(text), Path(text.removesuffix(DATABASE) + SUFFIX)):
             with suppress(OSError):  # a name that is too long
-                if path.name.endswith(SUFFIX) and path.is_file():
+                if path.name.endswith((SUFFIX, *YAML)) and path.is_file():
                     return path
         if "/" in text or os.sep in text:
             run = Path(text.removesuffix(DATABASE).removesuffix(SUFFIX))
@@ -174,7 +189,7 @@ class EvaluationResultsStorage:
         **options: Any,
     ) -> StoredRecord:
         """Return the record of a run in this folder, for `core.runner.evaluate`."""
-        name = evaluation_id or new_evaluation_id(name_of(evaluator.system), dataset.name, now())
+        name = evaluation_id or self.free_id(short_id(name_of(evaluator.system)))
         return StoredRecord(self.state(name), evaluator, dataset, **options)
 
     def evaluate(
@@ -198,7 +213,7 @@ class EvaluationResultsStorage:
         if evaluation_id is None:
             raise DataError("resume", "it needs the id of a run.", fix="Name it: evaluation_id='...'.")
         state = self.state(evaluation_id)
-        options["resume"] = state.is_started
+        options["resume"] = state.header is not None
         record = self.record(evaluator, dataset, evaluation_id=evaluation_id, **options)
         if state.is_complete(retry_failed=record.retry_failed):
             record.check_same_run()
@@ -277,15 +292,13 @@ class StoredRun:
         run = results_to_run(self._head, columns, samples, outputs, self.path.name)
         if not texts:
             scores = [as_columns(result.scores) for result in run.results]
-            run.samples = self.samples(
-                {one.sample_ids[place] for one in scores for place, note in one.notes.items() if note.failed}
-            )
+            run.samples = self.samples({name for one in scores for name in failed_ids(one)})
         return run
 
     def pairs(self) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
         """Yield each sample with its output."""
         for record, reply in self.records():
-            yield _sample(record, self.path.name), _output(reply, self.path.name)
+            yield decoded_sample(record, self.path.name), decoded_output(reply, self.path.name)
 
     def records(self) -> Iterator[tuple[str, str]]:
         """Yield the records of each sample and its output, as they are stored."""
@@ -311,7 +324,7 @@ class StoredRun:
             part = wanted[start : start + _AT_ONCE]
             query = f"SELECT n, record FROM sample WHERE id IN ({','.join('?' * len(part))})"  # noqa: S608
             rows += self.database.select(query, part)
-        return [_sample(record, self.path.name) for _, record in sorted(rows)]
+        return [decoded_sample(record, self.path.name) for _, record in sorted(rows)]
 
     def rows(self) -> Iterator[Row]:
         """Yield each row of `query_results`, also of a run whose document does not have them."""
@@ -350,14 +363,16 @@ def stored_samples(path: Path) -> Iterator[EvaluationSample]:
     """Yield the samples of a stored run, by its results document."""
     with StoredRun(path) as stored:
         for record, _ in stored.records():
-            yield _sample(record, path.name)
+            yield decoded_sample(record, path.name)
 
 
-def _sample(record: str, where: str) -> EvaluationSample:
+def decoded_sample(record: str, where: str) -> EvaluationSample:
+    """Return a sample as it is stored; DataError that starts with `where` if it is damaged."""
     return read_sample(_decoded(record, where), where)
 
 
-def _output(reply: str, where: str) -> SystemOutputs:
+def decoded_output(reply: str, where: str) -> SystemOutputs:
+    """Return an output as it is stored; DataError that starts with `where` if it is damaged."""
     return read_prediction(_decoded(reply, where), where)[1]
 
 
@@ -382,6 +397,9 @@ def read_head(path: Path) -> dict[str, Any]:
         "total_queries": summary.get("total_queries"),
         "failed_queries": summary.get("failed_queries"),
         "evaluation_type": note.get("evaluation_type"),
+        "first_metric": next(
+            ((name, value) for name, value, _ in metric_values(head) if _is_number(value)), None
+        ),
     }
 
 

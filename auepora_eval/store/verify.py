@@ -1,50 +1,44 @@
-"""Verify a stored run: hashes, rows, counts and values are computed again and compared."""
+"""Verify a stored run: its document is made again from its samples, outputs and scores, and compared."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ..core.dataset import Fingerprint
-from ..core.display import number_or_null
 from ..core.metrics_base import SampleMetric
-from ..core.scores import Scores
+from ..core.scores import Scores, as_columns
 from ..core.scoring import Tally
 from ..core.types import COUNTS, EvaluationSample, MetricResult
 from ..errors import AueporaError, DataError, StorageError, UnknownNameError
 from ..io.jsonl import encode
 from ..io.results.document import (
+    SECTIONS,
     JsonRows,
     Row,
-    ScoreSource,
     add_stored_attempts,
-    evaluation_parameters,
     is_ours,
-    latency_stats,
-    plan_sha256,
     query_result,
+    results_head,
+    results_to_run,
     score_fields,
-    statistical_analysis,
-    stored_metrics,
-    stored_stopping,
-    summary,
 )
 from ..metrics.parse import parse_metric
-from ..read.records import read_prediction, read_sample
-from ..store.stopping import sequence_result
-from .columns import ScoreColumns
+from .columns import ScoreColumns, failed_ids
 from .database import Database
 from .state import SUFFIX, read_results
-from .storage import EvaluationResultsStorage, database_of
+from .stopping import sequence_result
+from .storage import EvaluationResultsStorage, database_of, decoded_output, decoded_sample
 
 FITS, DOES_NOT_FIT, UNCHECKED = "fits", "does not fit", "cannot be checked"
-_OF_THE_METRIC = ("higher_is_better", "unit", "bounds", "interval_method")
-_PARTS = ("samples and outputs",)
+CONTENTS, ROWS = "samples and outputs", "rows against samples and outputs"
+_RECOMPUTED = (*COUNTS, "higher_is_better", "unit", "bounds", "interval_method", "confidence_interval")
+_NOT_COMPARED = {"_metadata", "query_results"}  # when it was stored; rows are compared one by one
 
 
 @dataclass(frozen=True)
@@ -71,7 +65,7 @@ class Verification:
     @property
     def whole(self) -> bool:
         """Return whether all parts could be read: rows, samples and outputs."""
-        return not any(check.what in _PARTS for check in self.having(UNCHECKED))
+        return not any(check.what == CONTENTS for check in self.having(UNCHECKED))
 
     def having(self, status: str) -> list[Check]:
         """Return the checks with this status."""
@@ -99,44 +93,49 @@ def verify_run(storage: EvaluationResultsStorage, name: str | Path) -> Verificat
 
 
 def _checks(results: dict[str, Any], path: Path) -> Iterator[Check]:
-    yield _check_plan(results)
-    yield from _check_names(results, path)
+    yield check_same("evaluation_id", results.get("evaluation_id"), path.name.removesuffix(SUFFIX))
     try:
         database = Database.read(database_of(path))
     except StorageError as error:
-        yield Check("samples and outputs", UNCHECKED, str(error))
-        if "run_file" not in results:  # a document alone: what it says of its rows can be checked
-            rows = JsonRows(results.get("query_results", []), path.name)
-            yield from _check_summary(results, add_stored_attempts(rows.tally(), results))
-            yield from _check_metrics(results, rows, None, rows.tally().total)
+        yield Check(CONTENTS, UNCHECKED, str(error))
+        if "run_file" not in results:
+            yield from _check_document_alone(results, path)
         return
     with database:
-        contents = _Contents(results, database)
-        try:
-            contents.walk()
-        except AueporaError as error:
-            yield Check("samples and outputs", DOES_NOT_FIT, str(error))
-            return
-        yield from contents.checks()
-        yield from _check_summary(results, contents.tally)
-        yield from _check_metrics(results, contents.columns, contents.failed, contents.tally.total)
+        yield from _check_contents(results, path, database)
 
 
-def _check_plan(results: Mapping[str, Any]) -> Check:
-    stored = results.get("metadata", {}).get("plan_sha256")
-    if stored is None:
-        return Check("plan_sha256", UNCHECKED, "the file has none")
-    return check_same("plan_sha256", stored, plan_sha256(results))
+def _check_contents(results: dict[str, Any], path: Path, database: Database) -> Iterator[Check]:
+    contents = _Contents(results, database)
+    try:
+        contents.walk()
+    except AueporaError as error:
+        yield Check(CONTENTS, DOES_NOT_FIT, str(error))
+        return
+    yield contents.check_rows()
+    run = results_to_run(results, contents.columns, [], [], path.name)
+    run.dataset_fingerprint = contents.dataset.hexdigest()
+    run.results, unchecked = _recomputed(run.results, run.stopping, contents.failed)
+    yield from unchecked
+    expected = results_head(run, contents.tally, contents.outputs.hexdigest())
+    if "run_file" in results:
+        expected["run_file"] = {"name": database.path.name, "rows": contents.tally.total}
+    if run.stopping is not None:
+        yield check_same("stopping.samples_used", run.stopping.samples_used, contents.tally.total)
+    yield from _compared(results, expected, {check.what for check in unchecked})
 
 
-def _check_names(results: Mapping[str, Any], path: Path) -> Iterator[Check]:
-    """Check what the file has twice: in its name and content, or in two parts."""
-    name = path.name.removesuffix(SUFFIX)
-    yield check_same("evaluation_id", results.get("evaluation_id"), name)
-    parameters = dict(results["metadata"]["evaluation_parameters"])
-    # The seed of the run is not part of the configuration, so it has nothing to be compared with.
-    parameters.pop("random_seed", None)
-    yield check_same("evaluation_parameters", parameters, evaluation_parameters(results["configuration"]))
+def _check_document_alone(results: dict[str, Any], path: Path) -> Iterator[Check]:
+    """Check what a document says of its rows. The rest needs the outputs, and is taken as it is."""
+    rows = JsonRows(results.get("query_results", []), path.name)
+    run = results_to_run(results, rows, [], [], path.name)
+    run.results, unchecked = _recomputed(run.results, run.stopping, None)
+    yield from unchecked
+    outputs_sha256 = results["metadata"].get("outputs_sha256")
+    expected = results_head(run, add_stored_attempts(rows.tally(), results), outputs_sha256)
+    if usage := results["performance_metrics"].get("api_usage"):
+        expected["performance_metrics"]["api_usage"] = usage
+    yield from _compared(results, expected, {check.what for check in unchecked})
 
 
 class _Contents:
@@ -147,7 +146,7 @@ class _Contents:
         self.columns = ScoreColumns(database)
         self.failed: dict[str, EvaluationSample] = {}  # those that some metric failed on
         self.tally = Tally()
-        self._dataset, self._outputs = Fingerprint(), Fingerprint()
+        self.dataset, self.outputs = Fingerprint(), Fingerprint()
         self._rows: list[Row] | None = None if "run_file" in results else results.get("query_results", [])
         self._different: list[str] = []
 
@@ -156,12 +155,7 @@ class _Contents:
         if self._database.meta("evaluation_id") != self._results.get("evaluation_id"):
             self._different.append("the database is of another run")
         scores = {name: self.columns.scores(name) for name in self.columns.names}
-        failed = {
-            column.sample_ids[place]
-            for column in scores.values()
-            for place, note in column.notes.items()
-            if note.failed
-        }
+        failed = {name for column in scores.values() for name in failed_ids(column)}
         fields = iter(()) if self._rows is None else iter(score_fields(len(self.columns.ids), scores))
         query = (
             "SELECT s.id, s.record, c.sample, c.reply FROM sample s LEFT JOIN call c ON c.n = s.answer "
@@ -169,15 +163,15 @@ class _Contents:
         )
         size = 0
         for size, (sample_id, record, answered, reply) in enumerate(self._database.stream(query), start=1):
-            self._dataset.add_lines(record.encode() + b"\n")
-            self._outputs.add_lines((reply or "").encode() + b"\n")
+            self.dataset.add_lines(record.encode() + b"\n")
+            self.outputs.add_lines((reply or "").encode() + b"\n")
             if answered != sample_id:
                 self._different.append(f"the output of {sample_id!r:.60} is for {answered!r:.60}")
                 continue
-            output = read_prediction(_decoded(reply, sample_id), f"output of {sample_id!r:.60}")[1]
+            output = decoded_output(reply, f"output of {sample_id!r:.60}")
             self.tally.add([output])
             if sample_id in failed or self._rows is not None:
-                sample = read_sample(_decoded(record, sample_id), f"sample {sample_id!r:.60}")
+                sample = decoded_sample(record, f"sample {sample_id!r:.60}")
                 if sample_id in failed:
                     self.failed[sample_id] = sample
                 if self._rows is not None:
@@ -193,78 +187,48 @@ class _Contents:
         if wrong:
             self._different.append(f"{', '.join(wrong)} of {expected['query_id']!r:.60}")
 
-    def checks(self) -> Iterator[Check]:
-        """Yield the checks of what was read."""
-        metadata = self._results.get("metadata", {})
-        for name, computed in (("dataset_sha256", self._dataset), ("outputs_sha256", self._outputs)):
-            if name in metadata:
-                yield check_same(name, metadata[name], computed.hexdigest())
-            else:
-                yield Check(name, UNCHECKED, "the file has none")
-        if self._different:
-            what = f"{len(self._different)} differ, first: {self._different[0]}"
-            yield Check("rows against samples and outputs", DOES_NOT_FIT, what)
-        else:
-            yield Check("rows against samples and outputs", FITS)
-        rows = self._results.get("run_file", {"rows": self.tally.total})
-        yield check_same("rows", rows.get("rows"), self.tally.total)
-        usage = self.tally.usage.as_dict(self._results.get("configuration", {}))
-        yield check_same("api_usage", self._results.get("performance_metrics", {}).get("api_usage"), usage)
+    def check_rows(self) -> Check:
+        """Return the check of the rows."""
+        if not self._different:
+            return Check(ROWS, FITS)
+        return Check(ROWS, DOES_NOT_FIT, f"{len(self._different)} differ, first: {self._different[0]}")
 
 
-def _decoded(text: str, sample_id: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise DataError(f"sample {sample_id!r:.60}", f"its row is damaged: {error}.") from error
-
-
-def _check_summary(results: Mapping[str, Any], tally: Tally) -> Iterator[Check]:
-    stored = results.get("summary", {})
-    for name, value in summary(tally).items():
-        yield check_same(f"summary.{name}", stored.get(name), value)
-    checked = results["metadata"].get("quality_assurance", {})
-    yield check_same("samples_checked", checked.get("samples_checked"), tally.total)
-    stats = results.get("performance_metrics", {}).get("latency_stats")
-    yield check_same("latency_stats", stats, latency_stats(tally.seconds))
-
-
-def _check_metrics(
-    results: Mapping[str, Any], rows: ScoreSource, samples: Mapping[str, EvaluationSample] | None, size: int
-) -> Iterator[Check]:
-    stopping = stored_stopping(results, "results")
-    if stopping is not None:
-        yield check_same("stopping.samples_used", stopping.samples_used, size)
-    metrics = stored_metrics(results, rows)
-    methods = statistical_analysis(metrics)
-    yield check_same("statistical_analysis", results.get("statistical_analysis"), methods)
-    for result in metrics:
+def _recomputed(
+    stored: Sequence[MetricResult], stopping: Any, samples: Mapping[str, EvaluationSample] | None
+) -> tuple[list[MetricResult], list[Check]]:
+    """Return the results by the stored scores, and a check for each that cannot be computed here."""
+    results, unchecked = [], []
+    for result in stored:
         try:
             metric = parse_metric(result.name).matched_by(str(result.signature.get("match", "id")))
         except UnknownNameError:
-            yield Check(result.name, UNCHECKED, "it is not one of the registered metrics")
+            unchecked.append(Check(result.name, UNCHECKED, "it is not one of the registered metrics"))
+            results.append(result)
             continue
         signature = {"metric": metric.name, **metric.signature()}
         # Another version of a metric or its model gives other values. This is not damage.
         if result.signature != signature:
             what = f"it was computed as {result.signature}, here it would be {signature}"
-            yield Check(result.name, UNCHECKED, what)
+            unchecked.append(Check(result.name, UNCHECKED, what))
+            results.append(result)
             continue
-        scores: Scores = result.scores  # type: ignore[assignment]  # columns, as rows give them
-        keys = [*COUNTS, *_OF_THE_METRIC, "confidence_interval"]
+        scores, names = as_columns(result.scores), set(_RECOMPUTED)
         if samples is not None:
             _add_failed(scores, metric, samples)
-            keys.append("bounds_if_failed")
+            names.add("bounds_if_failed")
         computed = metric.summarise(scores)
         if stopping is not None:
             computed = sequence_result(metric, computed, stopping)
-        yield _check_metric(result, computed, keys)
+        fresh = {name: computed.details[name] for name in names & computed.details.keys()}
+        kept = {name: value for name, value in result.details.items() if name not in names}
+        results.append(replace(computed, details={**kept, **fresh}))
+    return results, unchecked
 
 
 def _add_failed(scores: Scores, metric: SampleMetric, samples: Mapping[str, EvaluationSample]) -> None:
     """Add to scores what the rows do not have: the scores that failed samples could have had."""
-    names = [scores.sample_ids[place] for place, note in scores.notes.items() if note.failed]
-    failed = [samples[name] for name in names if name in samples]
+    failed = [samples[name] for name in failed_ids(scores) if name in samples]
     if failed:
         low, high = (
             Scores.of(metric.score_if_failed(sample, high=best) for sample in failed).rows()
@@ -273,26 +237,39 @@ def _add_failed(scores: Scores, metric: SampleMetric, samples: Mapping[str, Eval
         scores.if_failed = (low, high)
 
 
-def _check_metric(stored: MetricResult, computed: MetricResult, keys: list[str]) -> Check:
-    values = number_or_null(stored.value), number_or_null(computed.value)
-    pairs: dict[str, tuple[object, object]] = {"value": values}
-    pairs["target"] = (stored.target.name, computed.target.name)
-    # As a file has them: an infinite bound is null there.
-    details = msgspec.json.decode(encode(computed.details))
-    pairs |= {key: (stored.details.get(key), details.get(key)) for key in keys}
-    wrong = [
-        f"{name} is {ours!r:.120}, by the rows {theirs!r:.120}"
-        for name, (ours, theirs) in pairs.items()
-        if not _same(ours, theirs)
-    ]
-    return Check(stored.name, DOES_NOT_FIT if wrong else FITS, "; ".join(wrong))
+def _compared(results: Mapping[str, Any], expected: Mapping[str, Any], skipped: set[str]) -> Iterator[Check]:
+    """Compare two documents: metrics, hashes and counts one by one, anything else by its section."""
+    expected = msgspec.json.decode(encode(expected))  # as a file has it: an infinite bound is null there
+    for section in {**results, **expected}:
+        if section in _NOT_COMPARED:
+            continue
+        stored, computed = results.get(section), expected.get(section)
+        if section in SECTIONS or section in ("metadata", "summary"):
+            start = "summary." if section == "summary" else ""
+            stored, computed = _mapping(stored), _mapping(computed)
+            for name in {**stored, **computed}:
+                if name not in skipped:
+                    yield check_same(f"{start}{name}", stored.get(name), computed.get(name))
+        elif section != "evaluation_id":
+            yield check_same(section, stored, computed)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def check_same(what: str, stored: Any, computed: Any) -> Check:
     """Return the check of a stored value against the computed one."""
-    if _same(stored, computed):
-        return Check(what, FITS)
-    return Check(what, DOES_NOT_FIT, f"the file says {stored!r:.120}, found {computed!r:.120}")
+    different = "; ".join(_differences(stored, computed))
+    return Check(what, DOES_NOT_FIT if different else FITS, different)
+
+
+def _differences(stored: Any, computed: Any, place: str = "") -> Iterator[str]:
+    if isinstance(stored, dict) and isinstance(computed, dict):
+        for name in {**stored, **computed}:
+            yield from _differences(stored.get(name), computed.get(name), f"{place}{name}: ")
+    elif not _same(stored, computed):
+        yield f"{place}the file says {stored!r:.120}, found {computed!r:.120}"
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from ..core.dataset import Fingerprint, as_stored, canonical_json
 from ..core.matching import BY_ID, match_of
 from ..core.scores import Batch
 from ..core.scoring import Tally
-from ..core.types import EvaluationRun, MetricResult, SampleScore, SystemOutputs
+from ..core.types import EvaluationRun, SampleScore, SystemOutputs
 from ..errors import DataError, warn_user
 from ..io.files import naming, remove_leftovers, written
 from ..io.jsonl import encode, encoded_lines
@@ -22,7 +23,7 @@ from ..io.results.document import query_results, results_head
 from ..read.records import prediction_record
 from ..read.text import kind_of
 from .columns import Facts, score_row
-from .database import ANSWERED, FAILED, Database
+from .database import ANSWERED, FAILED, Database, remove_database
 from .lock import RunLock
 from .state import ROWS_END, ROWS_START, RunState
 
@@ -30,7 +31,10 @@ ROWS_IN_THE_DOCUMENT = 10_000  # a run with more samples has its rows in its dat
 
 
 class RunWriter:
-    """Writes a run piece by piece. It is complete after `finish`, and unfinished until then."""
+    """Writes a run piece by piece. It is complete after `finish`, and unfinished until then.
+
+    The run is locked by this process. `database` is that of the run, or a draft that takes its place.
+    """
 
     def __init__(
         self,
@@ -39,8 +43,9 @@ class RunWriter:
         *,
         match: str = BY_ID,
         most_rows: int = ROWS_IN_THE_DOCUMENT,
+        force: bool = True,
     ) -> None:
-        self._state, self._database, self._most_rows = state, database, most_rows
+        self._state, self._database, self._most_rows, self._force = state, database, most_rows, force
         # One transaction: until `finish`, readers see the run as it was before.
         database.begin()
         with database.transaction() as db:
@@ -83,11 +88,11 @@ class RunWriter:
                 outcomes = [ANSWERED if output.error is None else FAILED for output in batch.outputs]
                 db.executemany(
                     "INSERT INTO call (n, kind, sample, outcome, reply) VALUES (?, 'answer', ?, ?, ?)",
-                    zip(answers, batch.sample_ids(), outcomes, _texts(outputs), strict=True),
+                    zip(answers, batch.sample_ids, outcomes, _texts(outputs), strict=True),
                 )
             db.executemany(
                 "INSERT INTO sample VALUES (?, ?, ?, ?)",
-                zip(numbers, batch.sample_ids(), answers, _texts(samples), strict=True),
+                zip(numbers, batch.sample_ids, answers, _texts(samples), strict=True),
             )
             db.executemany(
                 "INSERT INTO text VALUES (?, ?)", zip(numbers, self._facts.add(batch), strict=True)
@@ -97,20 +102,22 @@ class RunWriter:
         if self._rows is not None:
             self._rows += map(encode, query_results(batch.samples, batch.outputs, scores))
 
-    def finish(self, run: EvaluationRun, *, force: bool = True) -> Path:
+    def finish(self, run: EvaluationRun) -> Path:
         """Write the scores and the results document; return its path. The run is complete then."""
         outputs_sha256 = self._outputs.hexdigest()
         calls = self._database.select("SELECT coalesce(max(n), 0) FROM call")[0][0]
         outcomes = sorted(self._database.outcomes().items())
         finished = {"outputs_sha256": outputs_sha256, "calls": calls, "outcomes": outcomes}
-        add_scores(self._database, run.results)
+        with self._database.transaction() as db:
+            scored = (score_row(result) for result in run.results if result.scores)  # one at a time
+            db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?)", scored)
         facts = self._facts.as_meta(self._place_of)
         self._database.set_meta(**facts, finished=finished, evaluation_id=run.evaluation_id)
         head, path = results_head(run, self.tally, outputs_sha256), self._state.path
         if self._rows is None:
             head["run_file"] = {"name": self._state.database.name, "rows": self.tally.total}
         text = indented(with_metadata(head, "standard", path)).removesuffix(b"\n}\n")
-        with written(path, force=force, private=True) as file:
+        with written(path, force=self._force, private=True) as file:
             file.write(text + ROWS_START)
             file.write(b",\n".join(self._rows or ()))
             file.write(ROWS_END)
@@ -127,13 +134,14 @@ class RunWriter:
     def _publish(self) -> None:
         """Let readers of the database see the run."""
         self._database.commit()
-
-
-def add_scores(database: Database, results: Sequence[MetricResult]) -> None:
-    """Store the scores of metrics, in place of those that they have."""
-    rows = (score_row(result) for result in results if result.scores)  # one column at a time is in memory
-    with database.transaction() as db:
-        db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?)", rows)
+        draft, state = self._database.path, self._state
+        if draft != state.database:
+            self._database.close()
+            warn_of_loss(state)
+            with naming(draft), draft.open("rb+") as file:
+                os.fsync(file.fileno())
+            remove_database(state.database)
+            draft.replace(state.database)
 
 
 def _texts(lines: bytes) -> list[str]:
@@ -144,7 +152,7 @@ def _output_lines(batch: Batch, known: Sequence[bytes] | None) -> bytes:
     """Return the outputs as canonical JSON, one on each line."""
     if known is not None and all(known):
         return b"".join(known)
-    records = list(map(prediction_record, batch.sample_ids(), batch.outputs))
+    records = list(map(prediction_record, batch.sample_ids, batch.outputs))
     lines = encoded_lines(records, canonical=True)
     if known is None:
         return lines
@@ -170,56 +178,23 @@ def rewrite(state: RunState, database: Database, run: EvaluationRun) -> None:
     writer.finish(run)
 
 
-class RunDraft(RunWriter):
-    """Writes a run whose outputs are known. Its files have their names only after `save`.
+@contextmanager
+def drafted(
+    state: RunState, *, force: bool = False, match: str = BY_ID, most_rows: int = ROWS_IN_THE_DOCUMENT
+) -> Iterator[RunWriter]:
+    """Yield the writer of a run whose outputs are known. Its files have their names only after `finish`.
 
     The run is locked meanwhile. One that exists is replaced only by force, and a warning says what is lost.
     """
-
-    def __init__(
-        self,
-        state: RunState,
-        *,
-        force: bool = False,
-        match: str = BY_ID,
-        most_rows: int = ROWS_IN_THE_DOCUMENT,
-    ) -> None:
-        self._force, self._lock = force, RunLock(state.database)
+    with RunLock(state.database):
+        state.check_free(force=force)
+        remove_leftovers(state.runs, (state.path.name, state.database.name))
+        draft = Database.draft(state.database)
         try:
-            state.check_free(force=force)
-            remove_leftovers(state.runs, (state.path.name, state.database.name))
-            name = f".{state.database.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
-            super().__init__(
-                state,
-                Database.draft(state.database.with_name(name)),
-                match=match,
-                most_rows=most_rows,
-            )
-        except BaseException:
-            self._lock.release()
-            raise
-
-    def __enter__(self) -> RunDraft:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._database.close()
-        self._database.path.unlink(missing_ok=True)
-        self._lock.release()
-
-    def save(self, run: EvaluationRun) -> Path:
-        """Complete the run and give it its name."""
-        return self.finish(run, force=self._force)
-
-    def _publish(self) -> None:
-        super()._publish()
-        self._database.close()
-        draft, state = self._database.path, self._state
-        warn_of_loss(state)
-        with naming(draft), draft.open("rb+") as file:
-            os.fsync(file.fileno())
-        state.remove_database()
-        draft.replace(state.database)
+            yield RunWriter(state, draft, match=match, most_rows=most_rows, force=force)
+        finally:
+            draft.close()
+            draft.path.unlink(missing_ok=True)
 
 
 def warn_of_loss(state: RunState) -> None:

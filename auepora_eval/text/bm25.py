@@ -16,7 +16,7 @@ def bm25_index(documents: Sequence[Sequence[str]]) -> Any:
         import bm25s
     except ImportError as error:
         raise MissingDependencyError(
-            f"the demo and dataset generate need bm25s: {install_command('demo')}"
+            f"the demo, dataset generate and stress need bm25s: {install_command('demo')}"
         ) from error
     logging.getLogger("bm25s").setLevel(logging.WARNING)  # it reports every index that it builds
     index = bm25s.BM25()

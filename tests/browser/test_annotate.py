@@ -19,7 +19,7 @@ from .conftest import Visit, Visitor
 LONG = "A sentence of a document that goes on for a while. " * 60
 
 
-def opened(visit: Visitor, server: Served, path: str = "/annotate/ada", **how: object) -> Visit:
+def opened(visit: Visitor, server: Served, path: str = "/label/task/ada", **how: object) -> Visit:
     """Open a page with the cookie that the test has exchanged the token for."""
     name, _, value = server.cookie.partition("=")
     address = f"http://127.0.0.1:{server.port}"
@@ -40,7 +40,7 @@ def test_ten_answers_by_keyboard_alone(
         seen = opened(visit, server)
         keys, times = seen.page.keyboard, []
         seen.press("?")
-        assert seen.page.locator("dialog").is_visible()
+        assert seen.page.locator("#keys").is_visible()
         seen.press("1")  # not a label while the help is open
         seen.press("Escape")
         wait_for_labels(seen, 0)
@@ -81,25 +81,25 @@ def test_every_kind_of_item_in_every_look(visit: Visitor, tmp_path: Path, kind: 
             seen.press("1")
             wait_for_labels(seen, 1)
         for width, _ in seen.every_look():
-            box = seen.boxes("form.bar")[0][1]
+            box = seen.boxes("form.bar-form")[0][1]
             assert 0 <= box["top"] < box["bottom"] <= 901, "the whole bar is in the window"
             assert box["right"] <= width
             assert seen.overlaps(".doc") == []
-            assert seen.overlaps("form.bar button") == []
+            assert seen.overlaps("form.bar-form button") == []
 
 
 def test_a_page_zoomed_to_200_percent_still_shows_the_answers(visit: Visitor, tmp_path: Path) -> None:
     create_task(tmp_path, a_task(), [an_item(1, text=LONG)])
     with served("annotate", tmp_path) as server:
         seen = opened(visit, server, zoom=2)
-        assert seen.is_in_window("form.bar .answers")
+        assert seen.is_in_window("form.bar-form .answers")
         assert not seen.scrolls_sideways()
 
 
 def test_the_page_of_the_lead_before_any_label(visit: Visitor, tmp_path: Path) -> None:
     stored_task(tmp_path, 2)
     with served("annotate", tmp_path, "--lead") as server:
-        seen = opened(visit, server, "/lead")
+        seen = opened(visit, server, "/label/task/_lead")
         list(seen.every_look())
         seen.page.get_by_role("link", name="ada").click()
         wait_for_labels(seen, 0)
@@ -113,7 +113,7 @@ def test_the_end_and_the_page_of_the_lead(visit: Visitor, tmp_path: Path) -> Non
             str(number), Said("supported" if number % 2 else "not supported", 3.0)
         )
     with served("annotate", tmp_path, "--lead") as server:
-        for path in ("/", "/annotate/ada", "/lead"):
+        for path in ("/label/task", "/label/task/ada", "/label/task/_lead"):
             seen = opened(visit, server, path)
             list(seen.every_look())
         seen.page.get_by_role("button", name="supported", exact=True).first.click()
@@ -146,4 +146,4 @@ def test_labels_work_without_a_script(visit: Visitor, tmp_path: Path) -> None:
         seen = opened(visit, server, java_script_enabled=False)
         seen.page.get_by_role("button", name="2 supported").click()
         wait_for_labels(seen, 1)
-        assert urlsplit(seen.page.url).path == "/annotate/ada"
+        assert urlsplit(seen.page.url).path == "/label/task/ada"

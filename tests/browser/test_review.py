@@ -29,7 +29,7 @@ def test_decide_edit_and_mark_by_keyboard(visit: Visitor, tmp_path: Path) -> Non
         seen = opened(visit, server, "/question/1")
         page, keys = seen.page, seen.page.keyboard
         for _ in seen.every_look():
-            box = seen.boxes("form.bar")[0][1]
+            box = seen.boxes("form.bar-form")[0][1]
             assert 0 <= box["top"] < box["bottom"] <= 901
         seen.press("a")
         page.get_by_role("heading", name="Question 2 of 3").wait_for()

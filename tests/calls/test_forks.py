@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.store.database import Database
+from tests.commands import ran
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")]
-ROOT = Path(__file__).parents[2]
 RUN = ("--dataset", "d.jsonl", "--metrics", "exact_match", "--out", "runs", "--id", "x")
 HELPER = """
 import os, stat, time
@@ -77,30 +75,18 @@ def here(tmp_path: Path) -> Iterator[Path]:
             os.kill(int((tmp_path / "helper").read_text()), signal.SIGKILL)
 
 
-def ran(here: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "auepora_eval", "run", *words],
-        cwd=here,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
 def test_helper_of_a_killed_run_does_not_keep_its_lock(here: Path) -> None:
     (here / "mine.py").write_text(HELPER, encoding="utf-8")
-    assert ran(here, "--system", "mine.py:system", *RUN).returncode == -signal.SIGKILL
+    assert ran(here, "run", "--system", "mine.py:system", *RUN).returncode == -signal.SIGKILL
     os.kill(int((here / "helper").read_text()), 0)  # it is alive
-    done = ran(here, "--resume", "x", "--out", "runs")
+    done = ran(here, "run", "--resume", "x", "--out", "runs")
     assert done.returncode == 0, done.stderr
     assert "3 of 5 samples have an output" in done.stderr
 
 
 def test_child_of_a_system_ends_when_it_is_terminated(here: Path) -> None:
     (here / "mine.py").write_text(ENDS_A_CHILD, encoding="utf-8")
-    done = ran(here, "--system", "mine.py:system", *RUN)
+    done = ran(here, "run", "--system", "mine.py:system", *RUN)
     assert done.returncode == 0, done.stderr
     assert "stopping" not in done.stderr
     assert "Traceback" not in done.stderr  # the child ended by the signal, not by an exception of ours
@@ -110,7 +96,7 @@ def test_child_of_a_system_ends_when_it_is_terminated(here: Path) -> None:
 
 def test_fork_that_returns_twice_stores_nothing(here: Path) -> None:
     (here / "mine.py").write_text(RETURNS_TWICE, encoding="utf-8")
-    done = ran(here, "--system", "mine.py:system", *RUN)
+    done = ran(here, "run", "--system", "mine.py:system", *RUN)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     with Database.read(here / "runs" / "x.run.db") as database:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.systems.call import EXECUTORS
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from tests.builders import a_dataset, a_sample, an_output
+from tests.commands import ran
 
 pytestmark = pytest.mark.full
 
@@ -82,27 +80,9 @@ def test_threads_of_a_system_do_not_keep_the_command_alive(tmp_path: Path) -> No
         "    return 'an answer'\n",
         encoding="utf-8",
     )
-    words = [
-        "run",
-        "--dataset",
-        "demo",
-        "--limit",
-        "2",
-        "--system",
-        "left.py:rag",
-        "--metrics",
-        "exact_match",
-    ]
+    words = "run --dataset demo --limit 2 --system left.py:rag --metrics exact_match --out out".split()
     start = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "auepora_eval", *words, "--out", "out"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
+    done = ran(tmp_path, *words, timeout=50)
     assert (done.returncode, time.monotonic() - start < 40) == (0, True)
     assert "2 threads of the system are still running and are ended: client, client" in done.stderr
     assert len(list((tmp_path / "out").glob("*.results.json"))) == 1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.calls.asking import Caller
-from auepora_eval.calls.policy import CallClock, CallPolicy, Pace
+from auepora_eval.calls.policy import CallClock, CallPolicy, Limits, Pace
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.rag_interface import as_system
 from auepora_eval.core.runner import AueporaEvaluator
@@ -55,7 +55,7 @@ def called(system: Any, policy: CallPolicy, sample: EvaluationSample | None = No
 
 
 def caller(system: Any, policy: CallPolicy) -> Caller[EvaluationSample, SystemOutputs]:
-    return Caller(SystemCall(as_system(system), 5), policy)
+    return Caller(SystemCall(as_system(system), 5), Limits(policy))
 
 
 both = pytest.mark.parametrize("kind", [Failing, FailingAsync])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.calls.asking import Caller
-from auepora_eval.calls.policy import CallPolicy
+from auepora_eval.calls.policy import CallPolicy, Limits
 from auepora_eval.calls.processes import ProcessExecutor
 from auepora_eval.core.systems.call import SystemCall
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
@@ -32,7 +32,7 @@ def test_a_sample_that_kills_its_worker_fails_after_three_tries_and_takes_no_oth
 
 def test_a_hung_call_ends_with_its_process() -> None:
     start = time.monotonic()
-    call: Caller[int, int] = Caller(hung, CallPolicy(timeout=0.5))
+    call: Caller[int, int] = Caller(hung, Limits(CallPolicy(timeout=0.5)))
     results = dict(ProcessExecutor(concurrency=3).map(call, range(9)))
     seconds = time.monotonic() - start
     assert {place for place, result in results.items() if isinstance(result, TimeoutError)} == {0, 5}
@@ -58,7 +58,7 @@ def test_workers_share_the_pace() -> None:
             return an_output()
 
     policy = CallPolicy(requests_per_minute=120, tokens_per_minute=1000, max_calls=5)
-    share = Caller(SystemCall(System(), 5), policy).shared_by(4).policy
+    share = Caller(SystemCall(System(), 5), Limits(policy)).shared_by(4).policy
     assert (share.requests_per_minute, share.tokens_per_minute) == (30, 250)
 
 

@@ -19,6 +19,7 @@ import pytest
 from auepora_eval.calls.ray import RayExecutor
 from auepora_eval.errors import MissingDependencyError
 from auepora_eval.store.storage import EvaluationResultsStorage
+from tests import commands
 from tests.builders import plan
 from tests.calls.ray_nodes import ROOT, Nodes, left_over, loopback_only, ray_nodes
 from tests.servers import chat_server
@@ -98,17 +99,8 @@ def started(
     text = SYSTEM.format(log=str(here / "log"), pace=pace)
     (here / "s.py").write_text(text, encoding="utf-8")
     common = ("--dataset", "d.jsonl", "--system", system, "--metrics", "exact_match", "--id", "x")
-    return subprocess.Popen(
-        [sys.executable, "-m", "auepora_eval", "run", *common, "--out", out, *words],
-        cwd=here,
-        env={**environment, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # a group of its own, so that Ctrl-C can be sent to all of it
-        # A shell that runs the tests in the background has Ctrl-C ignored, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
-    )
+    settings = {**environment, "PYTHONPATH": str(ROOT)}
+    return commands.started(here, "run", *common, "--out", out, *words, **settings)
 
 
 def ended(running: subprocess.Popen[str], code: int) -> tuple[str, str]:
@@ -139,9 +131,6 @@ def test_a_ray_of_its_own_is_stopped_by_ctrl_c_and_resumed(here: Path, environme
         stable_bytes(EvaluationResultsStorage(here / out).load_results("x")) for out in ("runs", "plain")
     ]
     assert stable[0] == stable[1]
-    print(
-        f"ray of its own, Ctrl-C to its group: {kept} of {answered} answered are kept; resumed, results equal"
-    )
 
 
 @needs_ray

@@ -52,16 +52,12 @@ def calls_made(
     "extra",
     [
         {"input_tokens": 1000},
-        {"output_tokens": 1000},
         {"total_tokens": 1000},
-        {"input_tokens": 600, "output_tokens": 400},
         {"input_tokens": 600, "total_tokens": 1000},
         {"input_tokens": 10, "output_tokens": 1, "total_tokens": 1000},  # it thought, too
         {"input_tokens": 600, "output_tokens": 400, "total_tokens": 10},
-        {"input_tokens": 1000, "total_tokens": 10},
         {"input_tokens": np.int64(600), "output_tokens": np.int32(400)},
         {"total_tokens": np.float32(1000)},
-        {"total_tokens": 1000.0},
     ],
     ids=str,
 )
@@ -75,10 +71,8 @@ COSTS: list[tuple[dict[str, Any], tuple[float | None, float | None], float, bool
     ({"total_tokens": 1000}, (1.0, 1.0), 1.0, False),
     ({"total_tokens": 1000}, (1.0, 2.0), 0.0, True),
     ({"total_tokens": 1000, "input_tokens": 600}, (1.0, 2.0), 1.4, False),
-    ({"total_tokens": 1000, "output_tokens": 600}, (1.0, 2.0), 1.6, False),
     ({"input_tokens": 1000}, (1.0, 2.0), 1.0, True),
     ({"input_tokens": 1000}, (1.0, None), 1.0, False),
-    ({"input_tokens": 1000}, (1.0, 0.0), 1.0, False),
     ({"input_tokens": 1000, "output_tokens": 500}, (1.0, None), 1.0, True),
     ({"input_tokens": 1000, "output_tokens": 0}, (1.0, None), 1.0, False),
     ({}, (1.0, 1.0), 0.0, True),

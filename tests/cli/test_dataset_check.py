@@ -138,8 +138,6 @@ def test_sample(here: Path, boats: InMemoryDataset, capsys: pytest.CaptureFixtur
     ("words", "said"),
     [
         (["check", "nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
-        (["check", "."], "is a folder"),
-        (["diff", "demo", "nowhere.jsonl"], "nowhere.jsonl: there is no such file"),
         (["check", "demo", "--id", "q999"], "demo: there is no sample 'q999'."),
         (["check", "bare.jsonl", "--suspicious"], "no sample has a reference and documents"),
     ],

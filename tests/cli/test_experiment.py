@@ -136,7 +136,9 @@ def _changed(here: Path, experiment: Run) -> str:
     [
         ('system: "trial_rag.py:Nothing"', "has no 'Nothing'"),
         ('system: "trial_rag.py:Rag", config_overrides: {wrong: 1}', "unexpected keyword argument 'wrong'"),
+        ('system: "http://127.0.0.1/", config_overrides: {depth: 1}', "only a system that is Python code"),
         ("outputs: nowhere.jsonl", "nowhere.jsonl"),
+        ("name: nothing", "--system is missing"),
     ],
 )
 def test_unavailable_variant_is_an_error_before_any_call(
@@ -145,6 +147,15 @@ def test_unavailable_variant_is_an_error_before_any_call(
     config(here, new=new)
     assert says in experiment("--check", code=2)[1]
     assert says in experiment(code=2)[1]
+    assert not (here / "runs").exists()
+
+
+@pytest.mark.parametrize(("old", "bad"), [("trial", "../trial"), ("trial", "-rf"), ("new", "a/b")])
+def test_an_id_that_is_no_file_name_is_an_error(here: Path, experiment: Run, old: str, bad: str) -> None:
+    config(here)
+    edit(here, f"_id: {old}", f"_id: {bad}")
+    edit(here, "  traffic_allocation: {old: 0.5, new: 0.5}\n", "")
+    assert "cannot be a file name" in experiment(code=2)[1]
     assert not (here / "runs").exists()
 
 

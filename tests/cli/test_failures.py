@@ -92,7 +92,6 @@ def test_show_failed_lists_each_reason_once(capsys: pytest.CaptureFixture[str]) 
     ("system", "keys", "code", "outputs"),
     [
         pytest.param("broken", {}, 3, 20, id="twenty alike"),
-        pytest.param("broken", {"keep_going": True}, 3, 30, id="the user wants all"),
         pytest.param("broken", {"breaker": 5}, 1, 5, id="the user names a number"),
         pytest.param("various", {}, 3, 30, id="of two kinds"),
         pytest.param("late", {}, 3, 30, id="the twentieth is answered"),

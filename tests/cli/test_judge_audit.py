@@ -39,15 +39,8 @@ def audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
     def run(*words: str, columns: tuple[str, ...] = (), code: int = 0) -> tuple[str, str]:
         capsys.readouterr()
-        flags = [
-            "--labels",
-            "rated.jsonl",
-            "--columns",
-            ",".join(["label=stars", *columns]),
-            "--scale",
-            "1,4",
-        ]
-        flags += ["--score", "said"]
+        named = ",".join(["label=stars", *columns])
+        flags = ["--labels", "rated.jsonl", "--columns", named, "--scale", "1,4", "--score", "said"]
         assert main(["judge-audit", *flags, "--score-scale", "1,5", *words]) == code
         shown = capsys.readouterr()
         assert "Traceback" not in shown.err
@@ -62,19 +55,11 @@ def test_sections_of_the_report(audit: Run) -> None:
     for text in (
         "said compared with 80 labelled claims",
         "accuracy at 0.6",
-        "Spearman with people's mean",
         "mean of the judge minus that",
-        "labelled not supported",
-        "Calibration: scores and shares of supported claims (10 bins of equal width)",
         "Expected calibration error",
-        "Brier score",
         "The human ceiling: 3 people, 80 claims rated by several",
-        "Krippendorff's alpha, ordinal",
-        "one person and the others: same yes or no",
         "Estimate for all claims: 80 with a label, 200 without",
-        "both (PPI++, weight",
         "80 labels are worth about",
-        "95% interval of AUROC",
     ):
         assert " ".join(text.split()) in " ".join(out.split())
     assert "\x1b[2J" not in out
@@ -95,20 +80,16 @@ def test_json_output(audit: Run) -> None:
     ("words", "says"),
     [
         (("--scale", "4,1"), "is not a number and a higher one"),
-        (("--scale", "1"), "is not like 1,4"),
         (("--scale", "1,3"), "rated.jsonl:"),
         (("--judge", "lexical"), "not allowed with argument"),
         (("--unscored-as", "2"), "is not from 0 to 1"),
-        (("--unscored-as", "x"), "is not a number"),
         (("--columns", "label=stars,cluster=nope"), "there is no 'nope' in it. Name the column: --columns"),
         (("--columns", "colour=set"), "--columns has no 'colour'. There are evidence, claim"),
         (("--unlabelled", "none.jsonl"), "none.jsonl"),
-        (("--unlabelled", "empty.jsonl"), "there are no samples in it"),
         (("--unlabelled", "one.jsonl"), "A correction needs at least two of each"),
     ],
 )
 def test_impossible_requests(audit: Run, words: tuple[str, ...], says: str) -> None:
-    Path("empty.jsonl").write_text("")
     Path("one.jsonl").write_text('{"said": 3}')
     assert says in audit(*words, code=2)[1]
 

@@ -36,12 +36,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("package", "words"),
-    [("scipy.stats", "compare a b"), ("scipy.stats", "gate b --baseline a"), ("scipy.stats", "power a")],
-)
-def test_command_does_not_import(runs: Path, package: str, words: str) -> None:
-    command = [sys.executable, "-c", SCRIPT, package, *words.split(), "--out", str(runs)]
+@pytest.mark.parametrize("words", ["compare a b", "gate b --baseline a", "power a"])
+def test_command_does_not_import_scipy_stats(runs: Path, words: str) -> None:
+    command = [sys.executable, "-c", SCRIPT, "scipy.stats", *words.split(), "--out", str(runs)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout

@@ -63,8 +63,7 @@ def test_failures_are_shown_and_not_counted_as_gains(
     [
         (("--trend", "nonsense"), "has 'nonsense'. They have recall@1, bleu, mean_latency"),
         (("--trend", "recal@1"), "Did you mean recall@1?"),
-        (("--plot", "x.png"), "add --trend METRIC"),
-        (("--trend", "recall@1", "--plot", "x.bmp"), "use .png or .svg"),
+        (("--across-systems",), "add --trend METRIC"),
     ],
 )
 def test_rejected_arguments(listed: Listed, words: tuple[str, ...], says: str) -> None:

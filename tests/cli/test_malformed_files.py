@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
-from tests.make_malformed import EXPECTED, FOLDER
+from tests.malformed import EXPECTED, FOLDER
 
 TOLD = json.loads(EXPECTED.read_text(encoding="utf-8"))
 EMPTY = ("empty/", "only_space/", "lines/only_a_description")  # no samples: for some commands no error

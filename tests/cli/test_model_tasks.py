@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
+from auepora_eval.store.database import Database
 from tests.generate.test_llm_tasks import good_model
 from tests.servers import chat_server
 
@@ -37,18 +38,14 @@ def records(name: str = "offline_dataset.jsonl") -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(name).read_text(encoding="utf-8").splitlines()]
 
 
+def stored_calls() -> int:
+    with Database.read(Path("offline_dataset.calls.db")) as database:
+        return len(database.select("SELECT 1 FROM call"))
+
+
 def test_generation_with_a_budget_can_be_resumed(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with chat_server(says=good_model) as server:
-        words = [
-            "dataset",
-            "generate",
-            "docs",
-            "--llm",
-            f"{server.url}#small",
-            "--per-document",
-            "1",
-            "--json",
-        ]
+        words = f"dataset generate docs --llm {server.url}#small --per-document 1 --json".split()
         words += ["--api-key-env", "THE_KEY"]
         assert main([*words, "--budget-calls", "4"]) == 0
         first = json.loads(capfd.readouterr().out)
@@ -82,7 +79,7 @@ def test_nothing_is_written_if_no_call_is_answered(place: Path, capfd: pytest.Ca
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["--llm", "http://127.0.0.1:1/v1"], 2, "is not URL#model"),
+        (["--llm", "http://127.0.0.1:1/v1"], 2, "there is no model in it"),
         (["--llm", f"http://u:{CANARY}@h/v1#m"], 2, "holds a user name or a password"),
         (["--llm", "http://h/v1#m", "--api-key-env", "THE_KEY"], 2, "unencrypted"),
         (["--llm", "http://127.0.0.1:1/v1#m", "--api-key-env", CANARY], 2, "not the key itself"),
@@ -117,9 +114,9 @@ def test_an_interrupted_generation_keeps_its_answers(place: Path, capfd: pytest.
         words += ["--per-document", "1", "--variants", "none"]
         assert main(words) == 130
         said = capfd.readouterr().err
-        kept = len(records("offline_tasks.jsonl"))
+        kept = stored_calls()
         assert kept == len(requests) == 2
         assert "Resume with the same command and --resume" in said
         assert not Path("offline_dataset.jsonl").exists()
         assert main([*words, "--resume"]) == 0
-    assert len(requests) == len(records("offline_tasks.jsonl")) == 6
+    assert len(requests) == stored_calls() == 6

@@ -99,14 +99,10 @@ def test_recall_of_a_server(
 
 
 @pytest.mark.parametrize(("more", "value"), [({}, None), ({"retrieved": []}, 0.0)])
-@pytest.mark.parametrize("name", ["p.jsonl", "p.jsonl.gz"])
 def test_recall_of_predictions(
-    more: dict[str, Any], value: float | None, name: str, work: Path, capsys: pytest.CaptureFixture[str]
+    more: dict[str, Any], value: float | None, work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import gzip
-
     lines = [json.dumps({"sample_id": f"s{n}", "answer": "a", **more}) for n in range(6)]
-    content = "\n".join(lines).encode()
-    Path(name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    assert main(["score", "--dataset", "d.jsonl", "--outputs", name, "--out", "out", "--json"]) == 0
+    Path("p.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert main(["score", "--dataset", "d.jsonl", "--outputs", "p.jsonl", "--out", "out", "--json"]) == 0
     assert result(capsys)["value"] == value

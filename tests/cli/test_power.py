@@ -41,16 +41,6 @@ def power(demo_runs: Path, capsys: pytest.CaptureFixture[str]) -> Power:
         pytest.param(("--effect", "0.2", "--sd", "1"), "takes 202 samples", id="sd"),
         pytest.param(("--effect", "0.1", "--rate", "0.8"), "or 306 different ones each", id="rate"),
         pytest.param(("--n", "100", "--sd", "0.3"), "100 samples detect a change of 0.08", id="n"),
-        pytest.param(
-            ("--effect", "0.05", "--sd", "0.4", "--per-question", "5", "--within-sd", "0.2"),
-            "answered 5 times by each system",
-            id="per question",
-        ),
-        pytest.param(
-            ("--effect", "0.05", "--sd", "0.4", "--cluster-size", "5", "--cluster-correlation", "0.25"),
-            "takes 1,03",
-            id="clusters",
-        ),
         pytest.param(("demo-bm25", "--metric", "recall@5"), "120 samples detect a change of", id="one run"),
         pytest.param(("demo-bm25", "demo-hybrid"), "shared by 6 metrics", id="two runs"),
     ],
@@ -64,14 +54,10 @@ def test_report(power: Power, words: tuple[str, ...], told: str) -> None:
     [
         ((), "Nothing to estimate"),
         (("--effect", "0.1"), "how much do scores vary"),
-        (("--effect", "-1", "--sd", "1"), "not a positive number"),
-        (("--n", "100", "--sd", "x"), "is not a number"),
         (("--n", "100", "--rate", "0.5", "--correlation", "1"), "not a correlation"),
         (("demo-bm25", "--sd", "1"), "--sd cannot be combined with a run"),
         (("demo-bm25", "demo-hybrid", "demo-bm25"), "one run, or at two"),
         (("demo-bm25", "--metric", "recal@5"), "has no scores of 'recal@5'"),
-        (("demo-bm25", "--per-question", "3"), "Give several runs"),
-        (("nobody",), "No run 'nobody'"),
     ],
 )
 def test_bad_arguments(power: Power, words: tuple[str, ...], told: str) -> None:

@@ -54,8 +54,8 @@ def test_terminal_report_and_view_count_what_the_metrics_count(
     assert [place for place in index.ids if index.gold_missed[index.place_of(place)]] == list(missed)
     assert main(["show", "r", "--html", "r.html"]) == 0
     page = (here / "r.html").read_text(encoding="utf-8")
-    assert page.count('<span class="badge missed">gold missed</span>') == len(missed)
-    assert page.count('<li class="gold missed">') == len(missed)
+    assert page.count('<span class="tag warn">gold missed</span>') == len(missed)
+    assert page.count('class="card doc missed"') == len(missed)
 
 
 def test_regressions_mark_what_the_metrics_count(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +64,7 @@ def test_regressions_mark_what_the_metrics_count(here: Path, capsys: pytest.Capt
     for name, outputs in (("a", "o.jsonl"), ("b", "worse.jsonl")):
         words = f"score --dataset d.jsonl --outputs {outputs} --metrics recall@5 --match source --id {name}"
         assert main(words.split()) == 0
-    out = " ".join(printed(capsys, "compare", "a", "b").split())
+    out = " ".join(printed(capsys, "compare", "a", "b", "--full").split())
     assert "relevant at 1 of 1: c1*" in out
     assert "relevant at 1 of 1: plans.md#3*" in out
     assert "none relevant of 1: other.md" in out

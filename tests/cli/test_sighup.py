@@ -17,17 +17,7 @@ from tests.stored import kept
 pytestmark = pytest.mark.full
 
 SYSTEM = "import time\ndef system(query):\n    time.sleep(0.03)\n    return 'answer'\n"
-WORDS = (
-    "run",
-    "--dataset",
-    "d.jsonl",
-    "--system",
-    "s.py:system",
-    "--metrics",
-    "exact_match",
-    "--out",
-    "runs",
-)
+WORDS = "run --dataset d.jsonl --system s.py:system --metrics exact_match --out runs".split()
 ROOT = Path(__file__).parents[2]
 
 

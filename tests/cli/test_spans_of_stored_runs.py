@@ -18,17 +18,7 @@ def answers(query):
         file.write(query + "\\n")
     return "a"
 """
-RUN = (
-    "run",
-    "--dataset",
-    "d.jsonl",
-    "--system",
-    "calm.py:answers",
-    "--metrics",
-    "exact_match",
-    "--out",
-    "out",
-)
+RUN = "run --dataset d.jsonl --system calm.py:answers --metrics exact_match --out out".split()
 
 
 @pytest.fixture

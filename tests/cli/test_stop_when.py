@@ -96,13 +96,10 @@ def test_resume_keeps_the_stopping_rule(auepora: Auepora, runs: Path) -> None:
     [
         ({"min": "recall@5=0.5"}, "min is for early stopping: add 'stop_when: clear'"),
         ({"stop_when": "clear"}, "stop_when needs a goal: give min, max or baseline"),
-        ({"stop_when": "clear", "min": "0.5"}, "names no metric"),
         ({"stop_when": "clear", "min": "recall@5=high"}, "has no number"),
         ({"stop_when": "clear", "min": "mrr=0.5"}, "mrr is to become clear, but is not measured"),
         ({"stop_when": "clear", "baseline": "base"}, "baseline needs the metric that decides: add stop_on"),
         ({"stop_when": "clear", "margin": "0.1"}, "margin and stop_on need a baseline"),
-        ({"stop_when": "clear", "baseline": "base", "margin": "hit@5=-1"}, "A margin is a positive"),
-        ({"stop_when": "clear", "baseline": "nobody", "stop_on": "hit@5"}, "No run 'nobody'"),
     ],
 )
 def test_bad_goals(auepora: Auepora, runs: Path, keys: dict[str, object], told: str) -> None:

@@ -13,18 +13,11 @@ from tests.builders import plan
 pytestmark = pytest.mark.full
 
 SYSTEM = """
-import time
-
 def answers(query):
     return "a"
 
 def fails(query):
     raise ConnectionError("https://u:pw-canary@h/ is down")
-
-def waits(query):
-    open("asked", "a").close()
-    time.sleep(0.1)
-    return "a"
 """
 
 

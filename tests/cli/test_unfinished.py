@@ -39,7 +39,7 @@ def test_list_shows_unfinished_runs(here: Path, capsys: Said) -> None:
     capsys.readouterr()
     assert main(["list", "--out", "my runs"]) == 0
     out = flat(capsys.readouterr().out)
-    assert out.index(" y ") < out.index("Not finished")
+    assert out.index("Not finished") < out.index(" y ")
     assert "auepora run --resume x" in out
     assert "--resume y" not in out
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import auepora_eval as ae
 from auepora_eval.comparison.compare import MetricComparison, compare_runs
-from auepora_eval.comparison.pairing import Pairing
+from auepora_eval.comparison.pairs import Pairs
 from auepora_eval.core.metrics_base import METRICS, SampleMetric
 from auepora_eval.core.scores import Batch
 from auepora_eval.core.types import (
@@ -61,7 +61,7 @@ def compared(a: list[SystemOutputs], b: list[SystemOutputs], metric: str) -> Met
 def difference(a: list[SystemOutputs], b: list[SystemOutputs], metric: str) -> float:
     """The same without a test."""
     samples = {sample.sample_id: sample for sample in questions()}
-    found = Pairing(samples, *(scored(side, metric) for side in (a, b)))
+    found = Pairs(samples, *(scored(side, metric) for side in (a, b)))
     values = [float(found.known.aggregate(rows)) for rows in found.used()[:2]]
     return values[1] - values[0]
 
@@ -91,9 +91,6 @@ def test_the_low_bound_is_below_any_answer_as_long_as_its_reference(
     assert bounds is None or bounds[0] is None or bounds[0] <= value + 1e-9
 
 
-LABELS = ("accurate", "hallucination", "contradiction")
-
-
 def test_answers_that_are_scored_by_each_other_are_no_better_for_failing() -> None:
     """Every answer comes twice. Who crashes on the second ones is left with different ones."""
     twice = [an_output(answer=reference(n // 2)) for n in range(SIZE)]
@@ -121,8 +118,6 @@ def test_run_to_run_counts_failures_as_the_table_does() -> None:
     assert exact.candidate == pytest.approx(sum(exact.run_to_run.candidate) / 3)
     assert bleu.run_to_run is not None
     assert bleu.run_to_run.candidate[2] < 75
-    low, high = bleu.effect.bounds or (0.0, 0.0)  # of all repeats: at best they are as before
-    assert low <= bleu.effect.change < high == pytest.approx(0.0)
 
 
 UNCONCERNED: dict[str, dict[str, Any]] = {

@@ -11,16 +11,12 @@ import pytest
 
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.types import EvaluationRun, SystemOutputs
-from auepora_eval.decide.gate import gate_run
+from auepora_eval.core.types import SystemOutputs
 from auepora_eval.decide.trend import Trend, metric_trend
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset
 from tests.comparison.test_crashing import answered, questions
-
-CORPUS = ["bleu", "chrf", "distinct_n_corpus"]
-HARD = ["", "z", "z z z z z z z z", "z " * 30, "a0 b0 " * 20]
 
 
 def nights(folder: Path, metric: str, *outputs: list[SystemOutputs]) -> Trend:
@@ -52,7 +48,3 @@ def test_over_time_a_system_does_not_rise_by_crashing(tmp_path: Path, metric: st
     assert values[1] == values[2]
     assert math.isnan(values[0])
     assert line.points[0].value_answered > values[1]
-
-
-def limit(run: EvaluationRun, **limits: float) -> str:
-    return gate_run(run, {"min": limits}).verdicts[0].why

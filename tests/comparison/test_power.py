@@ -48,24 +48,6 @@ def test_anchors() -> None:
     assert seen == pytest.approx(0.086, abs=1e-3)
 
 
-def test_several_answers_a_question() -> None:
-    """n = (z + z)² (ω² + σ²/K + σ²/K) / δ²; of single answers ω² + 2σ² = 0.16, and σ² = 0.04."""
-    report = power_from_numbers(effect=0.05, sd=0.4, within_sd=0.2, per_question=5)
-    by_hand = (1.959964 + 0.841621) ** 2 * (0.08 + 2 * 0.04 / 5) / 0.05**2
-    assert report.metrics[0].needed_same == pytest.approx(by_hand, abs=6)
-    once = power_from_numbers(effect=0.05, sd=0.4, within_sd=0.2, per_question=1).metrics[0].needed_same
-    assert once == power_from_numbers(effect=0.05, sd=0.4).metrics[0].needed_same
-
-
-def test_clusters_cost_what_kish_says() -> None:
-    alone = power_from_numbers(effect=0.05, sd=0.4).metrics[0].needed_same
-    clustered = power_from_numbers(effect=0.05, sd=0.4, cluster_size=5, cluster_correlation=0.25)
-    assert alone is not None
-    assert clustered.metrics[0].needed_same == pytest.approx(2 * alone, rel=0.02)
-    apart = power_from_numbers(effect=0.05, sd=0.4, cluster_size=5).metrics[0].needed_same
-    assert apart == pytest.approx(alone, rel=0.05)
-
-
 def test_a_rate_tells_both_ways() -> None:
     """0.8 to 0.7, which varies more than 0.9: 291 in each group by the normal formula."""
     metric = power_from_numbers(effect=0.1, rate=0.8).metrics[0]
@@ -85,8 +67,6 @@ def test_a_rate_tells_both_ways() -> None:
         ({"effect": 0.1, "sd": 1.0, "rate": 0.5}, "Give either"),
         ({"effect": 0.1, "rate": 1.5}, "between 0 and 1"),
         ({"effect": 0.7, "rate": 0.5}, "cannot change by 0.7"),
-        ({"effect": 0.1, "sd": 1.0, "per_question": 3}, "answers to one question"),
-        ({"effect": 0.1, "sd": 0.1, "per_question": 3, "within_sd": 1.0}, "cannot vary more"),
         ({"effect": 0.1, "sd": 1.0, "alpha": 0.9}, "alpha and power"),
     ],
 )

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from auepora_eval.comparison.compare import LostSample, compare_runs
+from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.ranking import rank_runs
+from auepora_eval.comparison.regressions import LostSample
 from auepora_eval.comparison.tables import (
     comparison_to_latex,
     ranking_in_words,

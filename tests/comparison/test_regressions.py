@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from auepora_eval.comparison.compare import (
-    Comparison,
-    compare_runs,
-    lost_most,
-    lost_samples,
-    quality_first,
-    stored_texts,
-)
+from auepora_eval.comparison.compare import Comparison, compare_runs
+from auepora_eval.comparison.regressions import lost_most, lost_samples, quality_first, stored_texts
 from auepora_eval.comparison.tables import regression_table
 from auepora_eval.core.types import EvaluationRun, TargetCategory
 from auepora_eval.store.storage import EvaluationResultsStorage

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from auepora_eval.comparison.compare import Regression, compare_runs, lost_samples
+from auepora_eval.comparison.compare import Regression, compare_runs
+from auepora_eval.comparison.regressions import lost_samples
 from auepora_eval.comparison.tables import lost_title, slice_table
 from auepora_eval.core.types import EvaluationRun
 from tests.comparison.test_margins_and_repeats import scored

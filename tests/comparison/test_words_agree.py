@@ -62,11 +62,3 @@ def test_a_run_is_not_its_own_baseline(tmp_path: Path) -> None:
         with pytest.raises(PlanError, match="r is its own baseline"):
             gate_run(one, baseline=other)
     assert gate_run(equal, baseline=run, resamples=200).outcome == "passed"
-
-
-def test_pooled_repeats_know_what_failures_could_have_been() -> None:
-    a = [run_of(f"a{n}", VARIED, "bleu") for n in range(2)]
-    b = [run_of(f"b{n}", FAILED_ONCE, "bleu") for n in range(2)]
-    pooled, single = compare_runs(a, b, resamples=200), compare_runs(a[0], b[0], resamples=200)
-    found, alone = pooled.metrics[0].effect.bounds, single.metrics[0].effect.bounds
-    assert found == pytest.approx(alone)

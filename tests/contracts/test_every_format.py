@@ -315,6 +315,8 @@ FOREIGN = {
     "squad": b'{"data": [{"title": "t", "paragraphs": [{"context": "c", "qas": [{"id": "1", '
     b'"question": "q?", "answers": [{"text": "c"}]}]}]}]}',
     "llama-index": b'{"queries": {"1": "q?"}, "corpus": {"d": "t"}, "relevant_docs": {"1": ["d"]}}',
+    "mtrag": b'{"models": [], "filters": [], "documents": [{"document_id": "d", "text": "t"}], "tasks": '
+    b'[{"task_id": "1", "input": [{"speaker": "user", "text": "q?"}], "contexts": [{"document_id": "d"}]}]}',
     "mlflow": b'[{"inputs": {"question": "q?"}, "outputs": "a", "expectations": {"expected_facts": ["a"]}}]',
 }
 

@@ -236,3 +236,19 @@ def test_declining_a_question_that_has_an_answer_is_wrong(metric: SampleMetric) 
     # By letters and by vectors any two texts are a little alike.
     is_vague = metric.name.startswith(("chrf", "semantic_similarity"))
     assert result.value <= metric.bounds[1] * (0.2 if is_vague else 0)
+
+
+JUDGED = [one for one in EVERY_METRIC if one.needs_judge and not one.is_of_retrieval]
+
+
+@pytest.mark.parametrize("metric", JUDGED, ids=lambda metric: metric.name)
+def test_a_refusal_is_wrong_or_skipped_by_every_judged_metric_and_counted(metric: SampleMetric) -> None:
+    """Wrong where the metric says how right answers are, skipped elsewhere, and always counted."""
+    nuggets = [{"text": "22 cars", "importance": "vital"}]
+    sample = a_sample(reference="22 cars", labels={"answerable": True, "nuggets": nuggets})
+    result = metric.compute([sample], [an_output("a", "I don't know.")])
+    score = result.scores[0]
+    assert score.value == (0.0 if metric in OF_CORRECTNESS else None)
+    assert (score.reason, score.failed) == ("the answer declines", False)
+    assert result.details["num_declined"] == 1
+    assert any("decline" in note for note in result.notes)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from auepora_eval.comparison import paired_tests
-from auepora_eval.comparison.pairing import Pairing
+from auepora_eval.comparison.pairs import Pairs
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.scores import Batch, as_columns
 from auepora_eval.core.types import EvaluationSample, MetricResult, Response, SystemOutputs
@@ -81,11 +81,11 @@ def crashed(metric: SampleMetric, places: set[int]) -> MetricResult:
     return scored(metric, given)
 
 
-def pairing(a: MetricResult, b: MetricResult) -> Pairing:
-    return Pairing({sample.sample_id: sample for sample in world()[0]}, a, b)
+def pairing(a: MetricResult, b: MetricResult) -> Pairs:
+    return Pairs({sample.sample_id: sample for sample in world()[0]}, a, b)
 
 
-def gain(metric: SampleMetric, found: Pairing) -> float:
+def gain(metric: SampleMetric, found: Pairs) -> float:
     """How much the second is better."""
     rows_a, rows_b, _ = found.used()
     change = float(metric.aggregate(rows_b)) - float(metric.aggregate(rows_a))
@@ -122,7 +122,7 @@ def test_failing_gains_nothing(metric: SampleMetric) -> None:
         if metric.scored_by_others:
             assert (
                 not found.gains_by_failing
-                or paired_tests.tested_all([found], seed=0, resamples=100)[0].not_tested
+                or paired_tests.tested_pairs(found, seed=0, resamples=100).not_tested
             )
             continue
         change = gain(metric, found)

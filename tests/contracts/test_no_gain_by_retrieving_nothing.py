@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import auepora_eval as ae
-from auepora_eval.comparison.pairing import Pairing
+from auepora_eval.comparison.pairs import Pairs
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.types import (
@@ -83,7 +83,7 @@ def test_retrieving_nothing_gains_nothing(metric: SampleMetric) -> None:
         after = scores_of(metric, places)
         lost = set(after.notes) - set(before.notes)
         assert not lost, [after.notes[place] for place in lost]
-        pairing = Pairing(samples, _result(metric, before), _result(metric, after))
+        pairing = Pairs(samples, _result(metric, before), _result(metric, after))
         for rows_before, rows_after in ((before.rows(), after.rows()), pairing.used()[:2]):
             change = float(metric.aggregate(rows_after)) - float(metric.aggregate(rows_before))
             gain = change if metric.higher_is_better else -change

@@ -85,7 +85,7 @@ def test_installed_metrics_are_run_stored_and_compared(site: Path) -> None:
     stored = json.loads((site / "data/evaluation/results/one.results.json").read_text())
     values = {name: stored["additional_metrics"][name]["value"] for name in names.split(",")}
     assert values == {"plugged_words@4": 0.0, "plugged_plain": 1.0, "plugged_share[o]": 1 / 16}
-    out, _ = auepora(site, "compare", "one", "two")
+    out, _ = auepora(site, "compare", "one", "two", "--full")
     assert "plugged_plain" in out
 
 

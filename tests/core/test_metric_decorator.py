@@ -97,7 +97,7 @@ def test_duplicate_name_is_an_error() -> None:
         ("absent.py", None, "there is no file 'absent.py'"),
         ("json.py", "", "the module 'json' exists already"),
         ("broken_metrics.py", "1 / 0", "ZeroDivisionError"),
-        ("empty_metrics.py", "", "there is no metric 'x'"),
+        ("empty_metrics.py", "", "has no metric 'x'. It has none"),
     ],
 )
 def test_a_file_without_metrics(

@@ -185,5 +185,5 @@ def test_a_bug_in_a_metric_is_not_a_low_score() -> None:
         def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
             return 1 / 0
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(PlanError, match="'broken' failed on the sample 's0': ZeroDivisionError"):
         AueporaEvaluator(Echo(), EvaluationPlan([Broken()])).run(dataset_of(2))

@@ -13,16 +13,8 @@ import pytest
 
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.dataset import InMemoryDataset
-from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.decide.experiment import (
-    ExperimentReport,
-    analyse_experiment,
-    experiment_plan,
-    run_experiment,
-    run_variant,
-)
-from auepora_eval.decide.experiment_report import save_experiment
-from auepora_eval.errors import InterruptedRunError, StorageError
+from auepora_eval.decide.experiment import ExperimentReport, run_experiment, save_experiment
+from auepora_eval.errors import StorageError
 from auepora_eval.io.config.experiment import Experiment, Variant
 from auepora_eval.io.schema import DataFormatValidator
 from auepora_eval.store.storage import EvaluationResultsStorage
@@ -165,26 +157,22 @@ def test_the_document(tmp_path: Path) -> None:
 
 def test_what_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
     storage, asked = EvaluationResultsStorage(tmp_path), []
-    plan = experiment_plan(EXPERIMENT)
-    a, b = EXPERIMENT.variants
 
     def counting(query: str) -> Any:
         asked.append(query)
         if len(asked) == 10:
-            source.stop()
+            raise KeyboardInterrupt
         return system(20)(query)
 
-    source = AueporaEvaluator(counting, plan)
-    with pytest.raises(InterruptedRunError):
-        run_variant(EXPERIMENT, a, source, world(), storage)
+    systems = {"a": counting, "b": system(45)}
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(EXPERIMENT, world(), systems, storage)
     assert len(asked) == 10
     for _ in range(2):
-        run_variant(EXPERIMENT, a, AueporaEvaluator(counting, plan), world(), storage, resume=True)
-    run_variant(EXPERIMENT, b, AueporaEvaluator(system(45), plan), world(), storage, resume=True)
-    assert len(asked) == 60
-    assert analyse_experiment(EXPERIMENT, storage).winner == "b"
+        assert run_experiment(EXPERIMENT, world(), systems, storage, resume=True).winner == "b"
+    assert len(asked) == 61
     with pytest.raises(StorageError, match="exist"):
-        run_variant(EXPERIMENT, a, AueporaEvaluator(counting, plan), world(), storage)
+        run_experiment(EXPERIMENT, world(), systems, storage)
 
 
 @pytest.mark.parametrize(
@@ -195,8 +183,8 @@ def test_what_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
     ],
 )
 def test_another_variant_is_not_resumed(tmp_path: Path, other: Variant, size: int, says: str) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    evaluator = AueporaEvaluator(system(20), experiment_plan(EXPERIMENT))
-    run_variant(EXPERIMENT, EXPERIMENT.variants[0], evaluator, world(), storage)
+    storage, systems = EvaluationResultsStorage(tmp_path), {"a": system(20), "b": system(20)}
+    run_experiment(EXPERIMENT, world(), systems, storage)
+    changed = replace(EXPERIMENT, variants=(other, Variant("b")))
     with pytest.raises(StorageError, match=says):
-        run_variant(EXPERIMENT, other, evaluator, world(size), storage, resume=True)
+        run_experiment(changed, world(size), systems, storage, resume=True)

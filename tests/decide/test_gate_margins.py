@@ -9,7 +9,7 @@ import pytest
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.decide.gate import gate_run
-from auepora_eval.decide.rules import RuleResult
+from auepora_eval.decide.gate_report import RuleResult
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample, an_output
 

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from auepora_eval.core.verdict import Outcome
 from auepora_eval.decide.gate import GateReport, gate_run
 from auepora_eval.decide.gate_report import (
+    RuleResult,
     annotation_lines,
     gate_table,
     gate_to_junit,
     gate_to_markdown,
 )
-from auepora_eval.decide.rules import Rule, RuleResult
+from auepora_eval.decide.rules import Rule
 from tests.decide.gated import a_run
 from tests.reporting.markdown_reading import cells, read
 

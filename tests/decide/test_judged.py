@@ -11,6 +11,7 @@ from auepora_eval.cli.main import main
 from auepora_eval.decide.gate import gate_run
 from auepora_eval.decide.rules import rules_of
 from auepora_eval.errors import DataError
+from auepora_eval.judges.ask import Asking
 from auepora_eval.judges.trust.probes import probe
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.judges.functions import ALWAYS_YES, ORACLE
@@ -66,9 +67,9 @@ def test_a_judge_that_cannot_tell_passes_nothing() -> None:
 
 
 def test_a_degraded_judge_stops_every_rule_about_it() -> None:
-    probes = probe(ALWAYS_YES)
+    probes = probe(Asking(ALWAYS_YES))
     assert outcome(AT_LEAST, a_calibration(), probes=probes) == ("missing", 3)
-    assert outcome({"min": {METRIC: 0.1}}, a_calibration(), probes=probe(ORACLE)) == ("passed", 0)
+    assert outcome({"min": {METRIC: 0.1}}, a_calibration(), probes=probe(Asking(ORACLE))) == ("passed", 0)
     baseline = judged_run("old", SEVENTY, a_calibration())
     for rules in ({"no_regression": [METRIC]}, {"margin": {METRIC: 0.2}}, {"max_loss": {METRIC: 0.5}}):
         report = gate_run(

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from auepora_eval import EvaluationResultsStorage, gate_run
+import auepora_eval as ae
+from auepora_eval import EvaluationResultsStorage
 from auepora_eval.cli.main import main
 from auepora_eval.core.verdict import Outcome
 from auepora_eval.pytest_plugin import Gate
@@ -95,7 +96,7 @@ def test_one_rule_has_one_outcome(
 
     storage = EvaluationResultsStorage()
     run, before = storage.load_run(candidate), storage.load_run(baseline) if baseline else None
-    report = gate_run(run, {kind: {name: limit}}, baseline=before)
+    report = ae.gate(run, before, rules={kind: {name: limit}})
     assert (report.verdicts[0].outcome, report.exit_code) == (rail["outcome"], code)
 
     how: dict[str, Any] = {"out": str(Path.cwd() / storage.results_directory), kind: {name: limit}}

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from auepora_eval.decide.trend import TrendLine, metric_trend, plot_trend, trend_tables, trend_to_dict
-from auepora_eval.reporting.plots import save_figure
+from auepora_eval.decide.trend import TrendLine, metric_trend, trend_tables, trend_to_dict
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.decide.nightly import store
 
@@ -100,16 +97,3 @@ def test_a_run_that_measured_nothing_has_no_value(tmp_path: Path) -> None:
     assert math.isnan(line.points[1].value)
     document: dict[str, Any] = trend_to_dict(metric_trend(EvaluationResultsStorage(tmp_path), "recall@1"))
     assert [point["value"] for point in document["lines"][0]["points"]] == [0.5, None, 0.5]
-
-
-def test_the_plot(tmp_path: Path) -> None:
-    for day, hits in enumerate([30, 30, 50], start=1):
-        store(tmp_path, day, hits)
-    trend = metric_trend(EvaluationResultsStorage(tmp_path), "recall@1")
-    figure = plot_trend(trend)
-    assert [panel.get_title(loc="left") for panel in figure.axes] == ["rag on small"]
-    dots = next(one for one in figure.axes[0].get_lines() if one.get_marker() == "o")
-    assert np.asarray(dots.get_ydata()) == pytest.approx([0.5, 0.5, 50 / 60])
-    assert save_figure(figure, tmp_path / "t.png").stat().st_size > 10_000
-    with pytest.raises(ValueError, match="nothing to plot"):
-        plot_trend(replace(trend, lines=()))

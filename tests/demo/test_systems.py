@@ -13,7 +13,7 @@ import wordllama
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.types import Document, retrieved_ids
+from auepora_eval.core.types import retrieved_ids
 from auepora_eval.demo import systems
 from auepora_eval.demo.world import demo_corpus, demo_dataset, is_for_tuning
 from auepora_eval.errors import MissingDependencyError
@@ -55,16 +55,6 @@ def test_without_the_extra_the_demo_compares_with_word_pairs(monkeypatch: pytest
     monkeypatch.undo()
     embeddings.embedder.cache_clear()
     assert systems.second_system().name == "hybrid"
-
-
-PIER = Document(
-    "pier",
-    "The north pier was built in 1911 by Ansel Brae. It is 40 metres long and closed in winter, because the "
-    "wind is strong. A boat pays 12 crowns a night. Dogs are not allowed on it. How deep is the water? "
-    "Six metres at low tide. About forty boats moor there.",
-    {"title": "The north pier"},
-)
-TIDES = Document("tides", "The tide tables are printed in May. They cost 5 crowns.", {"title": "Tide tables"})
 
 
 @pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")

@@ -13,11 +13,12 @@ from auepora_eval.core.types import Document, EvaluationSample, Response, Retrie
 from auepora_eval.demo.world import DATA
 from auepora_eval.generate.corpus import Corpus, SourceDocument, read_corpus
 from auepora_eval.generate.generator import Generation, Settings
-from auepora_eval.generate.variants import RATIOS, VARIANTS, spellings
+from auepora_eval.generate.variants import RATIOS, VARIANTS
 from auepora_eval.io.builds import load_split
 from auepora_eval.io.jsonl import save_records
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.metrics.robustness.counterfactual import holds_answer
+from auepora_eval.text.spelled_numbers import spellings
 from auepora_eval.text.tokens import words
 
 
@@ -158,22 +159,14 @@ def test_robustness_metrics_can_be_computed(tmp_path: Path) -> None:
     samples = list(load_split(tmp_path / "offline_dataset.jsonl"))
     outputs = [Quoting(corpus).run(sample) for sample in samples]
     values: dict[str, float] = defaultdict(float)
-    for name in (
-        "recall@5",
-        "contains_answer",
-        "noise_accuracy@0.8[contains_answer]",
-        "noise_drop[contains_answer]",
-        "noise_retention[contains_answer]",
-        "noise_slope[contains_answer]",
-        "flip_rate[contains_answer,scenario=typo]",
-        "variant_drop[contains_answer,scenario=paraphrase]",
-        "rejection_rate",
-        "over_refusal_rate",
-        "abstention_f1",
-        "counterfactual_accuracy",
-        "fake_adoption_rate",
-        "misleading_rate",
-    ):
+    names = (
+        "recall@5 contains_answer noise_accuracy@0.8[contains_answer] noise_drop[contains_answer]"
+        " noise_retention[contains_answer] noise_slope[contains_answer]"
+        " flip_rate[contains_answer,scenario=typo] variant_drop[contains_answer,scenario=paraphrase]"
+        " rejection_rate over_refusal_rate abstention_f1 counterfactual_accuracy fake_adoption_rate"
+        " misleading_rate"
+    )
+    for name in names.split():
         result = parse_metric(name).compute(samples, outputs)
         assert result.details["num_samples"] >= 10, name
         values[name] = result.value

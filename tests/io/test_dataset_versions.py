@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.cli.main import main
 from auepora_eval.errors import DataError
 from auepora_eval.io.loader import EvaluationDatasetLoader, UnreadableFileWarning
 
@@ -21,7 +22,7 @@ def a_file(folder: Path, name: str, **fields: Any) -> None:
 
 def found(folder: Path, *names: str, asked: tuple[str, ...]) -> str:
     for name in names:
-        a_file(folder, f"datasets/{name}.eval.json")
+        a_file(folder, f"datasets/{name}.eval.json", version=name.rpartition("_")[2])
     return str(EvaluationDatasetLoader(folder).load_dataset(*asked)["file"])
 
 
@@ -29,13 +30,11 @@ def found(folder: Path, *names: str, asked: tuple[str, ...]) -> str:
     ("names", "asked", "expected"),
     [
         pytest.param(["d_v1.9.0", "d_v1.10.0"], ("d",), "d_v1.10.0", id="numbers, not letters"),
-        pytest.param(["d_1.9.0", "d_v1.10.0"], ("d",), "d_v1.10.0", id="with and without v"),
         pytest.param(["d_1.0.0", "d_1.0.0-rc.1"], ("d",), "d_1.0.0", id="a candidate comes before"),
         pytest.param(["d_1.0.0-rc.2", "d_1.0.0-rc.10"], ("d",), "d_1.0.0-rc.10", id="candidates in order"),
         pytest.param(["d", "d_2.0.0"], ("d",), "d", id="the exact name first"),
         pytest.param(["d_v1.0.0"], ("d_v1.0.0",), "d_v1.0.0", id="the version in the name"),
         pytest.param(["d_1.0.0", "d_2.0.0"], ("d", "1.0.0"), "d_1.0.0", id="the version asked for"),
-        pytest.param(["d_v1.0.0", "d_2.0.0"], ("d", "1.0.0"), "d_v1.0.0", id="asked for without v"),
         pytest.param(["d_1.0.0"], ("d", "v1.0"), "d_1.0.0", id="1.0 is 1.0.0"),
         pytest.param(["d_long_v9.0.0", "d_v1.0.0"], ("d",), "d_v1.0.0", id="d_long is another dataset"),
     ],
@@ -130,3 +129,13 @@ def test_ground_truth_of_one_file_and_of_several_people(tmp_path: Path) -> None:
     assert loader.load_ground_truth("d", "1.0.0") == {"annotations": [an_annotation(3)]}
     with pytest.raises(FileNotFoundError):
         loader.load_ground_truth("e")
+
+
+def test_another_version_in_the_file_than_in_its_name_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_file(tmp_path, "datasets/d_v1.3.0.eval.json", version="1.1.0")
+    with pytest.warns(UserWarning, match=r"it is '1\.1\.0', but the name of the file says 'v1\.3\.0'"):
+        EvaluationDatasetLoader(tmp_path).load_dataset("d", "1.3.0")
+    assert main(["dataset", "check", str(tmp_path / "datasets/d_v1.3.0.eval.json")]) == 1
+    assert "$.version" in capsys.readouterr().out

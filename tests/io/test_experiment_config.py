@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.config.experiment import configuration_errors, load_experiment
+from auepora_eval.io.config.experiment import load_experiment
+from auepora_eval.io.schema import config_form_errors
 
 SMALL = """
 dataset: d.jsonl
@@ -67,26 +68,13 @@ def test_everything_else_that_it_may_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
-        (block(experiment_id="a/b"), "experiment_id 'a/b': cannot be a file name"),
-        (block(experiment_id=""), "cannot be a file name"),
-        (block(experiment_id="-rf"), "cannot be a file name"),
-        (block(alpha=0), "alpha: it must be between 0 and 1"),
+        (block(alpha=0), "$.ab_testing.alpha"),
         (block(assignment="split"), "'assignment'"),
         (block(traffic_allocation={"a": 0.5, "b": 0.6}), "the shares sum to 1.1, not 1"),
         (block(traffic_allocation={"a": 0.5, "c": 0.5}), "it does not name the variants"),
         (block(variants=variants()[:1], traffic_allocation={"a": 1}), "two or more"),
-        (
-            block(variants=variants(variant_id="../b"), traffic_allocation={"a": 0.5, "../b": 0.5}),
-            "variant_id '../b': cannot be a file name",
-        ),
         (block(variants=variants(outputs="o.jsonl")), "b: it has a system and outputs"),
-        (block(variants=[{"variant_id": "a"}, variants()[1]]), "a: it does not say what to evaluate"),
         (block(variants=variants(config_overrides={"top_k": 0})), "b: top_k: 0 is out of range"),
-        (block(variants=variants(config_overrides={"seed": 1})), "b: seed: it is the same for all variants"),
-        (
-            block(variants=variants(system="http://127.0.0.1/", config_overrides={"depth": 1})),
-            "b: depth: only a system that is Python code can be given arguments",
-        ),
         (block(guard_rails=[{"metric": "mrr", "max": 1}]), "$.ab_testing.guard_rails"),
         ({**block(), "top_k": "x"}, "top_k: expected a whole number"),
         ({**block(), "metrics": "mrr"}, "metrics: an experiment does not use it"),
@@ -105,11 +93,11 @@ def test_errors(tmp_path: Path, document: dict[str, Any], expected: str) -> None
 
 @pytest.mark.parametrize("value", [3, [], "x", [None], {"variants": 3}, {"experiments": [3]}])
 def test_whatever_stands_there_has_an_error_and_no_crash(value: Any) -> None:
-    assert configuration_errors({"ab_testing": value})
+    assert config_form_errors({"ab_testing": value})
 
 
 @pytest.mark.parametrize("key", ["experiment_id", "variants", "traffic_allocation", "guard_rails", "alpha"])
 @pytest.mark.parametrize("value", [None, [3], "x", float("inf")])
 def test_a_wrong_value_has_an_error_and_no_crash(key: str, value: Any) -> None:
-    errors = configuration_errors(block(**{key: value}))
+    errors = config_form_errors(block(**{key: value}))
     assert errors or (key == "experiment_id" and value == "x")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -25,12 +24,22 @@ def test_predictions_that_change_while_they_are_read(tmp_path: Path) -> None:
         list(file.outputs(["a"]))
 
 
-def test_a_dataset_that_changed_is_looked_through_again(tmp_path: Path) -> None:
+def test_a_small_dataset_stays_as_it_was_when_it_was_read(tmp_path: Path) -> None:
+    path = data(tmp_path / "d.jsonl", "abc")
+    dataset = JsonlDataset(path)
+    assert len(list(dataset)) == 3
+    data(path, "ab")
+    assert [sample.sample_id for sample in dataset] == ["a", "b", "c"]
+
+
+def test_a_large_dataset_that_changed_is_looked_through_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("auepora_eval.io.jsonl._SMALL_BYTES", 0)
     path = data(tmp_path / "d.jsonl", "abc")
     dataset = JsonlDataset(path)
     assert len(list(dataset)) == len(list(dataset)) == 3
     data(path, "aba")  # as long as before
-    os.utime(path, ns=(1, 1))
     with pytest.raises(DataError, match="'a' was used already"):
         list(dataset)
     with pytest.raises(DataError, match="'a' was used already"):

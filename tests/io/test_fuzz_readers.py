@@ -1,7 +1,6 @@
 """Every reader on spoilt files of its own kind: it returns, or raises an error of ours, and leaves nothing.
 
 `AUEPORA_FUZZ=10000` runs that many examples a test, for a soak; without it there are a few for every push.
-(`test_fuzz.py` has arbitrary bytes for lines and plans.)
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -38,10 +38,12 @@ from auepora_eval.io.outputs import PredictionFile, load_predictions
 from auepora_eval.io.parquet import load_parquet_dataset, save_parquet_dataset
 from auepora_eval.io.results.tables import load_results
 from auepora_eval.io.validate import file_errors
+from auepora_eval.read.tasks import read_task, split_record
 from auepora_eval.store.storage import EvaluationResultsStorage
-from tests import make_malformed as corpus
 from tests.builders import a_sample
-from tests.io.documents import VALID, spoilt
+from tests.io.documents import RECORD, VALID, spoilt
+from tests.malformed_places import SAMPLE
+from tests.raw_tasks import a_raw_task
 
 pytestmark = pytest.mark.full
 
@@ -95,12 +97,14 @@ DOCUMENTS: list[tuple[str, str, list[Reader]]] = [
     ("label_set", "d.labels.yaml", [load_label_set]),
 ]
 LABEL = {"id": "1", "question": "Which boat?", "ground_truth_label": "accurate", "llm_answer": "the Annet"}
+TASK = json.dumps(a_raw_task()).encode()
+SPLIT = json.loads(msgspec.json.encode(split_record(read_task(TASK, "raw.jsonl:1"))))
 OTHERS = [
     ("label_set", {"samples": [LABEL, [{**LABEL, "id": "2", "fhri_spec": {"risk_tier": "high"}}]]}),
-    ("manifest", corpus.MANIFEST),
-    ("sample", corpus.SAMPLE),
-    ("split", corpus.SPLIT),
-    ("raw", {**corpus.RAW, "rag": {"contexts": ["c"], "sources": ["s"], "citations": [{"ordinal": 1}]}}),
+    ("manifest", {"version": "v1", "splits": {"qa": {"path": "qa.jsonl", "count": 1, "sha256": "0" * 64}}}),
+    ("sample", SAMPLE),
+    ("split", SPLIT),
+    ("raw", a_raw_task()),
 ]
 
 
@@ -174,6 +178,13 @@ def test_documents_with_other_bytes(kind: str, name: str, readers: list[Reader],
     ours_or_nothing(readers, name, data.draw(with_faults(as_written(document, name))))
 
 
+@pytest.mark.parametrize(("kind", "name", "readers"), DOCUMENTS, ids=[f"{k} {n}" for k, n, _ in DOCUMENTS])
+@fuzzed
+@given(content=st.binary(max_size=200) | st.lists(PIECES, max_size=20).map(b"".join))
+def test_random_bytes(kind: str, name: str, readers: list[Reader], content: bytes) -> None:
+    ours_or_nothing(readers, name, content)
+
+
 TABLES: dict[str, tuple[bytes, list[Reader]]] = {
     "d.csv": (
         b"query_id,query_text,query_type,relevant_documents,citations,metadata\r\n"
@@ -204,7 +215,7 @@ def binaries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     samples = [a_sample("1", "ab"), a_sample("2", "")]
     save_parquet_dataset(InMemoryDataset("boats", samples), folder / "d.parquet")
     for ending in ("parquet", "h5"):
-        save_benchmark({"records": [corpus.MEASUREMENT]}, folder / f"d.benchmark.{ending}")
+        save_benchmark({"records": [RECORD]}, folder / f"d.benchmark.{ending}")
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 

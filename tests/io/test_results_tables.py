@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.io.csv import DroppedWarning
+from auepora_eval.errors import DataError
+from auepora_eval.io.csv import DroppedWarning, read_rows
 from auepora_eval.io.documents import read_document
-from auepora_eval.io.results.tables import load_results, load_results_csv, save_results, save_results_csv
-from auepora_eval.io.validate import file_errors
+from auepora_eval.io.outputs import predictions_of
+from auepora_eval.io.results.tables import load_results, save_results
+from auepora_eval.read.fields import ReadingNote
 
 SEED = read_document(Path(__file__).parents[1] / "golden" / "seed_003" / "comprehensive.results.json")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8) | st.sampled_from(
@@ -50,14 +52,18 @@ ROWS = st.lists(
 )
 
 
-@pytest.mark.parametrize("name", ["r.results.csv", "r.csv.gz"])
 @settings(max_examples=60, deadline=None)
 @given(rows=ROWS)
-def test_rows_survive_csv(name: str, rows: list[Any]) -> None:
+def test_every_row_is_in_the_table_and_nothing_is_executed(rows: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        save_results_csv({"query_results": rows}, path)
-        assert load_results_csv(path) == {"query_results": rows}
+        path = Path(folder) / "r.results.csv"
+        save_results({"query_results": rows}, path)
+        table = [cells for _, cells in read_rows(path)]
+    assert [cells["query_id"] for cells in table] == [row["query_id"] for row in rows]
+    for cells, row in zip(table, rows, strict=True):
+        for name, value in (row.get("individual_metrics") or {}).items():
+            assert json.loads(cells[name]) == value
+        assert cells["generated_answer"] == row.get("generated_answer", "")
 
 
 @pytest.mark.parametrize("name", ["r.results.json", "r.results.yaml", "r.results.json.gz"])
@@ -72,19 +78,14 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
         DroppedWarning, match=r"r.results.csv: CSV has no place for the head .*and 7 more\); left out"
     ):
         save_results(SEED, path)
-    assert load_results(path) == {"query_results": SEED["query_results"]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        save_results(load_results(path), tmp_path / "again.results.csv")
-    assert (tmp_path / "again.results.csv").read_bytes() == path.read_bytes()
+    with pytest.raises(DataError, match="the answers go to score --outputs"):
+        load_results(path)
 
 
-@pytest.mark.parametrize("name", ["r.results.json", "r.results.yaml"])
-def test_rows_go_both_ways(tmp_path: Path, name: str) -> None:
-    rows = {"query_results": SEED["query_results"]}
-    save_results(rows, tmp_path / name)
-    assert file_errors(tmp_path / name, lenient=True) == []
-    assert len(file_errors(tmp_path / name)) == 5  # the fields of a run that are missing
-    assert load_results(tmp_path / name) == rows
-    save_results(load_results(tmp_path / name), tmp_path / "r.results.csv")
-    assert load_results(tmp_path / "r.results.csv") == rows
+def test_the_answers_in_a_table_of_results_can_be_scored(tmp_path: Path) -> None:
+    path = tmp_path / "r.results.csv"
+    row = {"query_id": "1", "generated_answer": "22", "retrieval_results": {"retrieved_docs": ["a", "b"]}}
+    save_results({"query_results": [row]}, path)
+    with pytest.warns(ReadingNote):
+        [output] = predictions_of(path).outputs(["1"])
+    assert (output.response.text, [hit.doc.doc_id for hit in output.retrieved]) == ("22", ["a", "b"])

@@ -58,21 +58,16 @@ def _undescribed(node: Any) -> Any:
 
 
 @pytest.mark.parametrize(("name", "document"), VALID)
-def test_valid_documents_are_valid_strictly_and_leniently(name: str, document: Any) -> None:
+def test_valid_documents_are_valid(name: str, document: Any) -> None:
     before = copy.deepcopy(document)
     assert Checker(schema(name)).errors(document) == []
-    if f"{name}.lenient" in SCHEMAS:
-        assert checker(f"{name}.lenient").errors(document) == []
     assert document == before
 
 
 @settings(max_examples=200, deadline=None)
-@given(data=st.data(), case=st.sampled_from(VALID), lenient=st.booleans())
-def test_the_verdict_is_that_of_two_other_checkers(
-    data: st.DataObject, case: tuple[str, Any], lenient: bool
-) -> None:
+@given(data=st.data(), case=st.sampled_from(VALID))
+def test_the_verdict_is_that_of_two_other_checkers(data: st.DataObject, case: tuple[str, Any]) -> None:
     name, document = case
-    name = f"{name}.lenient" if lenient and f"{name}.lenient" in SCHEMAS else name
     document = data.draw(spoilt(document))
     ours = checker(name).errors(document)
     assert (not ours) == JUDGES[name].is_valid(document) == FAST_JUDGES[name].is_valid(document)

@@ -58,7 +58,13 @@ DOTTED = {
         {"key": "retrieval.documents.0.document.score", "value": {"doubleValue": 0.5}},
     ],
 }
-OTLP = {"resourceSpans": [{"scopeSpans": [{"spans": [DOTTED]}]}]}
+
+
+def otlp(span: dict[str, Any]) -> dict[str, Any]:
+    return {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+
+
+OTLP = otlp(DOTTED)
 
 
 def spans_of(path: Path) -> list[Span]:
@@ -134,29 +140,13 @@ def test_a_bad_line_is_left_out_and_counted(tmp_path: Path) -> None:
             "context": {"trace_id": "a", "span_id": "b"},
             "events": [{"name": "e", "attributes": {"a": {"b": "c"}}}],
         },
-        {
-            "resourceSpans": [
-                {
-                    "scopeSpans": [
-                        {
-                            "spans": [
-                                {
-                                    "traceId": "a",
-                                    "spanId": "b",
-                                    "events": [
-                                        {
-                                            "timeUnixNano": "1793527200250000000",
-                                            "name": "e",
-                                            "attributes": [{"key": "a.b", "value": {"stringValue": "c"}}],
-                                        }
-                                    ],
-                                }
-                            ]
-                        }
-                    ]
-                }
-            ]
-        },
+        otlp(
+            {
+                "traceId": "a",
+                "spanId": "b",
+                "events": [{"name": "e", "attributes": [{"key": "a.b", "value": {"stringValue": "c"}}]}],
+            }
+        ),
     ],
     ids=["one span a line", "OTLP"],
 )

@@ -33,6 +33,15 @@ def the_samples(path: Path) -> list[EvaluationSample]:
     return list(load_split(path))
 
 
+@pytest.mark.parametrize("odd", [[], {"a": 1}, 3, None])
+def test_odd_places_of_chunks_and_spans_are_no_spans(tmp_path: Path, odd: object) -> None:
+    task = a_raw_task(metadata={"selected_chunk_ids": [2], "answer_span": {"start": 1, "end": 2}})
+    task["metadata"]["summary_spans"] = odd
+    task["rag"]["retrieved"][1] |= {"source_path": odd, "start": 0, "end": 9}
+    (sample,) = the_samples(write_tasks(tmp_path / "offline_dataset.jsonl", [task]))
+    assert "spans" not in (sample.relevant_docs or [])[0].metadata
+
+
 def test_what_a_record_becomes(folder: Path) -> None:
     first, second = the_samples(folder / "qa_pairs.jsonl")
     assert (first.sample_id, first.query) == ("q1", "How many boats?")

@@ -45,13 +45,31 @@ def test_fields_at_the_top_that_differ_from_those_under_rag_are_reported(
     tasks[1] |= {"contexts": ["another", "text"], "sources": ["x", "y"]}
     raw = write_tasks(tmp_path / "offline_dataset.jsonl", tasks)
     (error,) = file_errors(raw)
-    assert error.startswith("offline_dataset.jsonl:2: $.rag.contexts: it differs from 'contexts' at the top")
+    assert error.startswith("offline_dataset.jsonl:2: $.contexts: 'contexts' differs from 'rag.contexts'")
     assert main(["dataset", "check", str(raw)]) == 1
     printed = capsys.readouterr().out
-    assert "(other): 'contexts' at the top level differs from the one under 'rag', which is used." in printed
+    assert "(other): 'contexts' differs from 'rag.contexts', which is used." in printed
     assert "(same): 'contexts'" not in printed
     words = ["dataset", "build", "--offline-dataset", str(raw), "--manifest-output", str(tmp_path / "m.json")]
     outputs = ["--qa-output", str(tmp_path / "qa.jsonl"), "--summary-output", str(tmp_path / "s.jsonl")]
     assert main([*words, *outputs]) == 0
-    assert "1 records have other fields at the top level than under 'rag'" in capsys.readouterr().err
-    assert json.loads((tmp_path / "m.json").read_text())["notes"] == {"rag_differs": 1}
+    assert "1 records have two fields for one thing that differ" in capsys.readouterr().err
+    assert json.loads((tmp_path / "m.json").read_text())["notes"] == {"fields_differ": 1}
+
+
+def test_a_second_question_and_a_second_answer_that_differ_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = {
+        **a_raw_task("two"),
+        "instruction": "A?",
+        "question": "B?",
+        "expected_response": "a",
+        "answer": "b",
+    }
+    raw = write_tasks(tmp_path / "offline_dataset.jsonl", [task])
+    assert main(["dataset", "check", str(raw)]) == 1
+    printed = capsys.readouterr().out
+    assert "'question' differs from 'instruction', which is used." in printed
+    assert "'answer' differs from 'expected_response', which is used." in printed
+    assert build_dataset(BuildPlan.in_folder(tmp_path)).manifest.notes == {"fields_differ": 1}

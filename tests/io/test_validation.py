@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.errors import DataError
-from auepora_eval.io.config.experiment import configuration_errors
 from auepora_eval.io.config.plan import load_config
 from auepora_eval.io.label_set import label_set_errors
-from auepora_eval.io.schema import DataFormatValidator, checker
+from auepora_eval.io.schema import DataFormatValidator, checker, config_form_errors
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.read.records import UnknownFieldWarning, prediction_record, read_prediction
 from tests.builders import a_failure, run_to_results, scored_run, small_world
@@ -33,7 +32,6 @@ from tests.io.documents import (
     RESULTS,
     VALID,
     json_values,
-    seed_example,
     spoilt,
 )
 
@@ -42,50 +40,18 @@ METHODS: dict[str, Callable[[DataFormatValidator, Any], list[str]]] = {
     "ground_truth": DataFormatValidator.validate_ground_truth,
     "evaluation_results": DataFormatValidator.validate_evaluation_results,
     "benchmark": DataFormatValidator.validate_benchmark,
-    "config": lambda checks, document: configuration_errors(document),
+    "config": lambda checks, document: config_form_errors(document),
     "prediction": lambda checks, document: [str(error) for error in checker("prediction").errors(document)],
     "label_set": lambda checks, document: label_set_errors(document),
 }
 
 
-def errors_of(name: str, document: Any, *, lenient: bool = False) -> list[str]:
-    return METHODS[name](DataFormatValidator(lenient), document)
+def errors_of(name: str, document: Any) -> list[str]:
+    return METHODS[name](DataFormatValidator(), document)
 
 
-@pytest.mark.parametrize("lenient", [False, True])
-@pytest.mark.parametrize(("name", "document"), VALID)
-def test_valid_documents_have_no_errors(name: str, document: Any, lenient: bool) -> None:
-    assert errors_of(name, document, lenient=lenient) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "file"),
-    [
-        ("evaluation_dataset", "personal_rag.eval.json"),
-        ("evaluation_dataset", "sample_eval_v1.0.0.eval.json"),
-        ("ground_truth", "citation_annotation.gt.json"),
-        ("ground_truth", "answer_quality_annotation.gt.json"),
-        ("evaluation_results", "comprehensive.results.json"),
-    ],
-)
-def test_the_examples_of_the_seed_are_valid(name: str, file: str) -> None:
-    assert errors_of(name, seed_example(file)) == []
-
-
-def test_what_the_seed_embeds_is_enough_for_the_lenient() -> None:
-    query = {"query_id": "1", "query_text": "?", "relevant_documents": []}
-    small: dict[str, Any] = {
-        "evaluation_dataset": {"dataset_id": "d", "queries": [query]},
-        "ground_truth": {"annotation_id": "a", "query_id": "1"},
-        "evaluation_results": {"evaluation_id": "e", "retrieval_metrics": {}},
-    }
-    for name, document in small.items():
-        assert errors_of(name, document, lenient=True) == []
-        assert errors_of(name, document) != []
-        assert errors_of(name, {}, lenient=True) != []
-    assert set(DataFormatValidator(lenient=True).schemas) == set(METHODS)
-    required = DataFormatValidator(lenient=True).schemas["evaluation_dataset"]["required"]
-    assert required == ["dataset_id", "queries"]
+def test_there_is_a_schema_of_each_format() -> None:
+    assert set(DataFormatValidator().schemas) == set(METHODS)
 
 
 def _cited(file_name: str, start: Any, end: Any, **fields: Any) -> dict[str, Any]:
@@ -96,8 +62,6 @@ def _cited(file_name: str, start: Any, end: Any, **fields: Any) -> dict[str, Any
     ("name", "document", "places"),
     [
         ("ground_truth", [CITATIONS, QUALITY, CITATIONS], ["$[2].annotation_id"]),
-        ("ground_truth", {"annotations": [QUALITY, QUALITY]}, ["$.annotations[1].annotation_id"]),
-        ("ground_truth", {**CITATIONS, "citations": [_cited("a", 4, 2)]}, ["$.citations[0]"]),
         (
             "ground_truth",
             [{**CITATIONS, "citations": [_cited("a", -4, 2)]}],
@@ -108,21 +72,11 @@ def _cited(file_name: str, start: Any, end: Any, **fields: Any) -> dict[str, Any
             {**RESULTS, "query_results": RESULTS["query_results"] * 2},
             ["$.query_results[1].query_id"],
         ),
-        (
-            "evaluation_results",
-            {**RESULTS, "summary": {**RESULTS["summary"], "failed_queries": 6}},
-            ["$.summary"],
-        ),
         ("benchmark", [RECORD, {**RECORD, "duration": -1}], ["$[1].duration"]),
         (
             "benchmark",
             {"search": {**BASELINE["search"], "thresholds": {"x": "y"}}},
             ["$.search.thresholds.x"],
-        ),
-        (
-            "config",
-            {"ab_testing": {**CONFIG["ab_testing"], "traffic_allocation": {"a": 0.5, "b": 0.4}}},
-            ["$.ab_testing.traffic_allocation"],
         ),
         (
             "config",
@@ -160,13 +114,13 @@ wild = st.recursive(
 
 
 @settings(max_examples=200, deadline=None)
-@given(everything | st.tuples(st.sampled_from(list(METHODS)), wild | json_values), st.booleans())
-@example(("evaluation_results", {"summary": {"total_queries": 10**5000, "failed_queries": 1}}), False)
-@example(("evaluation_dataset", {"citations": [_cited("a", 10**5000, 0.5, confidence_score=10**400)]}), True)
-def test_any_json_gets_a_list_of_texts_and_is_left_alone(case: tuple[str, Any], lenient: bool) -> None:
+@given(everything | st.tuples(st.sampled_from(list(METHODS)), wild | json_values))
+@example(("evaluation_results", {"summary": {"total_queries": 10**5000, "failed_queries": 1}}))
+@example(("evaluation_dataset", {"citations": [_cited("a", 10**5000, 0.5, confidence_score=10**400)]}))
+def test_any_json_gets_a_list_of_texts_and_is_left_alone(case: tuple[str, Any]) -> None:
     name, document = case
     before = copy.deepcopy(document)
-    errors = errors_of(name, document, lenient=lenient)
+    errors = errors_of(name, document)
     assert all(isinstance(error, str) and "\n" not in error and len(error) < 2000 for error in errors)
     assert repr(document)[:5000] == repr(before)[:5000] if not _is_huge(document) else True
 

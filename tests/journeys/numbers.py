@@ -144,7 +144,6 @@ def power() -> Any:
     return {
         "rate": call("power --effect 0.03 --rate 0.8 --json"),
         "sd": call("power --n 100 --sd 0.3 --json"),
-        "clusters": call("power --effect 0.05 --sd 0.4 --cluster-size 4 --cluster-correlation 0.3 --json"),
         "one run": call("power steady --effect 0.05 --json"),
         "two runs": call("power steady shaky --json"),
     }
@@ -152,9 +151,9 @@ def power() -> Any:
 
 def labels() -> Any:
     return {
-        "score": call("labels score --dataset demo --fhri --json"),
-        "sweep": call("labels sweep --dataset demo --fhri --json"),
-        "by scenario": call("labels sweep --dataset demo --fhri --per-scenario --json"),
+        "score": call("labels score --dataset demo --metric grounding_overlap --json"),
+        "sweep": call("labels sweep --dataset demo --metric grounding_overlap --json"),
+        "by scenario": call("labels sweep --dataset demo --metric grounding_overlap --per-scenario --json"),
     }
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import io
 import json
 import os
+import pty
 import re
 import shlex
+import struct
 import sys
 import tempfile
+import termios
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -41,8 +45,8 @@ VOLATILE_TEXTS = [
     (r"seconds=[\d.e-]+", "seconds=<seconds>"),
     (r"function:(\w+)@[0-9a-f]{8}", r"function:\1@<hash>"),
     # What a page says about the machine.
-    (r"(?m)^\| (python|platform|cpu_count|memory_gb|outputs_sha256|plan_sha256) \| .*", r"| \1 | *"),
-    (r"(?m)(^\| packages\..*\n)+", "| packages | *\n"),
+    (r"(?m)^- (python|platform|cpu_count|memory_gb|outputs_sha256|plan_sha256)\n.*", r"- \1\n*"),
+    (r"(?m)(^- packages\..*\n.*\n)+", "- packages\n*\n"),
     (r"Python 3\.\d+\.\d+", "Python <version>"),
 ]
 
@@ -101,6 +105,41 @@ def screens(*lines: str) -> str:
         code = [f"(exit code {done.code})"] if done.code else []
         parts.append("\n".join([f"$ auepora {line}", *done.out.splitlines(), *errors, *code]))
     return stable_text("\n\n".join(parts))
+
+
+def on_a_small_screen(*lines: str) -> str:
+    """Run commands on a terminal of 80 columns and 24 lines and return what is on it when they end."""
+    parts = []
+    for line in lines:
+        process, terminal = pty.fork()
+        if not process:
+            environment = {**os.environ, "TERM": "xterm", "CI": "1"}  # without a progress bar
+            for name in ("COLUMNS", "LINES", "NO_COLOR"):
+                environment.pop(name, None)
+            words = [sys.executable, "-m", "auepora_eval", *shlex.split(line)]
+            os.execve(sys.executable, words, environment)  # noqa: S606 - our own command
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        printed = b""
+        with contextlib.suppress(OSError):  # how the end of a terminal is told
+            while piece := os.read(terminal, 65_536):
+                printed += piece
+        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        os.close(terminal)
+        shown = printed.decode().replace("\r\n", "\n").rstrip("\n").split("\n")
+        for escape, name in _STYLES.items():
+            shown = [each.replace(escape, name) for each in shown]
+        # The last line of the screen is that of the next command.
+        parts.append("\n".join([f"$ auepora {line}  (exit code {code})", *shown[-23:]]))
+    return stable_text("\n\n".join(parts))
+
+
+# What styles are written as in a recorded screen.
+_STYLES = {
+    "\x1b[0m": "</>",
+    "\x1b[1m": "<bold>",
+    **{f"\x1b[1;3{code}m": f"<bold {name}>" for code, name in ((1, "red"), (2, "green"), (3, "yellow"))},
+    **{f"\x1b[3{code}m": f"<{name}>" for code, name in ((1, "red"), (2, "green"), (3, "yellow"))},
+}
 
 
 def shown_file(path: str | Path) -> str:

@@ -15,7 +15,15 @@ import auepora_eval as ae
 from auepora_eval.metrics.embeddings import embedder
 from tests.journeys.material import with_runs, with_systems
 from tests.journeys.numbers import BUILD, with_judge, write_experiment, write_predictions, write_raw_tasks
-from tests.journeys.recording import SPEED, call, command, screens, shown_file, stable_text
+from tests.journeys.recording import (
+    SPEED,
+    call,
+    command,
+    on_a_small_screen,
+    screens,
+    shown_file,
+    stable_text,
+)
 
 
 def overview() -> str:
@@ -42,7 +50,7 @@ def show_samples() -> str:
 def compare_two() -> str:
     with_runs("steady", "shaky", "sharp")
     return screens(
-        "compare steady sharp --resamples 2000",
+        "compare steady sharp --full --resamples 2000",
         "compare steady shaky --margin 0.05 --regressions 0 --resamples 2000",
         "compare sharp steady --by scenario --regressions-of mrr --regressions 1 --resamples 2000",
     )
@@ -55,7 +63,7 @@ def compare_in_latex() -> str:
 
 def compare_three() -> str:
     with_runs("steady", "shaky", "sharp")
-    return screens("compare steady shaky sharp --resamples 2000")
+    return screens("compare steady shaky sharp --full --resamples 2000")
 
 
 def compare_different_data() -> str:
@@ -65,11 +73,25 @@ def compare_different_data() -> str:
     )
 
 
+def small_screen() -> str:
+    """The verdict and the next step are on a terminal of 80 columns and 24 lines, in colour."""
+    with_runs("steady", "shaky", "sharp")
+    Path("fails.py").write_text("def system(query):\n    raise KeyError('x')\n", encoding="utf-8")
+    return on_a_small_screen(
+        "compare steady sharp --resamples 2000",
+        "gate steady --baseline sharp --min mrr=0.9",
+        "list",
+        "run --dataset few.jsonl --system rag.py:shaky --min-coverage 0.5",
+        "show shaky",
+        "run --dataset few.jsonl --system fails.py:system",
+    )
+
+
 def gate() -> str:
     """A gate that passes, one that fails and one that cannot tell; the exit codes are 0, 1 and 3."""
     with_runs("steady", "shaky", "sharp")
     return screens(
-        "gate sharp --baseline steady",
+        "gate sharp --baseline steady --full",
         "gate sharp --min recall@5=0.3 --max p95_latency=3",
         "gate steady --baseline sharp --no-regression recall@5,mrr --min mrr=0.9",
         "gate shaky --baseline steady --margin recall@5=0.05",
@@ -225,9 +247,9 @@ def dataset_generate() -> str:
 
 def labels_in_words() -> str:
     return screens(
-        "labels score --dataset demo --fhri --slices",
-        "labels sweep --dataset demo --fhri",
-        "labels sweep --dataset demo --fhri --per-scenario --folds 0",
+        "labels score --dataset demo --metric grounding_overlap --slices",
+        "labels sweep --dataset demo --metric grounding_overlap",
+        "labels sweep --dataset demo --metric grounding_overlap --per-scenario --folds 0",
     )
 
 
@@ -346,7 +368,7 @@ def bad_input() -> str:
         "gate broken.results.json --rules rules.yaml",
         "judge nothing --judge http://example.org/v1#m",
         "experiment good.jsonl",
-        "labels score --dataset good.jsonl --fhri",
+        "labels score --dataset good.jsonl --metric grounding_overlap",
         "dataset convert missing.jsonl out.csv",
         "import-traces missing.jsonl --outputs o.jsonl",
     )
@@ -391,7 +413,18 @@ def python() -> str:
 
 SCENARIOS = (
     *(overview, show, show_samples, compare_two, compare_in_latex, compare_three, compare_different_data),
-    *(gate, gate_in_ci, power_in_words, lists, metrics, run_and_resume, score, judge, judge_audit),
+    *(
+        small_screen,
+        gate,
+        gate_in_ci,
+        power_in_words,
+        lists,
+        metrics,
+        run_and_resume,
+        score,
+        judge,
+        judge_audit,
+    ),
     *(dataset_build, dataset_check, dataset_convert, dataset_generate, labels_in_words, experiment_in_words),
     *(people_in_words, import_traces, spans, init, demo, report_in_markdown, bad_input, python),
 )

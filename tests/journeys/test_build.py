@@ -70,7 +70,7 @@ def test_first_step_of_seed_000(project: Path) -> None:
     missing = script("generate_offline_dataset", "--config", "configs/default.yaml")
     assert missing.returncode == 2
     assert "data/processed" in missing.stderr
-    shutil.copytree(ROOT / "docs" / "decisions", "data/processed")
+    shutil.copytree(ROOT / "docs" / "explanation", "data/processed")
     for words in ((), ("--config", "configs/default.yaml", "--force")):
         done = script("generate_offline_dataset", *words)
         assert done.returncode == 0, done.stderr
@@ -79,7 +79,8 @@ def test_first_step_of_seed_000(project: Path) -> None:
     assert main(["dataset", "generate", "--config", "default.yaml", "--force"]) == 0
     assert [path.name for path in Path.cwd().iterdir()] == ["default.yaml"]
     os.chdir("..")
-    assert script("build_evaluation_dataset", "--config", "configs/default.yaml").returncode == 0
+    built = script("build_evaluation_dataset", "--config", "configs/default.yaml")
+    assert built.returncode == 0, built.stderr
 
 
 def test_every_flag_of_seed_000(project: Path) -> None:

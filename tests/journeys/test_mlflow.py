@@ -1,4 +1,4 @@
-"""The recipe of docs/how-to/mlflow.md, run against the real package where it is installed."""
+"""The recipe of docs/how-to/observe.md, run against the real package where it is installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.test_docs import blocks
 
 pytestmark = pytest.mark.full
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "mlflow.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "observe.md"
 READ = """
 import json, sys, mlflow
 tracked = mlflow.get_run(sys.argv[1])

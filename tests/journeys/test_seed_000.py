@@ -176,12 +176,12 @@ def test_what_is_wrong_with_records_is_found_before_a_run(run: Run) -> None:
     assert "odd.jsonl:1" in out  # the first record does not decide the format, and is itself an error
     assert "odd.jsonl:2: $.rag_prompt: the prompt is empty." in out
     assert "odd.jsonl:3: $.contexts: there are no contexts." in out
-    assert "odd.jsonl:4: $.rag.contexts: it differs from 'contexts' at the top level." in out
+    assert "odd.jsonl:4: $.contexts: 'contexts' differs from 'rag.contexts', which is used." in out
     write_tasks(Path("odd.jsonl"), [empty, bare, double])
     out, _ = run("dataset", "check", "odd.jsonl", code=1)
     assert "(qa-7): the rag_prompt is empty." in out
     assert "(qa-8): there are no contexts." in out
-    assert "(qa-9): 'contexts' at the top level differs from the one under 'rag', which is used." in out
+    assert "(qa-9): 'contexts' differs from 'rag.contexts', which is used." in out
 
 
 def test_a_cut_off_line_is_the_same_error_in_raw_tasks_and_splits(run: Run) -> None:

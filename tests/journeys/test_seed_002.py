@@ -177,7 +177,7 @@ def test_metrics_of_a_file_and_of_the_file_of_the_system(here: Path) -> None:
     assert "nothing to resume" in auepora(here, "run", "--resume", "a", "--out", "runs")
     assert "capped@7" in auepora(here, "show", "a", "--out", "runs")
     # Neither command imports the file: the stored scores are enough.
-    assert "plain" in auepora(here, "compare", "a", "b", "--out", "runs").split("Metric")[1]
+    assert "plain" in auepora(here, "compare", "a", "b", "--full", "--out", "runs").split("Metric")[1]
     assert "plain" in auepora(here, "power", "a", "b", "--out", "runs")
 
 
@@ -193,7 +193,7 @@ def test_a_run_with_metrics_of_a_file_can_be_resumed(here: Path) -> None:
     assert stopped.returncode == 1
     resumed = auepora(here, "run", "--resume", "a", "--out", "runs", "--budget-calls", "100")
     assert "brevity@3" in resumed
-    assert "12/12 scored" in resumed
+    assert "12/12" in resumed
 
 
 def test_a_cell_that_is_run_again_replaces_its_metric() -> None:

@@ -268,13 +268,13 @@ def test_documents_graded_0_are_not_shown_as_gold(here: Path, capsys: pytest.Cap
     command(capsys, "run", *flags, "--system", "t.py:system", "--id", "before")
     out, _ = command(capsys, "show", "before", "--worst", "recall@5")
     assert "missed" not in out
-    out, _ = command(capsys, "compare", "before", "r")
+    out, _ = command(capsys, "compare", "before", "r", "--full")
     assert "Largest regressions on recall@5" in out
     assert "bad*" not in out  # a star marks gold
     command(capsys, "show", "r", "--html", "r.html")
     page = (here / "r.html").read_text(encoding="utf-8")
-    assert '<li class="gold missed"><span>good</span>' in page
-    assert '<li class="gold">' not in page
+    assert "✕ gold, not retrieved" in page
+    assert "✓ gold" not in page
 
 
 def test_baselines_under_the_names_of_the_seed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,6 +93,10 @@ def test_the_printed_example(run: Run) -> None:
         assert (result["threshold"], result["predicted_label"]) == (0.70, label)
 
 
+# Two of the public answers have no words that could be looked for.
+ENOUGH = ("--min-coverage", "0.9")
+
+
 @pytest.mark.parametrize("path", SETS)
 def test_only_the_label_is_compared(run: Run, path: Path) -> None:
     """The label decides what is right; notes, rubric and your_annotation are for people."""
@@ -104,7 +108,9 @@ def test_only_the_label_is_compared(run: Run, path: Path) -> None:
     assert (overall["accuracy"], overall["total_samples"]) == (1.0, len(samples))
     assert report["pair_accuracy"]["accuracy"] == 1.0
     assert {"scenario", "risk_tier", "category", "compliance_tag", "pair"} == set(report["slices"])
-    decided = run("labels", "score", "--dataset", str(path), "--fhri", "--json")["detailed_results"]
+    decided = run(
+        "labels", "score", "--dataset", str(path), "--metric", "grounding_overlap", *ENOUGH, "--json"
+    )["detailed_results"]
     for sample in samples:
         sample |= {"notes": "It is a hallucination.", "your_annotation": "hallucination"}
         sample["fhri_spec"] = {
@@ -113,7 +119,9 @@ def test_only_the_label_is_compared(run: Run, path: Path) -> None:
             "expected_behavior": "To refuse.",
         }
     Path("other.json").write_text(json.dumps({"samples": samples}), encoding="utf-8")
-    again = run("labels", "score", "--dataset", "other.json", "--fhri", "--json")["detailed_results"]
+    again = run(
+        "labels", "score", "--dataset", "other.json", "--metric", "grounding_overlap", *ENOUGH, "--json"
+    )["detailed_results"]
     assert again == decided
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
+from auepora_eval.judges.ask import stored_verdicts
 from auepora_eval.judges.judge import FunctionJudge, Judge
 from auepora_eval.judges.question import Judgement, Question, kind_named
 
@@ -48,3 +50,8 @@ def says(scores: dict[str, float | Judgement], name: str = "table") -> Judge:
 def noisy(truth: Sequence[bool], rng: random.Random, *, se: float = 0.9, sp: float = 0.8) -> list[float]:
     """Scores of a judge with these error rates: 1 for yes, 0 for no."""
     return [float(rng.random() < se) if yes else float(rng.random() >= sp) for yes in truth]
+
+
+def book_of(path: Path) -> dict[str, Judgement]:
+    """The last verdict on each question in the database of a run."""
+    return {verdict.key: verdict for verdict in stored_verdicts(path)}

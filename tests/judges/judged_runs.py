@@ -15,9 +15,7 @@ from tests.decide.gated import a_run
 METRIC = "hit@5"  # any share: what a judge scored is decided by what is stored with it
 
 
-def a_calibration(
-    se: tuple[int, int] = (45, 50), sp: tuple[int, int] = (40, 50), *, of_run: bool = False
-) -> JudgeCalibration:
+def a_calibration(se: tuple[int, int] = (45, 50), sp: tuple[int, int] = (40, 50)) -> JudgeCalibration:
     """The calibration of a judge with these error rates."""
     return JudgeCalibration(
         identity="support/noisy",
@@ -31,7 +29,6 @@ def a_calibration(
         specificity=Rate(*sp),
         slope=1.0,
         intercept=0.0,
-        of_run=of_run,
     )
 
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from auepora_eval.cli.main import main
-from auepora_eval.judges.verdicts import verdict_book
+from tests.judges.functions import book_of
 from tests.killing import forked
 
 RUN, KILLS, CONCURRENCY = "one", 20, 4
@@ -44,7 +44,7 @@ def kill_all(url: str) -> None:
     for number in range(KILLS + 1):
         os.environ["SESSION"] = f"session-{number}"
         forked(words, moments.uniform(0.05, 0.25) if number < KILLS else None)
-        Path(f"verdicts.{number}.json").write_text(json.dumps([*verdict_book(path)]), encoding="utf-8")
+        Path(f"verdicts.{number}.json").write_text(json.dumps([*book_of(path)]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ from typing import Any
 from zlib import crc32
 
 from auepora_eval.core.metrics_base import METRICS, SampleMetric
-from auepora_eval.errors import CallError, UnknownNameError
-from auepora_eval.judges.asking import completed
-from auepora_eval.judges.judge import Asked, FunctionJudge, Judging, VerdictBook
+from auepora_eval.errors import UnknownNameError
+from auepora_eval.judges.ask import Asking
+from auepora_eval.judges.judge import FunctionJudge
 from auepora_eval.judges.metric import JudgedMetric
 from auepora_eval.judges.question import Judgement, Question
 from auepora_eval.metrics.parse import parse_metric
@@ -18,21 +18,9 @@ from auepora_eval.metrics.parse import parse_metric
 RUBRIC = Path(__file__).parent / "tone.md"
 
 
-def judging_by(function: Callable[[Question], object], **options: Any) -> Judging:
-    """A function as a judge; a CallError is a failed verdict. `len(judging.book)` counts the calls."""
-    book = VerdictBook()
-
-    def ask(questions: Any) -> None:
-        asked: Asked
-        for asked in questions:
-            judge, question = asked
-            try:
-                verdict = judge.judge(question)
-            except CallError as error:
-                verdict = Judgement(failed=str(error))
-            book.add(completed(verdict, judge, question))
-
-    return Judging(FunctionJudge(function, "oracle"), book, asker=ask, **options)
+def judging_by(function: Callable[[Question], object], **options: Any) -> Asking:
+    """A function as a judge; a CallError is a failed verdict. `len(asking.asked)` counts the calls."""
+    return Asking(FunctionJudge(function, "oracle"), **options)
 
 
 def any_option(question: Question) -> object:

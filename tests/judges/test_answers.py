@@ -158,7 +158,7 @@ def test_nuggets_refusals_empty_answers_and_failures() -> None:
     assert score_of(metric_by(down, name), "", **sample).value == 0.0
     failed = score_of(metric_by(down, name), "At sea.", **sample)
     assert (failed.value, failed.failed) == (None, True)
-    assert failed.reason == "1 of 1 verdicts failed, the first with the server is down"
+    assert failed.reason == "1 of 1 verdicts failed, the first with CallError: the server is down"
     with pytest.raises(UnknownNameError, match="assign=judge"):
         parse_metric("nugget_recall[assign=people]")
 

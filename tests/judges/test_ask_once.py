@@ -11,8 +11,7 @@ import pytest
 
 from auepora_eval.calls.chat import ChatModel
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SystemOutputs
-from auepora_eval.judges.asking import Asking
-from auepora_eval.judges.judge import Judging, VerdictBook
+from auepora_eval.judges.ask import Asking
 from auepora_eval.judges.llm import LlmJudge
 from auepora_eval.judges.metrics.faithfulness import CheckedClaims
 from auepora_eval.judges.question import Question, kind_named, numbered
@@ -40,7 +39,7 @@ def judged(*replies: object, mode: str = "label") -> tuple[Any, list[Any]]:
         return LlmJudge(chat, mode).judge(QUESTION), server.requests
 
 
-@pytest.mark.parametrize("mode", ["label", "logprob", "auto"])
+@pytest.mark.parametrize("mode", ["label", "logprob"])
 def test_one_reply_has_a_verdict_for_each_claim(mode: str) -> None:
     verdict, requests = judged([FIRST, SECOND], mode=mode)
     assert len(requests) == 1
@@ -105,10 +104,9 @@ def value_by(
         chat_server(["ok"], says=reply, bare=True) as server,
         ChatModel(server.url, "m", timeout=10, plain_http=True) as chat,
     ):
-        book = VerdictBook()
         metric = parse_metric(name)
         assert isinstance(metric, CheckedClaims)
-        metric = metric.judged_by(Judging(LlmJudge(chat, "label"), book, asker=Asking(book)))
+        metric = metric.judged_by(Asking(LlmJudge(chat, "label")))
         samples = [a_sample(str(number)) for number in range(len(outputs))]
         return metric.compute(samples, outputs).value, len(server.requests)
 
@@ -145,10 +143,9 @@ def test_the_false_alarms_of_a_judge_do_not_grow_with_the_passages(top_k: int) -
 def test_long_contexts_are_cut_with_a_note() -> None:
     long = " ".join(f"Sentence {n} has seven words in it." for n in range(700))
     with judge_server(lambda material: "no") as server, ChatModel(server.url, "m", plain_http=True) as chat:
-        book = VerdictBook()
         metric = parse_metric("judged_faithfulness")
         assert isinstance(metric, CheckedClaims)
-        metric = metric.judged_by(Judging(LlmJudge(chat, "label"), book, asker=Asking(book)))
+        metric = metric.judged_by(Asking(LlmJudge(chat, "label")))
         result = metric.compute([a_sample()], [answered("It is red.", [long, long, long])])
         shown = material_of(server.requests[0])
     assert [name for name in shown if name.startswith("passage")] == ["passage 1", "passage 2"]

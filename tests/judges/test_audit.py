@@ -83,7 +83,8 @@ def test_claims_of_one_cluster_are_resampled_together() -> None:
         assert widths["copies", figure] < 0.75 * widths["once", figure]
     # Here labelled and unlabelled are the same claims, so that their errors add up within a cluster.
     assert widths["named", "estimate"] > 1.3 * widths["copies", "estimate"]
-    assert report.estimate.share_of_yes_by_errors.confidence_interval is None
+    low, high = report.estimate.share_of_yes_by_errors.confidence_interval
+    assert high - low > 0.2, "80 clusters, not 240 claims"
     assert report.calibration.by_chance is None
 
 
@@ -105,7 +106,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     assert main(["judge-audit", "--labels", str(path), "--columns", "by=set"]) == 0
     captured = capsys.readouterr().out
-    assert "accuracy at 0.7" in captured
+    assert "accuracy at 0.5" in captured
     assert "\x1b[31m" not in captured
     assert main(["judge-audit", "--labels", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["claims"] == 5
@@ -125,7 +126,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.skipif(not BENCH.is_file(), reason="needs ../shared/data/attributionbench")
 @pytest.mark.parametrize(
     ("judge", "accuracy", "auroc", "kappa"),
-    [("lexical", 0.659, 0.730, 0.319), ("trained", 0.652, 0.745, 0.304)],
+    [("lexical", 0.663, 0.741, 0.326), ("trained", 0.649, 0.749, 0.297)],
 )
 def test_bundled_judges_on_attributionbench(judge: str, accuracy: float, auroc: float, kappa: float) -> None:
     records = [("", json.loads(line)) for line in BENCH.read_text(encoding="utf-8").splitlines()]

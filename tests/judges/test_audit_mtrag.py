@@ -89,8 +89,9 @@ def test_few_labels_and_the_judge_estimate_the_mean_of_all_labels(
     files = ["--labels", str(tmp_path / "some.jsonl"), "--unlabelled", str(tmp_path / "rest.jsonl")]
     how = ["--score", "rl_f", "--columns", "label=faithfulness", "--scale", "1,4", "--json"]
     assert main(["judge-audit", *files, *how]) == 0
-    mean = json.loads(capsys.readouterr().out)["estimate"]["mean"]
-    assert (mean["labels"], mean["unlabelled"]) == (80, 238)
+    estimate = json.loads(capsys.readouterr().out)["estimate"]
+    mean = estimate["mean"]
+    assert (estimate["labels"], estimate["unlabelled"]) == (80, 238)
     low, high = mean["corrected"]["confidence_interval"]
     assert low < 0.747 < high
     alone = mean["people_alone"]["confidence_interval"]

@@ -10,11 +10,11 @@ import pytest
 
 from auepora_eval.calls.chat import ChatModel
 from auepora_eval.cli.main import main
-from auepora_eval.judges.judge import Judging
+from auepora_eval.judges.ask import Asking
 from auepora_eval.judges.llm import LlmJudge
-from auepora_eval.judges.trust.audit import judge_calibration
+from auepora_eval.judges.trust.audit import judge_scores, read_audit
+from auepora_eval.judges.trust.calibration import calibrate
 from auepora_eval.judges.trust.labels import Labelled
-from auepora_eval.judges.verdicts import read_audit
 from tests.builders import plan
 from tests.judges.scripted import Material, Rule, judge_server, supported
 
@@ -40,15 +40,8 @@ def test_the_command_audits_a_model_and_stores_what_it_found(
 ) -> None:
     out, cache = tmp_path / "runs", tmp_path / "cache"
     with judge_server(supported) as server:
-        command = [
-            "judge-audit",
-            "--labels",
-            str(labels),
-            "--judge",
-            f"{server.url}#small",
-            *plan(tmp_path, judge_mode="label"),
-        ]
-        command += ["--out", str(out), "--cache", str(cache)]
+        command = ["judge-audit", "--labels", str(labels), "--judge", f"{server.url}#small"]
+        command += [*plan(tmp_path, judge_mode="label"), "--out", str(out), "--cache", str(cache)]
         assert main(command) == 0
         calls = len(server.requests)
         first = capsys.readouterr()
@@ -60,7 +53,7 @@ def test_the_command_audits_a_model_and_stores_what_it_found(
     assert again.out == first.out
     assert "stored: grounding/small@" in first.err
     identity = first.err.split("stored: ")[1].split(": AUROC")[0]
-    stored = read_audit(out, identity, server.url.split("/")[2]).calibration
+    stored = read_audit(out, identity).calibration
     assert stored is not None
     assert (stored.labels, stored.auroc.value) == (60, 1.0)
 
@@ -88,8 +81,8 @@ def test_models_on_loopback(
     claims = [Labelled((f"Car {n} is red.",), f"Car {n} is red.", True) for n in range(60)]
     claims += [Labelled((f"Car {n} is red.",), f"Car {n} is blue.", False) for n in range(60)]
     with judge_server(rule) as server, ChatModel(server.url, "m", timeout=10) as chat:
-        judging = Judging(LlmJudge(chat, mode))
-        found = judge_calibration(claims, judging, date="d")
+        scores = judge_scores(Asking(LlmJudge(chat, mode)), claims)
+    found = calibrate("m", scores, claims, date="d")
     assert found.auroc.value == pytest.approx(auroc, abs=0.08)
     assert found.sensitivity.value == pytest.approx(sensitivity, abs=0.08)
     assert found.specificity.value == pytest.approx(specificity, abs=0.12)

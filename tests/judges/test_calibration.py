@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from auepora_eval.errors import DataError
-from auepora_eval.judges.trust.calibration import (
-    calibrate,
-)
+from auepora_eval.judges.trust.calibration import JudgeCalibration, calibrate
+from auepora_eval.judges.trust.labels import Labelled
 from tests.judges.judged_runs import truths
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")
@@ -21,9 +21,17 @@ def graded(size: int = 120, seed: int = 5) -> tuple[list[float], list[float]]:
     return [min(1.0, max(0.0, 0.35 + 0.3 * label + rng.gauss(0, 0.2))) for label in labels], labels
 
 
+def calibrated(
+    scores: Sequence[float | None], labels: list[float], ratings: list[dict[str, float]] | None = None
+) -> JudgeCalibration:
+    rated = ratings or [{} for _ in labels]
+    claims = [Labelled((), "", label >= 0.5, ratings=each) for label, each in zip(labels, rated, strict=True)]
+    return calibrate("me", scores, claims, date="d")
+
+
 def test_figures_equal_those_of_scikit_learn() -> None:
     scores, labels = graded()
-    found = calibrate("me", scores, labels, date="2026-11-17")
+    found = calibrated(scores, labels)
     assert found.auroc.value == pytest.approx(sklearn_metrics.roc_auc_score(labels, scores))
     assert found.kappa.value == pytest.approx(
         sklearn_metrics.cohen_kappa_score(labels, [s >= 0.5 for s in scores])
@@ -34,14 +42,14 @@ def test_figures_equal_those_of_scikit_learn() -> None:
 
 
 def test_claims_without_a_score_are_left_out() -> None:
-    found = calibrate("me", [0.9, None, 0.2, 0.8], [1.0, 1.0, 0.0, 1.0], date="d")
+    found = calibrated([0.9, None, 0.2, 0.8], [1.0, 1.0, 0.0, 1.0])
     assert (found.labels, found.sensitivity.of) == (3, 2)
     with pytest.raises(DataError, match="scored 1 of 2"):
-        calibrate("me", [None, 1.0], [1.0, 0.0], date="d")
+        calibrated([None, 1.0], [1.0, 0.0])
 
 
 def test_labels_of_one_kind_give_no_area_and_no_correction() -> None:
-    found = calibrate("me", [0.9, 0.8, 0.2], [1.0, 1.0, 1.0], date="d")
+    found = calibrated([0.9, 0.8, 0.2], [1.0, 1.0, 1.0])
     assert found.auroc.value is None
     assert "all yes or all no" in found.distrust
     assert "AUROC n/a" in str(found)
@@ -50,7 +58,7 @@ def test_labels_of_one_kind_give_no_area_and_no_correction() -> None:
 def test_people_among_themselves() -> None:
     ratings = [{"ada": 1.0, "ben": 1.0}, {"ada": 0.0, "ben": 0.0}, {"ada": 1.0, "ben": 0.0}] * 20
     labels = [sum(each.values()) / 2 for each in ratings]
-    found = calibrate("me", labels, labels, date="2026-11-17", ratings=ratings)
+    found = calibrated(labels, labels, ratings)
     assert found.people is not None
     assert found.people.value == pytest.approx(0.336, abs=0.01)
     assert "people among themselves 0.34 [" in str(found)
@@ -60,7 +68,7 @@ def test_the_two_parameters_turn_scores_into_chances() -> None:
     rng = random.Random(2)
     scores = [rng.random() for _ in range(4_000)]
     labels = [float(rng.random() < 0.5 + 0.3 * (score - 0.5)) for score in scores]  # far too sure
-    found = calibrate("me", scores, labels, date="d")
+    found = calibrated(scores, labels)
     assert found.chance(0.9) == pytest.approx(0.62, abs=0.03)
     assert found.chance(0.1) == pytest.approx(0.38, abs=0.03)
     assert found.calibration_error > 0.1

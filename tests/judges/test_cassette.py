@@ -15,10 +15,13 @@ import msgspec
 import pytest
 
 from auepora_eval.cli.main import main
+from auepora_eval.judges.ask import VerdictLog, stored_verdicts
 from auepora_eval.judges.judge import FunctionJudge
-from auepora_eval.judges.question import Judgement, Question, kind_named
-from auepora_eval.judges.verdicts import JudgeRecord, StoredVerdicts, read_judge_record, verdict_book
+from auepora_eval.judges.question import Judgement, Question, claim_material, kind_named
+from auepora_eval.judges.runs import JudgeRecord, read_judge_record
+from auepora_eval.judges.trust.record import trust_of
 from auepora_eval.store.database import Database
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.judges.record_cassette import CASSETTE, COUNT, LABELS, PREDICTIONS, score, write_material
 
 
@@ -40,20 +43,19 @@ def database(folder: Path) -> Path:
     if not path.exists():
         lines = (CASSETTE / "verdicts.jsonl").read_bytes().splitlines()
         with Database.write(path) as target:
-            log = StoredVerdicts(target)
+            log = VerdictLog(target)
             for line in lines:
                 verdict = msgspec.json.decode(line, type=Judgement)
                 asked = FunctionJudge(str), Question(kind_named("support"), {})  # whom and what: not stored
-                log.store(asked, verdict)
+                log.store([(asked, verdict)])
             target.set_meta(judge=json.loads((CASSETTE / "judge.json").read_bytes()))
     return path
 
 
 def replay(out: Path, *flags: str) -> bytes:
     """Replay the cassette and return the stored results, without the moment when they were stored."""
-    metric = ["--metrics", "judged_faithfulness[ask=claim]"]  # the cassette asks about one claim at a time
     replayed = str(database(out.parent))
-    code = main(["judge", "cassette", *metric, "--replay", replayed, "--out", str(out), *flags])
+    code = main(["judge", "cassette", "--replay", replayed, "--out", str(out), *flags])
     assert code == 3, "many verdicts of this model are void, and a run with that coverage is not passed"
     document: dict[str, Any] = json.loads((out / "cassette.results.json").read_bytes())
     del document["_metadata"]
@@ -64,15 +66,16 @@ def test_the_cassette_is_of_these_claims_and_this_prompt(tmp_path: Path) -> None
     write_material(tmp_path)
     for name in (PREDICTIONS, LABELS):
         assert (tmp_path / name).read_bytes() == (CASSETTE / name).read_bytes()
-    book = verdict_book(database(tmp_path))
-    identity = record(tmp_path).identities["support"]
+    known = {verdict.key for verdict in stored_verdicts(database(tmp_path))}
+    identity = record(tmp_path).identities["grounding"]
     labelled = [json.loads(line) for line in (CASSETTE / LABELS).read_text("utf-8").splitlines()]
-    kind = kind_named("support")
+    kind = kind_named("grounding")
     keys = [
-        Question(kind, {"passage": one["evidence"], "claim": one["claim"]}).key(identity) for one in labelled
+        Question(kind, claim_material(kind, one["claim"], [one["evidence"]])).key(identity)
+        for one in labelled
     ]
     assert len({*keys}) == COUNT
-    assert all(key in book for key in keys), "a prompt has changed: record again (record_cassette.py)"
+    assert known.issuperset(keys), "a prompt has changed: record again (record_cassette.py)"
 
 
 def record(folder: Path) -> JudgeRecord:
@@ -98,14 +101,14 @@ def test_the_audit_of_a_model_that_is_too_small_finds_chance(
     replay(out, "--calibrate", str(CASSETTE / LABELS), "--probe")
     printed = capsys.readouterr().out
     assert "degraded" in printed
-    stored = read_judge_record(out / "cassette.run.db")
-    assert stored is not None
-    assert stored.calibration is not None
-    interval = stored.calibration.auroc.confidence_interval
+    result = EvaluationResultsStorage(out).load_run("cassette")["judged_faithfulness"]
+    trust = trust_of(result)
+    assert trust is not None
+    assert trust.calibration is not None
+    interval = trust.calibration.auroc.confidence_interval
     assert interval is not None
-    print(f"AUROC {stored.calibration.auroc}, {stored.calibration.labels} of {COUNT} verdicts have a score")
-    failed = [name for report in stored.probes for name in report.failed]
-    print(f"degraded by the probes {', '.join(failed)}")
+    print(f"AUROC {trust.calibration.auroc}, {trust.calibration.labels} of {COUNT} verdicts have a score")
+    print(f"degraded by the probes {', '.join(trust.degraded)}")
     assert interval[0] <= 0.5 <= interval[1]
-    assert failed
+    assert trust.degraded
     shutil.rmtree(out / "judges")  # the audit is stored beside the runs

@@ -158,25 +158,24 @@ def test_an_empty_answer_makes_no_claims_of_the_reference() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "value"),
+    ("name", "value"),
     [
-        ("claim_faithfulness", "The Annet is red.", 1.0),  # document a supports it, whatever b does
-        ("claim_faithfulness", "The Annet is old.", None),
-        ("claim_noise_sensitivity", "The Annet is red.", None),  # each document counts
-        ("claim_precision", "The Annet is red.", 1.0),  # the documents are not asked about
+        ("claim_faithfulness", None),
+        ("claim_noise_sensitivity", None),
+        ("claim_precision", 1.0),  # the documents are not asked about
     ],
 )
-def test_a_failed_verdict_fails_the_sample_if_it_could_change_it(
-    name: str, answer: str, value: float | None
-) -> None:
+def test_a_failed_verdict_fails_the_sample_if_it_could_change_it(name: str, value: float | None) -> None:
     def judge(question: Question) -> object:
         if question.material["passage"] == "It sank.":
             raise CallError("the server is down", kind="http_5xx")
         return literal(question)
 
-    score = metric_by(judge, f"{name}[check=judge]").compute([SAMPLE], [boat_output(answer)]).scores[0]
+    output = boat_output("The Annet is red.")
+    score = metric_by(judge, f"{name}[check=judge]").compute([SAMPLE], [output]).scores[0]
     assert (score.value, score.failed) == (value, value is None)
-    assert (score.reason == "a verdict on a claim of the answer failed: the server is down") is score.failed
+    reason = "a verdict on a claim of the answer failed: CallError: the server is down"
+    assert (score.reason == reason) is score.failed
 
 
 def test_without_check_the_stored_claims_are_read_and_no_judge_is_needed() -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from auepora_eval.core.types import MetricResult
 from auepora_eval.errors import DataError
+from auepora_eval.judges.ask import Asking
 from auepora_eval.judges.trust.calibration import JudgeCalibration
-from auepora_eval.judges.trust.correction import Corrected, corrected_value, different_errors
+from auepora_eval.judges.trust.correction import Corrected, corrected_value
 from auepora_eval.judges.trust.probes import probe
 from auepora_eval.judges.trust.record import JudgeTrust, trust_of, with_judge
 from auepora_eval.stats.calibration import prediction_powered_mean
@@ -94,25 +95,13 @@ def test_corrected_intervals_cover_the_truth_and_raw_ones_do_not() -> None:
         assert abs(each.bias) > 0.05
 
 
-def test_different_errors_on_two_systems_are_noticed() -> None:
-    alike = different_errors(a_calibration(of_run=True), a_calibration((44, 50), (41, 50), of_run=True))
-    assert alike is not None
-    assert not alike.is_significant
-    other = different_errors(a_calibration(of_run=True), a_calibration((25, 50), (40, 50), of_run=True))
-    assert other is not None
-    assert other.is_significant
-    assert other.sensitivity_p < 0.001
-    assert "sensitivity 45 of 50 and 25 of 50" in other.text
-    assert different_errors(a_calibration(), a_calibration()) is None, "the same labels say nothing"
-
-
 def test_what_is_stored_with_a_result() -> None:
     result = a_result([1.0] * 69 + [0.0] * 31)
     assert trust_of(result) is None
     plain = with_judge(result, None)
     assert plain.notes == [f"{METRIC}: uncalibrated judge"]
     assert trust_of(plain) == JudgeTrust(not_corrected=plain.details["judge"]["not_corrected"])
-    judged = with_judge(plain, a_calibration(), [probe(ALWAYS_YES)])
+    judged = with_judge(plain, a_calibration(), [probe(Asking(ALWAYS_YES))])
     trust = trust_of(judged)
     assert trust is not None
     assert trust.uncorrected == ""

@@ -108,8 +108,8 @@ def test_what_is_skipped_costs_no_call(output: SystemOutputs, reason: str) -> No
     metric = metric_by(literal, "judged_faithfulness")
     score = score_of(metric, output)
     assert (score.value, score.reason, score.failed) == (None, reason, False)
-    assert metric.judging is not None
-    assert not metric.judging.book
+    assert metric.asking is not None
+    assert not metric.asking.log.book
     assert metric.explain(a_sample(), output) == []
 
 
@@ -144,8 +144,8 @@ def test_false_alarms_of_several_passages_are_noted(
 def test_nothing_retrieved_is_the_worst_score_without_a_call(name: str, worst: float) -> None:
     metric = metric_by(literal, name)
     assert score_of(metric, answered(TWO_CLAIMS.replace(" [1]", ""))).value == worst
-    assert metric.judging is not None
-    assert not metric.judging.book
+    assert metric.asking is not None
+    assert not metric.asking.log.book
 
 
 def test_contradiction_counts_claims_that_any_passage_contradicts() -> None:
@@ -199,7 +199,7 @@ def test_evidence_is_the_quote_of_the_judge_in_its_passage() -> None:
         place = question.material["passage"].find("moors at the north pier")
         if place < 0:
             return Judgement(score=0.0, label="no")
-        return Judgement(score=1.0, label="yes", quote="moors", quote_at=(place, place + 5))
+        return Judgement(score=1.0, label="yes", quote="moors")
 
     metric = metric_by(judge, "judged_faithfulness")
     long = " ".join(["Much happens in the harbour every day."] * 60)  # a chunk of 350 words, and more

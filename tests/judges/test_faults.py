@@ -16,9 +16,9 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.judges.question import Question, kind_named
-from auepora_eval.judges.verdicts import verdict_book
 from auepora_eval.store.database import Database
 from tests.builders import plan
+from tests.judges.functions import book_of
 from tests.judges.killed_judge import CONCURRENCY, KILLS, RUN, judge_words, prepare
 from tests.judges.scripted import Material, material_of, says
 from tests.servers import ChatServer, chat_server
@@ -75,7 +75,7 @@ def judged_samples(path: Path) -> dict[str, Any]:
 
 def expected_failures(path: Path) -> set[str]:
     """The samples whose verdict failed."""
-    return {verdict.about["sample_id"] for verdict in verdict_book(path).values() if verdict.failed}
+    return {verdict.about["sample_id"] for verdict in book_of(path).values() if verdict.failed}
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
@@ -91,17 +91,17 @@ def test_faults_are_counted_and_asked_again(
         flags = ["--concurrency", "32", *plan(judge_retries=0, judge_timeout=0.5)]
         code = main([*judge_words(server.url), *flags])
         failures = expected_failures(verdicts)
-        failed_verdicts = [one for one in verdict_book(verdicts).values() if one.failed]
+        failed_verdicts = [one for one in book_of(verdicts).values() if one.failed]
         assert bool(failed_verdicts) == (share > 0)
         scores = judged_samples(results)
         failed = {sample for sample, score in scores.items() if isinstance(score, tuple) and score[1]}
         assert failed == failures
         value = read_strictly(results)["answer_quality_metrics"]["judged_faithfulness"]["value"]
-        assert (value is None) == (len(failures) == len(verdict_book(verdicts)))
+        assert (value is None) == (len(failures) == len(book_of(verdicts)))
         assert code == (3 if failures else 0)
         # The server is well again: what was answered is not asked a second time.
         failing[0], before = 0.0, len(server.requests)
-        assert main([*judge_words(server.url), "--retry-failed"]) == 0
+        assert main(judge_words(server.url)) == 0
         assert len(asked(server, before)) == len(failed_verdicts)
         assert not any(isinstance(score, tuple) and score[1] for score in judged_samples(results).values())
         before = len(server.requests)
@@ -110,7 +110,7 @@ def test_faults_are_counted_and_asked_again(
     # Another server may have another model of that name: it is asked.
     with failing_server(mode, failing) as other:
         assert main(judge_words(other.url)) == 0
-        assert len(asked(other)) == len(verdict_book(verdicts))
+        assert 2 * len(asked(other)) == len(book_of(verdicts)), "verdicts of both servers are kept"
 
 
 def keys_of(server: ChatServer, session: str, identity: str) -> list[str]:
@@ -135,8 +135,8 @@ def test_kills_pay_for_no_verdict_twice(tmp_path: Path) -> None:
             check=False,
         )
     assert done.returncode == 0, done.stderr[-2000:]
-    identity = next(iter(verdict_book(tmp_path / "killed" / f"{RUN}.run.db").values())).identity
-    quiet = verdict_book(tmp_path / "quiet" / f"{RUN}.run.db")
+    identity = next(iter(book_of(tmp_path / "killed" / f"{RUN}.run.db").values())).identity
+    quiet = book_of(tmp_path / "quiet" / f"{RUN}.run.db")
     stored: set[str] = set()
     total: Counter[str] = Counter()
     for number in range(KILLS + 1):
@@ -150,7 +150,7 @@ def test_kills_pay_for_no_verdict_twice(tmp_path: Path) -> None:
             f"session {number} lost {len(lost)} replies"
         )
     path = tmp_path / "killed" / f"{RUN}.run.db"
-    killed = verdict_book(path)
+    killed = book_of(path)
     repeated = total.total() - len(quiet)
     print(f"{KILLS} kills, {len(quiet)} verdicts, {repeated} calls were repeated")
     assert 0 <= repeated <= KILLS * CONCURRENCY

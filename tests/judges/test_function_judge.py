@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import auepora_eval as ae
-from auepora_eval.errors import PlanError, ScoringError
+from auepora_eval.cli.main import main
+from auepora_eval.errors import DataError, PlanError, ScoringError
 from auepora_eval.judges.judge import FunctionJudge, as_judge
-from auepora_eval.judges.question import Judgement, Question, kind_named
+from auepora_eval.judges.jury import judge_named
+from auepora_eval.judges.question import Judgement, Question, kind_named, numbered
+from auepora_eval.metrics.parse import parse_metric
 
 QUESTION = Question(kind_named("nugget"), {"question": "q", "answer": "a", "information": "i"})
 
@@ -61,3 +65,39 @@ def test_a_function_that_does_not_take_one_question_is_refused_before_any_call(
 ) -> None:
     with pytest.raises(PlanError, match=r"must take one question: def judge\(question\)"):
         as_judge(judge)
+
+
+NLI = """
+def entails(passage, claim):
+    return 0.9 if claim in passage else 0.1
+{version}
+"""
+
+
+def test_a_function_of_passage_and_claim_is_a_judge_by_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It judges a run, is audited, sits in a jury, and serves the citation metrics."""
+    monkeypatch.chdir(tmp_path)
+    Path("my_nli.py").write_text(NLI.format(version="entails.version = 'v1'"), encoding="utf-8")
+    mine = "support:my_nli.py:entails"
+    kind = kind_named("grounding")
+    assert judge_named(mine).identity(kind) == f"grounding/{mine}@v1"
+    material = {**numbered("passage", ["Snow is white.", "It rains."]), **numbered("claim", ["It rains."])}
+    parts = judge_named(mine).judge(Question(kind, material)).parts
+    assert [(part.label, part.score, part.passages) for part in parts] == [("supported", 0.9, [2])]
+    jury = f"jury:[{mine},support:trained]"
+    for name in (mine, jury):
+        assert main(["judge-audit", "--labels", "demo", "--judge", name, "--out", "runs"]) == 0
+        assert "AUROC" in capsys.readouterr().out
+    metric = parse_metric("citation_correctness[my_nli.py:entails]")
+    assert metric.signature()["support"] == "my_nli.py:entails/v1"
+
+
+def test_a_function_of_one_text_is_not_a_support_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("one_text.py").write_text("def f(passage): return 1.0\n", encoding="utf-8")
+    with pytest.raises(DataError, match="is not a function of two texts"):
+        judge_named("support:one_text.py:f")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auepora_eval.judges.asking import verdicts_on
-from auepora_eval.judges.judge import FunctionJudge, Judging, VerdictBook
+from auepora_eval.judges.ask import Asking, VerdictLog
+from auepora_eval.judges.judge import FunctionJudge
 from auepora_eval.judges.jury import Jury
 from auepora_eval.judges.question import Judgement, Question, kind_named
 from tests.judges.functions import ALWAYS_YES, ORACLE, a_question, says
@@ -37,13 +37,13 @@ def test_the_verdicts_of_members_are_stored_and_used_again() -> None:
         return 0.9
 
     counting = FunctionJudge(counting_judge, "counting")
-    book = VerdictBook()
+    log = VerdictLog()
     jury = Jury([counting, says({question.material["claim"]: 0.2 for question in CLAIMS}, "other")])
-    first = verdicts_on(Judging(jury, book), CLAIMS)
-    assert len(book) == 20
+    first = Asking(jury, log).verdicts(CLAIMS)
+    assert len(log.book) == 20
     names = {member.identity(kind_named("support")) for member in jury.members}
-    assert {verdict.identity for verdict in book.values()} == names
-    second = verdicts_on(Judging(Jury(jury.members), book), CLAIMS)
+    assert {verdict.identity for verdict in log.book.values()} == names
+    second = Asking(Jury(jury.members), log).verdicts(CLAIMS)
     assert len(calls) == 10
     assert first[0].score == second[0].score == pytest.approx(0.6)
 

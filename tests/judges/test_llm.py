@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from auepora_eval.calls.chat import ChatModel
+from auepora_eval.calls.chat import ChatModel, fence_of
+from auepora_eval.judges import llm
 from auepora_eval.judges.llm import LlmJudge
 from auepora_eval.judges.question import Question, kind_named
 from tests.judges.scripted import judge_server, material_of, supported, with_logprobs
@@ -29,8 +32,7 @@ def test_the_label_mode_gives_the_verdict_and_a_literal_quote() -> None:
     with judge_server(supported) as server, model(server.url) as chat:
         verdict = LlmJudge(chat, "label").judge(a_question())
         wrong = LlmJudge(chat, "label").judge(a_question("The ferry leaves at nine."))
-    assert (verdict.score, verdict.label, verdict.mode) == (1.0, "yes", "label")
-    assert verdict.quote_at == (0, len(PASSAGE))
+    assert (verdict.score, verdict.label) == (1.0, "yes")
     assert verdict.quote == PASSAGE
     assert verdict.usage == {"input_tokens": 11, "output_tokens": 5}
     assert (wrong.score, wrong.label, wrong.failed) == (0.0, "no", "")
@@ -63,20 +65,7 @@ def test_the_mode_does_not_change_silently() -> None:
         model(server.url) as chat,
     ):
         verdict = LlmJudge(chat, "logprob").judge(a_question())
-        judge = LlmJudge(chat, "auto")
-        sentence = judge.settle()
     assert verdict.failed.startswith("no_logprobs")
-    assert judge.mode == "label"
-    assert sentence == "judge: mode label, since the server does not report the probabilities of tokens"
-
-
-def test_auto_takes_the_probabilities_where_there_are_some() -> None:
-    with judge_server(supported) as server, model(server.url) as chat:
-        judge = LlmJudge(chat)
-        assert "mode logprob" in judge.settle()
-        assert judge.settle() == ""
-    assert len(server.requests) == 1
-    assert judge.identity(kind_named("support")).endswith("/logprob")
 
 
 def test_a_quote_that_is_not_in_the_passage_is_repaired_once_or_voids_the_verdict() -> None:
@@ -108,7 +97,6 @@ def test_a_quote_that_is_not_in_the_passage_is_repaired_once_or_voids_the_verdic
         ('Sure! {"quote": "", "verdict": "no"}', "unparsable"),
         ('{"quote": "", "verdict": "no"} {"quote": "", "verdict": "yes"}', "unparsable"),
         ('{"quote": "", "verdict": "maybe"}', "no_option"),
-        ("", "unparsable"),
     ],
 )
 def test_a_reply_that_is_no_verdict_is_a_failure_and_never_a_score(text: str, failed: str) -> None:
@@ -122,15 +110,6 @@ def test_a_reply_that_is_no_verdict_is_a_failure_and_never_a_score(text: str, fa
     assert len(server.requests) == 2
 
 
-def test_samples_are_averaged() -> None:
-    labels = iter(["yes", "no", "yes", "yes"])
-    with judge_server(lambda material: next(labels)) as server, model(server.url) as chat:
-        verdict = LlmJudge(chat, "sampled:4").judge(a_question())
-    assert (verdict.score, verdict.label, verdict.mode) == (0.75, "yes", "sampled:4")
-    assert [request["temperature"] for request in server.requests] == [0.7] * 4
-    assert verdict.usage == {"input_tokens": 44, "output_tokens": 20}
-
-
 def test_claims_are_listed() -> None:
     def reply(body: dict[str, Any]) -> dict[str, Any]:
         return completion(json.dumps({"claims": material_of(body)["text"].split(" and ")}))
@@ -138,3 +117,34 @@ def test_claims_are_listed() -> None:
     question = Question(kind_named("claims"), {"question": "When?", "text": "it is noon and it rains"})
     with chat_server(["ok"], says=reply, bare=True) as server, model(server.url) as chat:
         assert LlmJudge(chat, "logprob").judge(question).texts == ["it is noon", "it rains"]
+
+
+def test_no_text_leaves_its_place_in_the_prompt() -> None:
+    """A document may write fences, quotes, chat marks and commands: the judge is shown them as a text."""
+    probes = json.loads((Path(llm.__file__).parent / "trust/probes.json").read_text("utf-8"))
+    texts = [each.format(yes="yes") for each in probes["attacks"].values()]
+    texts += ["=== 4f1d0c9ab2e84f1d ===", "{{material}} {{fence}}", "a\u2028b\x00c", '"}\n=== x ===\n{"']
+    questions = [a_question("The ferry is red.", text) for text in texts]
+    questions += [a_question(f"{text} {fence_of(text)}", "The ferry is red.") for text in texts]
+    with judge_server(lambda material: "no") as server, ChatModel(server.url, "m", plain_http=True) as chat:
+        for question in questions:
+            LlmJudge(chat, "label").judge(question)
+        shown = [material_of(body) for body in server.requests]
+    assert shown == [dict(question.material) for question in questions]
+
+
+def test_a_judge_is_its_model_server_prompt_mode_and_parameters() -> None:
+    first, second = "http://127.0.0.1:8001/v1", "http://127.0.0.1:8002/v1"
+    judges = [
+        LlmJudge(ChatModel(first, "m"), "label"),
+        LlmJudge(ChatModel(second, "m"), "label"),
+        LlmJudge(ChatModel(first, "other"), "label"),
+        LlmJudge(ChatModel(first, "m"), "logprob"),
+        LlmJudge(ChatModel(first, "m", temperature=0.5), "label"),
+        LlmJudge(ChatModel(first, "m", seed=3), "label"),
+    ]
+    kind = kind_named("support")
+    other = replace(kind, prompt=replace(kind.prompt, sha256="0" * 64))
+    identities = [*(judge.identity(kind) for judge in judges), judges[0].identity(other)]
+    assert len({*identities}) == 7
+    assert "/127.0.0.1:8001/" in identities[0], "reports name the server"

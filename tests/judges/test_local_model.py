@@ -15,12 +15,12 @@ import msgspec
 import pytest
 
 from auepora_eval.errors import MissingDependencyError
-from auepora_eval.judges import local_model as local
-from auepora_eval.judges.asking import verdicts_on
-from auepora_eval.judges.judge import Judge, Judging
+from auepora_eval.judges.ask import Asking
+from auepora_eval.judges.judge import Judge
+from auepora_eval.judges.jury import JudgeOptions, judge_named
 from auepora_eval.judges.llm import LlmJudge
-from auepora_eval.judges.names import JudgeOptions, judge_named
 from auepora_eval.judges.question import Judgement, Question, kind_named
+from benchmarks import local_model as local
 
 pytestmark = pytest.mark.full
 
@@ -32,40 +32,12 @@ MOST_CPU = 60.0  # seconds for 20 verdicts
 VERDICTS = int(os.environ.get("AUEPORA_VERDICTS", "3"))  # of the 20 questions below
 ANSWER = "The Annet carries 22 cars."
 # 20 questions of all kinds with options; short ones, since each token takes 6 ms.
+ASKED = ("How many cars?", "Which ferry?", "When does it leave?", "Is it blue?", "Who?", "22?")
+SAID = ("22 cars.", "40 cars.", "22 cars and a bus.", "It is unknown.", "Twenty-two.", "None.")
 MATERIAL = {
-    "answer_relevance": [
-        {"question": question, "answer": ANSWER}
-        for question in (
-            "How many cars?",
-            "Which ferry?",
-            "When does it leave?",
-            "Is it blue?",
-            "Who?",
-            "22?",
-        )
-    ],
-    "correctness": [
-        {"question": "How many cars?", "reference": reference, "answer": ANSWER}
-        for reference in (
-            "22 cars.",
-            "40 cars.",
-            "22 cars and a bus.",
-            "It is unknown.",
-            "Twenty-two.",
-            "None.",
-        )
-    ],
-    "relevance": [
-        {"question": question, "passage": ANSWER}
-        for question in (
-            "How many cars?",
-            "Which ferry?",
-            "When does it leave?",
-            "Is it blue?",
-            "Who?",
-            "22?",
-        )
-    ],
+    "answer_relevance": [{"question": question, "answer": ANSWER} for question in ASKED],
+    "correctness": [{"question": ASKED[0], "reference": each, "answer": ANSWER} for each in SAID],
+    "relevance": [{"question": question, "passage": ANSWER} for question in ASKED],
     "support": [{"passage": ANSWER, "claim": claim} for claim in (ANSWER, "The Annet carries 40 cars.")],
 }
 
@@ -97,8 +69,8 @@ def test_a_real_model_answers_every_question_the_same_way_each_time() -> None:
     with model_judge("label") as judge:
         # A second run of all questions. The server has their prompts and writes the replies again: white
         # space may differ then, and no score may.
-        verdicts, again = (verdicts_on(Judging(judge), asked) for _ in range(2))
-        unsure = verdicts_on(Judging(judge_named_like(judge)), asked[::6])
+        verdicts, again = (Asking(judge).verdicts(asked) for _ in range(2))
+        unsure = Asking(judge_named_like(judge)).verdicts(asked[::6])
     assert scores(again) == scores(verdicts)
     for question, verdict in zip(asked, verdicts, strict=True):
         reply = msgspec.json.decode(verdict.raw)  # the schema was kept: no reply is anything else
@@ -111,7 +83,7 @@ def test_a_real_model_answers_every_question_the_same_way_each_time() -> None:
     # In the other mode this model mostly wants to say something else, and is not taken at its word.
     assert all(one.mass is not None and bool(one.failed) == (one.mass < 0.8) for one in unsure)
     with model_judge("label") as judge:  # another server, which has seen nothing yet
-        elsewhere = verdicts_on(Judging(judge), asked[:1])
+        elsewhere = Asking(judge).verdicts(asked[:1])
     assert decisions(elsewhere) == decisions(verdicts[:1]), "every letter is the same"
     seconds = time.process_time() - start
     failed = sum(bool(one.failed) for one in verdicts)

@@ -27,9 +27,7 @@ def a_run(answers: list[str | None], name: str) -> EvaluationRun:
 def preferred(
     judge: Callable[[Question], object], first: list[str | None], second: list[str | None]
 ) -> Preference:
-    judging = judging_by(judge)
-    assert judging.asker is not None
-    return preference(a_run(first, "a"), a_run(second, "b"), judging, judging.asker)
+    return preference(a_run(first, "a"), a_run(second, "b"), judging_by(judge))
 
 
 def longer(question: Question) -> str:
@@ -40,7 +38,7 @@ def longer(question: Question) -> str:
 def test_a_judge_that_always_prefers_the_first_answer_gives_only_ties() -> None:
     found = preferred(lambda _: "first", ["a"] * 20, ["bb"] * 20)
     assert (found.wins, found.ties, found.losses) == (0, 20, 0)
-    assert (found.flip_rate, found.longer_rate) == (1.0, None)
+    assert (found.flipped, found.asked, found.decided) == (20, 20, 0)
     assert found.notes() == [
         "judged_preference: flip rate 1.00. The verdict on 20 of 20 pairs changed with the order of the "
         "answers: these count as ties."
@@ -52,7 +50,7 @@ def test_a_judge_that_prefers_the_longer_answer_shows_it() -> None:
     found = preferred(longer, ["a", "aaa", "aa", "same"], ["bb", "b", "bb", "same"])
     # One win and one loss; equally long answers are a tie, and equal ones are not asked about.
     assert (found.wins, found.ties, found.losses, found.asked) == (1, 2, 1, 3)
-    assert (found.flip_rate, found.decided, found.longer_rate) == (0.0, 2, 1.0)
+    assert (found.flipped, found.decided, found.longer_won) == (0, 2, 2)
     assert "the longer answer won 2 of 2 decided pairs (100%)" in found.notes()[1]
 
 
@@ -98,9 +96,7 @@ def test_a_failed_answer_loses_without_a_call() -> None:
 
 def test_a_comparison_tests_the_preference_like_any_metric() -> None:
     first, second = a_run(["a"] * 30, "a"), a_run(["bb"] * 30, "b")
-    judging = judging_by(longer)
-    assert judging.asker is not None
-    found = preference(first, second, judging, judging.asker)
+    found = preference(first, second, judging_by(longer))
     comparison = compare_runs(*found.added_to(first, second))
     compared = comparison["judged_preference"]
     assert (compared.verdict, compared.baseline, compared.candidate) == ("better", 0.0, 1.0)
@@ -108,7 +104,6 @@ def test_a_comparison_tests_the_preference_like_any_metric() -> None:
     assert compared.effect.change == 1.0
     assert [one.name for one in first.results] == ["token_f1"]  # the runs themselves are as they were
     biased = judging_by(lambda _: "first")
-    assert biased.asker is not None
-    ties = compare_runs(*preference(first, second, biased, biased.asker).added_to(first, second))
+    ties = compare_runs(*preference(first, second, biased).added_to(first, second))
     assert ties["judged_preference"].verdict != "better"
     assert ties["judged_preference"].effect.ties == 30

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from auepora_eval.judges.ask import Asking
 from auepora_eval.judges.judge import FunctionJudge, Judge, SupportJudge
 from auepora_eval.judges.question import Judgement, Question, kind_named
-from auepora_eval.judges.trust.probes import probe, probe_questions
+from auepora_eval.judges.trust.probes import ProbeReport
+from auepora_eval.judges.trust.probes import probe as probe_judge
 from tests.judges.functions import ALWAYS_YES, INVERSE, OBEDIENT, ORACLE, a_coin
+
+
+def probe(judge: Judge, kind: str = "grounding") -> ProbeReport:
+    return probe_judge(Asking(judge), kind)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +38,13 @@ def test_judges_fail_the_probes_that_are_about_them(judge: Judge, failed: list[s
 @pytest.mark.parametrize("kind", ["grading", "answer_relevance", "correctness"])
 def test_other_kinds_of_questions_have_probes_too(kind: str) -> None:
     wrong = "number" if kind == "correctness" else "foreign"
-    questions = probe_questions(kind_named(kind))
+    questions: list[Question] = []
+
+    def listing(question: Question) -> float:
+        questions.append(question)
+        return 1.0
+
+    probe(FunctionJudge(listing), kind=kind)
     assert len({question.key("") for question in questions}) == len(questions) == 16
     always = FunctionJudge(lambda question: 1.0, "always")
     assert probe(always, kind=kind).failed == [f"{wrong} ({kind})"]

@@ -80,8 +80,8 @@ def test_nothing_retrieved_scores_zero_without_a_call() -> None:
     for name in ("judged_relevance@3", "umbrela_ndcg@3"):
         metric = metric_by(graded(), name)
         assert metric.compute([a_sample()], [an_output()]).value == 0.0
-        assert metric.judging is not None
-        assert not metric.judging.book
+        assert metric.asking is not None
+        assert not metric.asking.log.book
 
 
 def test_documents_without_a_text_count_as_not_relevant_and_the_result_says_so() -> None:

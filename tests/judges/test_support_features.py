@@ -5,17 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.judges.support_features import FEATURES, Evidence, read_claim
-
-FERRIES = (
-    "The Annet moors at the north pier. It carries 22 cars. The crew might repaint the hull. "
-    "Tickets rose in May."
-)
-
-
-def features(claim: str, documents: str = FERRIES) -> dict[str, float]:
-    row = Evidence(documents).features(read_claim(claim))
-    return dict(zip(FEATURES, row.tolist(), strict=True))
+from auepora_eval.judges.support_features import Evidence, read_claim
 
 
 @given(st.text(), st.text())

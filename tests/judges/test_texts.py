@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 from auepora_eval.judges.texts import chunk_spans, length
 
-TEXT = "Ann is here. Bo sails now. Cy is a cat. Dee eats fish. Ed sits there."  # 3, 3, 4, 3 and 3 words
-
 
 @settings(max_examples=80, deadline=None)
 @given(st.text(alphabet="ab. 東京。\n", max_size=300), st.integers(1, 20))

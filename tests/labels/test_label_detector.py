@@ -1,10 +1,9 @@
-"""The FHRI detector: the order of its rules, its pairs, its thresholds, and what it must not know."""
+"""Answers scored by a metric and labelled by thresholds: pairs, failures, and what must not be known."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,90 +11,44 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.core.types import EvaluationSample, SystemOutputs
+from auepora_eval.core.types import EvaluationSample
 from auepora_eval.demo.world import demo_labels
-from auepora_eval.errors import DataError
+from auepora_eval.errors import DataError, PlanError
 from auepora_eval.io.label_set import ScoredSample
-from auepora_eval.io.loader import load_dataset
-from auepora_eval.labels.detector import FhriDetector, LabelDecision, stored_output
-from auepora_eval.labels.fhri import SCENARIO_WEIGHTS
+from auepora_eval.labels.detector import scored_by_metric, stored_output
 from auepora_eval.labels.thresholds import SCENARIO_FHRI_THRESHOLDS, labels_by_score, read_thresholds
-from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.text.label_terms import LABELS, SCENARIO_NAMES
-from tests.builders import a_failure, an_output
-from tests.labels.labelled import REAL, a_labelled, real_data
+from tests.labels.labelled import a_labelled
 
 
-def decided(samples: Sequence[EvaluationSample], **options: Any) -> list[LabelDecision]:
-    return FhriDetector(**options).decide(samples, [stored_output(sample) for sample in samples])
+def scored(samples: Sequence[EvaluationSample], **options: Any) -> list[ScoredSample]:
+    outputs = [stored_output(sample) for sample in samples]
+    return scored_by_metric("grounding_overlap", samples, outputs, **options)
 
 
-def test_every_scenario_has_a_threshold_and_weights() -> None:
-    assert set(SCENARIO_FHRI_THRESHOLDS) == set(SCENARIO_WEIGHTS) == set(SCENARIO_NAMES)
+def test_every_scenario_has_a_threshold() -> None:
+    assert set(SCENARIO_FHRI_THRESHOLDS) == set(SCENARIO_NAMES)
     assert SCENARIO_FHRI_THRESHOLDS["multi_ticker"] == 0.70  # the example of the annotation guide
-    assert all(sum(weights.values()) == pytest.approx(1) for weights in SCENARIO_WEIGHTS.values())
 
 
 def test_thresholds_of_ones_own(tmp_path: Path) -> None:
+    sample, score = a_labelled(scenario="sea"), ScoredSample(0.5, False)
     with pytest.raises(DataError, match="sample '1': the scenario 'sea' has no threshold"):
-        decided([a_labelled(scenario="sea")])
+        labels_by_score([sample], [score])
     path = tmp_path / "mine.yaml"
     path.write_text("sea: 0.01\nnews: 0.9\n")
     thresholds = read_thresholds(path)
     assert thresholds == {**SCENARIO_FHRI_THRESHOLDS, "sea": 0.01, "news": 0.9}
-    (decision,) = decided([a_labelled(scenario="sea")], thresholds=thresholds)
-    assert (decision.scenario, decision.threshold, decision.label) == ("sea", 0.01, "accurate")
+    (output,) = labels_by_score([sample], [score], thresholds)
+    assert output.extra["predicted_label"] == "accurate"
 
 
-GOOD = "According to Reuters and Bloomberg the price is $100.00 in the annual report."
-
-
-@pytest.mark.parametrize(
-    ("output", "scenario", "label", "reason"),
-    [
-        pytest.param(
-            an_output(
-                answer="Revenue fell 5%.",
-                extra={"earlier_answers": ["Revenue rose 5%."]},
-            ),
-            "numeric_kpi",
-            "contradiction",
-            "contradicts an earlier answer (hard)",
-            id="contradiction comes first",
-        ),
-        pytest.param(
-            an_output(answer="It sails."),
-            "regulatory",
-            "hallucination",
-            "below the floor for high risk",
-            id="then the floor",
-        ),
-        pytest.param(
-            an_output(answer=GOOD),
-            "advice",
-            "accurate",
-            "above the threshold",
-            id="then the threshold: above",
-        ),
-        pytest.param(
-            an_output(answer="It sails."), "advice", "hallucination", "not above the threshold", id="below"
-        ),
-    ],
-)
-def test_the_rules_in_their_order(output: SystemOutputs, scenario: str, label: str, reason: str) -> None:
-    (decision,) = FhriDetector().decide([a_labelled(scenario=scenario)], [output])
-    assert (decision.label, decision.reason) == (label, reason)
-
-
-@pytest.mark.parametrize(
-    ("score", "label", "reason"),
-    [(0.40, "contradiction", "(hard)"), (0.39, "contradiction", "(soft)"), (0.14, "hallucination", "")],
-)
-def test_hard_and_soft_contradictions(score: float, label: str, reason: str) -> None:
-    samples = [a_labelled("1", pair="p"), a_labelled("2", pair="p")]
-    second = decided(samples, contradiction=lambda premise, hypothesis: score)[1]
-    assert (second.label, second.needs_review, second.contradiction_score) == (label, True, score)
-    assert reason in second.reason
+def test_an_answer_is_scored_by_its_passages() -> None:
+    grounded = a_labelled("1", answer="The Annet carries 22 cars.", passages=("The Annet carries 22 cars.",))
+    other = a_labelled("2", answer="A robot steers.", passages=("The Annet carries 22 cars.",))
+    assert scored([grounded, other]) == [ScoredSample(1.0, False), ScoredSample(0.0, False)]
+    with pytest.raises(PlanError, match="not a score from 0 to 1"):
+        scored_by_metric("latency@0.95", [grounded], [stored_output(grounded)])
 
 
 def test_each_later_member_meets_the_nearest_earlier_one_in_both_directions() -> None:
@@ -103,7 +56,7 @@ def test_each_later_member_meets_the_nearest_earlier_one_in_both_directions() ->
 
     def score(premise: str, hypothesis: str) -> float:
         seen.append((premise, hypothesis))
-        return 1.0 if (premise, hypothesis) == ("c", "b") else 0.0
+        return 0.15 if (premise, hypothesis) == ("c", "b") else 0.14
 
     samples = [
         a_labelled("1", "contradiction", "a", pair="p"),
@@ -112,24 +65,22 @@ def test_each_later_member_meets_the_nearest_earlier_one_in_both_directions() ->
         a_labelled("4", answer="y", pair="q"),
         a_labelled("5", answer="c", pair="p"),
     ]
-    found = decided(samples, contradiction=score)
+    found = scored(samples, contradiction=score)
     assert seen == [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")]
-    assert [decision.contradiction_score for decision in found] == [None, None, 0.0, None, 1.0]
+    assert [one.contradiction for one in found] == [False, False, False, False, True]
 
 
-def test_no_answer_is_a_failure() -> None:
-    first, second = decided([a_labelled("1", answer="", pair="p"), a_labelled("2", pair="p")])
-    assert first.label is None
-    assert first.as_output().error is not None
-    assert second.contradiction_score is None
-    (failed,) = FhriDetector().decide([a_labelled()], [a_failure()])
-    assert failed.reason == "RuntimeError: no luck"
+def test_no_answer_is_a_failure_and_contradicts_nothing() -> None:
+    samples = [a_labelled("1", answer="", pair="p"), a_labelled("2", pair="p")]
+    found = scored(samples, contradiction=lambda premise, hypothesis: 1.0)
+    assert [found[0].score, found[0].contradiction, found[1].contradiction] == [None, False, False]
+    assert labels_by_score(samples, found)[0].error is not None
 
 
 SCORES = [
     pytest.param("multi_ticker", ScoredSample(0.71, False), "accurate", id="above its threshold of .70"),
     pytest.param("multi_ticker", ScoredSample(0.70, False), "hallucination", id="at it"),
-    pytest.param("numeric_kpi", ScoredSample(0.81, False), "accurate", id="the floor is the FHRI's alone"),
+    pytest.param("numeric_kpi", ScoredSample(0.81, False), "accurate", id="above its threshold of .80"),
     pytest.param(None, ScoredSample(0.66, False), "accurate", id="no scenario is default, .65"),
     pytest.param(None, ScoredSample(0.64, False), "hallucination", id="below the default"),
     pytest.param("news", ScoredSample(0.99, True), "contradiction", id="what was called one stays one"),
@@ -170,18 +121,6 @@ def _scrambled(samples: Sequence[EvaluationSample], seed: int, *, labels: bool) 
 
 @given(seed=st.integers(0, 2**32), labels=st.booleans())
 @settings(max_examples=15, deadline=None)
-def test_neither_labels_nor_the_words_of_people_change_a_prediction(seed: int, labels: bool) -> None:
+def test_neither_labels_nor_the_words_of_people_change_a_score(seed: int, labels: bool) -> None:
     samples = list(demo_labels())
-    before = [asdict(decision) for decision in decided(samples)]
-    assert [asdict(d) for d in decided(_scrambled(samples, seed, labels=labels))] == before
-
-
-@real_data
-def test_the_index_without_a_leak_is_no_detector() -> None:
-    samples = list(load_dataset(REAL / "data__evaluation_dataset.json"))
-    found = decided(samples, contradiction=None)
-    by_id = {decision.sample_id: decision.fhri for decision in found}
-    assert (by_id["fhri_002"], by_id["fhri_062"]) == (0.432, 0.670)
-    outputs = [decision.as_output() for decision in found]
-    assert parse_metric("label_accuracy").compute(samples, outputs).value == pytest.approx(0.27)
-    assert parse_metric("label_macro_f1").compute(samples, outputs).value == pytest.approx(0.150, abs=5e-4)
+    assert scored(_scrambled(samples, seed, labels=labels)) == scored(samples)

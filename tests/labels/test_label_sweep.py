@@ -10,11 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn  # type: ignore[import-untyped]
 
-from auepora_eval.io.loader import load_dataset
-from auepora_eval.labels.detector import FhriDetector, stored_output
 from auepora_eval.labels.sweep import THRESHOLDS, ScoredLabels, sweep
 from auepora_eval.text.label_terms import LABELS
-from tests.labels.labelled import REAL, real_data
 
 ROW = st.tuples(
     st.sampled_from(LABELS),
@@ -189,17 +186,3 @@ def test_a_cluster_is_never_split(clusters: list[int], folds: int, seed: int) ->
     assert len({(cluster, fold) for cluster, fold in zip(clusters, fold_of, strict=True)}) == len(
         set(clusters)
     )
-
-
-@real_data
-def test_the_public_label_set() -> None:
-    samples = list(load_dataset(REAL / "data__evaluation_dataset.json"))
-    detector = FhriDetector(contradiction=None)
-    found = detector.decide(samples, [stored_output(sample) for sample in samples])
-    labels = [sample.labels["ground_truth_label"] for sample in samples]
-    part = sweep(ScoredLabels.of(labels, [decision.fhri for decision in found])).parts[0]
-    best = max(part.rows, key=lambda row: row["macro_f1"] or 0)
-    assert (best["threshold"], best["accuracy"]) == (0.35, 0.52)
-    assert best["macro_f1"] == pytest.approx(0.311, abs=5e-4)
-    assert part.auc_accurate_vs_hallucination == pytest.approx(0.441, abs=5e-4)
-    assert part.chosen_threshold == 0.65

@@ -152,7 +152,8 @@ def test_open_questions_are_measured_for_everybody() -> None:
     assert (result.value, result.coverage.scored, result.coverage.skipped) == (1.0, 1, 3)
     assert result.not_measured == ""
     assert result.notes == [
-        f"1 of 4 samples are not measured: {NOT_GIVEN} (a system with a parameter `documents` is)."
+        f"rejection_rate: 1 of 4 samples are not measured: {NOT_GIVEN} "
+        "(a system with a parameter `documents` is)."
     ]
 
 

@@ -26,14 +26,10 @@ from auepora_eval.text.content_words import without_marks
 from tests.builders import a_sample
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
-ALL = [
-    "grounding_overlap",
-    "grounding_bigrams",
-    "number_support",
-    "name_support",
-    "best_sentence_overlap",
-    "lexical_consistency",
-]
+ALL = (
+    "grounding_overlap grounding_bigrams number_support name_support"
+    " best_sentence_overlap lexical_consistency"
+).split()
 
 PIER = "The Annet moors at the north pier. It was built in 1911 for 1,500 pounds by Ansel Brae."
 GULLS = "Three gulls sat on the lamp of Saint Agnes."
@@ -79,16 +75,8 @@ def test_the_share_that_is_found(name: str, answer: str, expected: float) -> Non
 @pytest.mark.parametrize(
     ("name", "output", "reason"),
     [
-        *(
-            pytest.param(name, answered("  ", PIER), "the answer is empty", id=f"{name}: empty")
-            for name in ALL
-        ),
-        *(
-            pytest.param(
-                name, answered("x", "", " "), "the retrieved documents have no text", id=f"{name}: no text"
-            )
-            for name in ALL
-        ),
+        *((name, answered("  ", PIER), "the answer is empty") for name in ALL),
+        *((name, answered("x", "", " "), "the retrieved documents have no text") for name in ALL),
         pytest.param(
             "grounding_overlap", answered("It is.", PIER), "the answer has no content words", id="it is"
         ),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from auepora_eval.metrics.additional import FailureRate, SloShare, TimeoutRate
-from auepora_eval.metrics.parse import parse_metric
+from auepora_eval.metrics.parse import default_metrics, parse_metric
 from tests.builders import a_failure, a_sample, an_output
 
 
@@ -118,3 +118,23 @@ def test_sums_by_hand(calls: list[tuple[float, int]]) -> None:
     assert value(parse_metric("tokens_per_second")) == pytest.approx(sum(t for _, t in calls) / spent)
     within = sum(seconds <= 2 for seconds, _ in calls)
     assert value(SloShare(2.0)) == pytest.approx(within / len(calls))
+
+
+def test_cost_is_what_the_system_reports_or_its_tokens_at_a_price() -> None:
+    calls = [
+        an_output(extra={"cost_usd": 0.5, "input_tokens": 1}),
+        an_output(extra={"input_tokens": 2000, "output_tokens": 100}),
+        an_output(extra={"output_tokens": 100}),
+    ]
+    metric = parse_metric("cost[price_input=0.25,price_output=1]")
+    result = metric.compute(some_samples(3), calls)
+    assert [score.value for score in result.scores] == [0.5, 2 * 0.25 + 0.1, None]
+    assert result.value == pytest.approx(0.55)
+    assert parse_metric(metric.name) == metric
+    assert parse_metric("cost").compute(some_samples(1), calls[1:2]).coverage.skipped == 1
+
+
+def test_cost_is_a_default_where_prices_are_given() -> None:
+    prices = {"price_input": 0.1, "price_output": None}
+    names = [metric.name for metric in default_metrics(some_samples(1), prices=prices)]
+    assert names[-1] == "cost[price_input=0.1]"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.people.labels import Said, read_labels
-from auepora_eval.people.task import create_task
-from tests.pages.serving import Served, served, tags_of
+from auepora_eval.people.task import create_task, is_task
+from auepora_eval.store.labels import LabelTable
+from tests.pages.serving import Client, Served, served, serving, tags_of
 from tests.people.tasks import a_task, an_item, stored_task
 
 HOSTILE = """</script><script>alert(1)</script><img src=x onerror=alert(2)>"' hx-get=/ \u202etxt"""
@@ -30,10 +33,10 @@ def test_a_queue_is_labelled_to_its_end_and_judge_audit_reads_it(
     stored_task(tmp_path / "t")
     with served("annotate", tmp_path / "t") as server:
         for key in "2122":
-            page = server.get("/annotate/ada").text
-            reply = server.post("/annotate/ada/press", item=item_in(page), key=key, note="")
-            assert (reply.status, reply.headers["location"]) == (303, "/annotate/ada")
-        end = server.get("/annotate/ada").text
+            page = server.get("/label/task/ada").text
+            reply = server.post("/label/task/ada/press", item=item_in(page), key=key, note="")
+            assert (reply.status, reply.headers["location"]) == (303, "/label/task/ada")
+        end = server.get("/label/task/ada").text
         assert "All 4 items are done: 4 labels, 0 not sure." in end
         command = f"auepora judge-audit --labels {tmp_path}/t/labels.jsonl --judge lexical"
         assert command in end
@@ -50,9 +53,10 @@ def test_kill_9_of_the_server_loses_no_label_and_no_note(tmp_path: Path) -> None
     saved: dict[str, str] = {}
     for key, label in (("1", "not supported"), ("2", "supported")):
         with served("annotate", tmp_path) as server:
-            item = item_in(server.get("/annotate/ada").text)
+            item = item_in(server.get("/label/task/ada").text)
             assert (
-                server.post("/annotate/ada/press", item=item, key=key, note=f"why {key}\r\nso").status == 303
+                server.post("/label/task/ada/press", item=item, key=key, note=f"why {key}\r\nso").status
+                == 303
             )
             saved[item] = label
             server.stop(signal.SIGKILL)
@@ -86,7 +90,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield server
 
 
-@pytest.mark.parametrize("path", ["/", "/annotate/ada", "/annotate/ben", "/lead"])
+@pytest.mark.parametrize("path", ["/label/task", "/label/task/ada", "/label/task/ben", "/label/task/_lead"])
 def test_texts_stay_texts(hostile: Served, path: str) -> None:
     reply = hostile.get(path)
     assert reply.status == 200
@@ -97,43 +101,43 @@ def test_texts_stay_texts(hostile: Served, path: str) -> None:
 
 
 def test_an_annotator_sees_neither_the_system_nor_the_labels_of_others(hostile: Served) -> None:
-    page = hostile.get("/annotate/ada").text
+    page = hostile.get("/label/task/ada").text
     assert "secret-system" not in page
     assert "ben" not in page
 
 
 def test_the_lead_sees_disagreements_and_settles_them(hostile: Served) -> None:
-    page = hostile.get("/lead").text
+    page = hostile.get("/label/task/_lead").text
     assert "1 of 1 disagreements to settle" in page
     # Cohen&#x27;s kappa
     assert "s kappa" in page
-    assert hostile.post("/lead/settle", item="1", key="2").headers["location"] == "/lead"
-    assert "0 of 1 disagreements to settle" in hostile.get("/lead").text
+    assert hostile.post("/label/task/_settle", item="1", key="2").headers["location"] == "/label/task/_lead"
+    assert "0 of 1 disagreements to settle" in hostile.get("/label/task/_lead").text
 
 
 @pytest.mark.parametrize(
     ("path", "fields", "status"),
     [
-        ("/annotate/ada/press", {"item": "1", "key": "7"}, 400),
-        ("/annotate/ada/press", {"item": "99", "key": "1"}, 400),
-        ("/annotate/ada/press", {}, 400),
-        ("/annotate/eve/press", {"item": "1", "key": "1"}, 400),
-        ("/annotate/..%2f..%2fada/press", {"item": "1", "key": "1"}, 404),
-        ("/lead/settle", {"item": "99", "key": "1"}, 400),
-        ("/annotate/ada/press", {"item": "2", "key": "1", "note": "x" * 10_001}, 400),
-        ("/annotate/ada/press", {"item": "2", "key": "1", "note": "x" * 1_000_001}, 413),
+        ("/label/task/ada/press", {"item": "1", "key": "7"}, 400),
+        ("/label/task/ada/press", {"item": "99", "key": "1"}, 400),
+        ("/label/task/ada/press", {}, 400),
+        ("/label/task/eve/press", {"item": "1", "key": "1"}, 400),
+        ("/label/task/..%2f..%2fada/press", {"item": "1", "key": "1"}, 404),
+        ("/label/task/_settle", {"item": "99", "key": "1"}, 400),
+        ("/label/task/ada/press", {"item": "2", "key": "1", "note": "x" * 10_001}, 400),
+        ("/label/task/ada/press", {"item": "2", "key": "1", "note": "x" * 1_000_001}, 413),
     ],
 )
 def test_what_cannot_be_a_label_is_an_error_and_saves_nothing(
     hostile: Served, path: str, fields: dict[str, str], status: int
 ) -> None:
-    before = hostile.get("/annotate/ada").text
+    before = hostile.get("/label/task/ada").text
     assert hostile.post(path, **fields).status == status
-    assert hostile.get("/annotate/ada").text == before
+    assert hostile.get("/label/task/ada").text == before
 
 
 def test_only_our_own_page_can_label(hostile: Served) -> None:
-    path, body = "/annotate/ada/press", "item=2&key=1"
+    path, body = "/label/task/ada/press", "item=2&key=1"
     ours = {"origin": f"http://127.0.0.1:{hostile.port}", "sec_fetch_site": "same-origin"}
     cookie = hostile.cookie
     assert hostile.get(f"{path}?{body}").status == 405, "POST only"
@@ -148,12 +152,65 @@ def test_only_our_own_page_can_label(hostile: Served) -> None:
     )
     assert hostile.send("POST", path, body, **ours).status == 401, "no cookie"
     assert hostile.send("POST", path, body, cookie=cookie, host="evil.test", **ours).status == 421
-    assert item_in(hostile.get("/annotate/ada").text) == "2", "nothing was saved"
+    assert item_in(hostile.get("/label/task/ada").text) == "2", "nothing was saved"
 
 
 def test_without_lead_there_is_no_page_of_the_lead(tmp_path: Path) -> None:
     stored_task(tmp_path, people=("ada", "ben"))
     with served("annotate", tmp_path) as server:
-        assert server.get("/lead").status == 404
-        assert server.post("/lead/settle", item="1", key="1").status == 404
-        assert "/lead" not in server.get("/").text
+        assert server.get("/label/task/_lead").status == 400, "it is not the name of a person"
+        assert server.post("/label/task/_settle", item="1", key="1").status == 405
+        assert "/label/task/_lead" not in server.get("/label/task").text
+
+
+# In the view: labels on the page of a sample, and tasks beside the runs.
+
+
+@pytest.fixture
+def view(demo_runs: Path, tmp_path: Path) -> Iterator[Client]:
+    shutil.copytree(demo_runs, tmp_path / "runs")
+    with serving(tmp_path / "runs") as client:
+        yield client.enter()
+
+
+def test_an_answer_is_labelled_on_the_page_of_its_sample(view: Client) -> None:
+    page = "/run/demo-hybrid/sample?id=q036&sort=recall%405"
+    assert "Label the answer" in view.get(page).text
+    body = urlencode({"id": "q036", "key": "partly", "back": page}).encode()
+    reply = view.post("/run/demo-hybrid/label", body)
+    assert (reply.status, reply.headers["location"]) == (303, page)
+    assert 'data-key="2" aria-pressed="true"' in view.get(page).text
+    stored = LabelTable(view.workspace.folder / "demo-hybrid.run.db", "me")
+    assert [(one.item, one.answer) for one in stored.answers] == [("q036", "partly")]
+    rows = view.get("/run/demo-hybrid/samples.csv").text.splitlines()
+    assert sum(",partly," in row for row in rows) == 1, "the table that is exported has the labels"
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"id": "q036", "key": "superb"}, 404),
+        ({"id": "none", "key": "right"}, 404),
+        ({"id": "q036", "key": "right", "back": "//evil.test/"}, 303),
+    ],
+)
+def test_what_is_not_a_label_of_a_sample_is_not_saved(
+    view: Client, fields: dict[str, str], status: int
+) -> None:
+    reply = view.post("/run/demo-hybrid/label", urlencode(fields).encode())
+    assert reply.status == status
+    assert "evil" not in reply.headers.get("location", "")
+    assert view.get("/run/demo-hybrid/label").status == 405, "POST only"
+
+
+def test_a_task_is_created_labelled_and_listed_in_the_view(view: Client) -> None:
+    reply = view.post("/label/new", b"run=demo-hybrid")
+    assert reply.headers["location"] == "/label/demo-hybrid-answers/me"
+    page = view.get(reply.headers["location"]).text
+    pressed = view.post("/label/demo-hybrid-answers/me/press", f"item={item_in(page)}&key=1".encode())
+    assert pressed.status == 303
+    assert "me: 1 of 50 labelled" in view.get("/label").text
+    assert "Nobody" not in view.get("/label/demo-hybrid-answers/_lead").text
+    assert is_task(view.workspace.folder.parent / "annotations" / "demo-hybrid-answers")
+    for name in ("..%2fruns", "none", "%2e%2e"):
+        assert view.get(f"/label/{name}/me").status in (400, 404)

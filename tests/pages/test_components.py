@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+import pytest
+
 from auepora_eval.core.types import (
     Document,
     EvaluationSample,
@@ -16,28 +18,14 @@ from auepora_eval.core.types import (
     SystemOutputs,
     TargetCategory,
 )
-from auepora_eval.pages.components.charts import Dot
-from auepora_eval.pages.components.sample import (
-    Answered,
-    Claim,
-    sample_body,
-)
-from auepora_eval.pages.components.tables import (
-    Change,
-    Slice,
-    forest,
-    metric_card,
-    slices_table,
-)
-from auepora_eval.pages.page import inside, linked, own_file, page
+from auepora_eval.pages.components.charts import SHARE, change_scale, interval_bar, linear_scale
+from auepora_eval.pages.components.markup import tag
+from auepora_eval.pages.components.parts import Column, card, chip, group_row, number, strip, table, verdict
+from auepora_eval.pages.components.sample import Answered, Claim, sample_parts
+from auepora_eval.pages.layout import document, inside, own_file
 from tests.builders import a_sample
 
 EVIL = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>\u202e\u0000"
-
-
-def a_result(value: float = 0.5, **details: object) -> MetricResult:
-    counts = {"num_total": 10, "num_samples": 8, "num_skipped": 1, "num_failed": 1}
-    return MetricResult("recall@5", TargetCategory.RETRIEVAL_RELEVANCE, value, {**counts, **details})
 
 
 def words(markup: object) -> str:
@@ -45,51 +33,68 @@ def words(markup: object) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", str(markup)).split())
 
 
-# Cards and tables.
+# Numbers and tables.
 
 
-def test_a_forest_is_drawn_with_better_to_the_right() -> None:
-    change = Change("latency", 2, 1, -1.0, (-1.5, -0.5), "better", "s", "0.01", higher_is_better=False)
-    assert change.gain == Dot(1.0, (0.5, 1.5), kind="gain")
-    text = words(forest([change], ("old", "new")))
-    assert "latency ↓ better 2 s 1 s -1 s [-1.5, -0.5] s 0.01" in text
+@pytest.mark.parametrize(
+    ("value", "unit", "signed", "text"),
+    [
+        (0.75931, "", False, "0.759"),
+        (-0.0066, "", True, "−0.007"),
+        (0.0001, "", True, "±0.000"),
+        (23.456, "", False, "23.5"),
+        (0.0127, "s", False, "12.7 ms"),
+        (math.nan, "", False, "n/a"),
+    ],
+)
+def test_numbers_are_short_and_changes_have_a_sign(value: float, unit: str, signed: bool, text: str) -> None:
+    assert number(value, unit, signed=signed) == text
 
 
-def rows_of(made: str) -> list[str]:
-    return made.partition("<tbody>")[2].split("<tr>")[1:]
+def test_low_scores_are_tinted_if_more_is_better() -> None:
+    share = MetricResult("recall@5", TargetCategory.RETRIEVAL_RELEVANCE, 0.5)
+    rate = MetricResult(
+        "over_refusal_rate", TargetCategory.NEGATIVE_REJECTION, 0.5, {"higher_is_better": False}
+    )
+    assert [str(chip(each, share)) for each in (0.1, 0.65)] == [
+        '<span class="h h0">0.10</span>',
+        '<span class="h h3">0.65</span>',
+    ]
+    assert str(chip(0.1, rate)) == '<span class="h">0.10</span>'
+    assert str(chip(None, share)) == '<span class="h mute">n/a</span>'
 
 
-def places(row: str) -> tuple[float, list[float]]:
-    """Return where the zero line and the dots of a row are."""
-    (zero,) = re.findall(r'<line class="zero" x1="([\d.]+)"', row)
-    return float(zero), [float(x) for x in re.findall(r'<circle class="\w+" cx="([\d.]+)"', row)]
+def test_a_heading_sorts_by_its_column_and_the_second_click_turns_it_round() -> None:
+    columns = [Column("Sample", None, "sample"), Column("recall", "n", "recall")]
+    made = str(
+        table("t", columns, [["a", "1"]], sort=("recall", "down"), href=lambda *to: f"/?{'-'.join(to)}")
+    )
+    assert '<th scope="col" aria-sort="none"><a href="/?sample-down">' in made
+    assert '<th scope="col" class="n" aria-sort="descending"><a href="/?recall-up">' in made
+    assert '<tr><th scope="row">a<td class="n">1' in made
 
 
-def test_a_change_without_a_scale_is_in_words_only() -> None:
-    share = Change("hit@5", 0.5, 0.6, 0.1, None, "inconclusive")
-    times = Change("latency", 1, 2, 1.0, None, "inconclusive", "s", is_share=False)
-    repeated = Change("latency", 1, 2, 1.0, (0.5, 1.5), "worse", "s", is_share=False)
-    drawn = [row.count("<svg") for row in rows_of(str(forest([share, times, repeated], ("old", "new"))))]
-    assert drawn == [1, 0, 1]
-    assert "latency inconclusive no interval 1 s 2 s +1 s" in words(forest([times], ("old", "new")))
+# Charts.
 
 
-def test_a_small_significant_change_has_a_side_and_an_open_one_is_not_filled() -> None:
-    large = Change("large", 0.1, 0.5, 0.4, (0.3, 0.5), "better")
-    small = Change("small", 0.852, 0.845, -0.007, (-0.01, -0.004), "worse")
-    chance = Change("chance", 0.852, 0.845, -0.007, (-0.03, 0.02), "inconclusive")
-    rows = rows_of(str(forest([large, small, chance, large, large], ("old", "new"))))
-    zero, (dot,) = places(rows[0])
-    assert dot > zero + 50
-    assert 'class="gain" cx=' in rows[0]
-    assert f'<path class="loss" d="M{zero:g} 2v10l-9-5z"' in rows[1], "a triangle to the left of the line"
-    assert 'class="open" cx=' in rows[2]
+def test_a_scale_of_changes_fits_them_and_shows_small_ones() -> None:
+    scale = change_scale([0.733, 0.007])
+    assert scale.ticks == (-1.0, -0.25, 0.0, 0.25, 1.0)
+    assert scale(0) == 50
+    assert scale(0.007) - 50 > 4, "0.007 of 1 is seen"
+    assert change_scale([0.04, 0.01]).high == 0.05
 
 
-# Drawings.
+def test_an_interval_that_goes_on_ends_in_an_arrow() -> None:
+    assert str(interval_bar(SHARE, 0.5, (0.4, 0.6))).count("<svg") == 1
+    assert str(interval_bar(SHARE, 0.5, (-0.4, 1.6))).count("<svg") == 3
 
 
-# Differences of texts.
+@pytest.mark.parametrize("values", [[0.61, 0.79], [3.0], [0.001, 0.0013], [math.nan]])
+def test_an_axis_has_round_numbers_around_the_values(values: list[float]) -> None:
+    scale = linear_scale(values)
+    assert 2 <= len(scale.ticks) <= 7
+    assert all(scale.low <= value <= scale.high for value in values if not math.isnan(value))
 
 
 # Samples.
@@ -97,7 +102,7 @@ def test_a_small_significant_change_has_a_side_and_an_open_one_is_not_filled() -
 
 def test_a_huge_answer_is_cut() -> None:
     output = SystemOutputs([], Response("word " * 100_000))
-    body = sample_body(a_sample(reference="x" * 1_000_000), [Answered(output), Answered(output)])
+    body = sample_parts(a_sample(reference="x" * 1_000_000), [Answered(output), Answered(output)], None)
     assert len(str(body)) < 160_000
 
 
@@ -114,14 +119,15 @@ def test_hostile_text_in_every_field_of_a_sample() -> None:
         Answered(output, [(result, SampleScore(None, EVIL))], EVIL, [Claim(EVIL, EVIL, EVIL, EVIL)]),
         Answered(SystemOutputs([], Response(""), error=Failure(EVIL, EVIL)), [(result, None)], EVIL),
     ]
-    made = str(sample_body(sample, answers, about={EVIL: EVIL}))
-    made += str(metric_card(result, note=EVIL, about=EVIL))
-    made += str(slices_table([Slice(EVIL, EVIL, 1, [1.0], 0.1, None, EVIL)], [EVIL], metric=EVIL))
-    made += str(forest([Change(EVIL, 0, 1, 1, None, EVIL, p=EVIL, samples=EVIL)], (EVIL, EVIL)))
-    made += page(EVIL, assets=inside("1"), header=EVIL, main=EVIL, footer=EVIL)
+    made = str(sample_parts(sample, answers, EVIL))
+    made += (
+        f"{verdict(EVIL)}{strip('down', EVIL, EVIL)}{card(EVIL, EVIL, about=EVIL)}{group_row(2, EVIL, EVIL)}"
+    )
+    made += f"{table(EVIL, [EVIL], [[EVIL]])}{interval_bar(SHARE, 0.5, title=EVIL)}"
+    made += document(EVIL, inside("1", "a{}"), tag("body", EVIL))
     elements = set(re.findall(r"<(\w+)", made))
     assert "img" not in elements
-    assert made.count("<script") == 1  # our own
+    assert "script" not in elements
     assert "\u202e" not in made
     assert "onerror=alert" in made  # it is there, as text
 
@@ -130,34 +136,40 @@ def test_hostile_text_in_every_field_of_a_sample() -> None:
 
 
 def test_a_page_in_one_file_allows_its_own_style_and_script_only() -> None:
-    made = page("t", assets=inside("let a = 1"), main="x")
-    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', made)
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', str(inside("let a = 1", "a{}")))
     assert "unsafe" not in policy
     assert policy.count("sha256-") == 2
     assert re.search(r"default-src .{0,10}none", policy)
-    assert re.search(r"script-src .{0,10}none", page("t", assets=inside()))
-
-
-def test_a_page_of_a_server_has_no_inline_script_or_style() -> None:
-    made = page("t", assets=linked("/static/style.css", "/static/htmx.js"), main="x")
-    assert '<link rel="stylesheet" href="/static/style.css"/>' in made
-    assert '<script src="/static/htmx.js" defer></script>' in made
-    assert "<style" not in made
 
 
 def test_colours_have_enough_contrast() -> None:
     """4.5 to 1 for each text colour on each background, in both schemes: WCAG 2.2 AA."""
-    schemes = re.findall(r"--ink: .*?--s3: [^;]*;", own_file("style.css"), flags=re.DOTALL)
-    assert len(schemes) == 2
-    for scheme in schemes:
-        colours = dict(re.findall(r"--([\w-]+): (#\w+)", scheme))
-        for text in ("ink", "soft", "good", "bad", "link", "gold", "cited"):
-            for back in ("paper", "tint"):
-                assert contrast(colours[text], colours[back]) >= 4.5, (text, back)
-        for back in ("gold-back", "cited-back", "ins-back", "del-back"):
-            assert contrast(colours["ink"], colours[back]) >= 7, back
-        for series in ("s0", "s1", "s2", "s3"):
-            assert contrast(colours[series], colours["paper"]) >= 3, series
+    pairs = re.findall(r"--([\w-]+): light-dark\((#\w+), (#\w+)\)", own_file("style.css"))
+    for scheme in (1, 2):
+        colours = {pair[0]: pair[scheme] for pair in pairs}
+        for text in (
+            "ink",
+            "soft",
+            "mute",
+            "good",
+            "bad",
+            "warn",
+            "link",
+            "base",
+            "third",
+            "fourth",
+            "fifth",
+        ):
+            for back in ("paper", "side", "over", "tint"):
+                assert contrast(colours[text], colours[back]) >= 4.5, (scheme, text, back)
+        for text, back in (
+            ("good", "good-back"),
+            ("bad", "bad-back"),
+            ("warn", "warn-back"),
+            ("link", "link-back"),
+        ):
+            assert contrast(colours[text], colours[back]) >= 4.5, (scheme, text)
+            assert contrast(colours["ink"], colours[back]) >= 7, (scheme, back)
 
 
 def contrast(one: str, other: str) -> float:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.comparison.compare import LostSample, compare_runs
+from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.ranking import rank_runs
+from auepora_eval.comparison.regressions import LostSample
 from auepora_eval.core.display import markdown_text, visible_text
 from auepora_eval.core.table import Table
 from auepora_eval.pages.markdown import MOST_BYTES, report_markdown

@@ -51,24 +51,7 @@ def test_sides_of_pairs_are_swapped_about_half_of_the_time() -> None:
     assert not is_swapped(a_task("answers"), "ada", "1")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../ben",
-        "/etc/passwd",
-        "a/b",
-        "",
-        ".",
-        "..",
-        ".hidden",
-        "-flag",
-        "_settled",
-        "a\0b",
-        "a\nb",
-        "ä",
-        "x" * 200,
-    ],
-)
+@pytest.mark.parametrize("name", ["../ben", "", ".hidden", "-flag", "_settled", "a\0b", "x" * 200])
 def test_a_name_that_cannot_be_a_file_name_is_an_error(name: str) -> None:
     with pytest.raises(DataError, match="cannot be a file name"):
         check_people([name])

@@ -33,21 +33,13 @@ def test_added_removed_and_unchanged() -> None:
     ("old", "new", "fields"),
     [
         (a_sample(query="a"), a_sample(query="b"), [("query", "a", "b")]),
-        (
-            a_sample(reference="a"),
-            a_sample(),
-            [("reference_answer", {"text": "a"}, None)],
-        ),
+        (a_sample(reference="a"), a_sample(), [("reference_answer", {"text": "a"}, None)]),
         (
             a_sample(reference="a"),
             a_sample(reference="a", alternatives=["b"]),
             [("reference_answer.metadata", None, {"alternatives": ["b"]})],
         ),
-        (
-            a_sample(labels={"x": 1, "y": 2}),
-            a_sample(labels={"x": 3, "y": 2}),
-            [("labels.x", 1, 3)],
-        ),
+        (a_sample(labels={"x": 1, "y": 2}), a_sample(labels={"x": 3, "y": 2}), [("labels.x", 1, 3)]),
         (a_sample(labels={"x": 1, "y": 2}), a_sample(labels={"x": True, "y": 2}), [("labels.x", 1, True)]),
         (a_sample(labels={"x": 1}), a_sample(labels={"x": 1.0}), []),
         (

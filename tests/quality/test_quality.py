@@ -145,14 +145,24 @@ def test_the_class_is_the_seed_s() -> None:
     assert checker.run_quality_checks({}) == []
 
 
-def test_checks_of_one_s_own_and_their_bugs() -> None:
+def test_checks_of_one_s_own() -> None:
     checker = DataQualityChecker()
     checker.checks = [lambda dataset: [f"{len(dataset['queries'])} queries"]]
     issues = checker.issues({"queries": []})
     assert [(issue.severity, str(issue)) for issue in issues] == [("warning", "dataset: 0 queries")]
-    checker.checks.append(lambda dataset: dataset["nonsense"])
-    with pytest.raises(KeyError):
-        checker.run_quality_checks({"queries": []})
+
+
+def test_a_check_that_raises_is_a_finding_and_the_others_still_run() -> None:
+    def mine(dataset: Any) -> list[str]:
+        return [dataset["nonsense"]]
+
+    checker = DataQualityChecker()
+    checker.checks.insert(0, mine)
+    twice = {"queries": [{"query_id": "q1"}, {"query_id": "q1"}]}
+    texts = checker.run_quality_checks(twice)
+    assert "dataset: Check failed: mine: 'nonsense'" in texts
+    assert any("duplicate query id" in text for text in texts)
+    assert all(isinstance(check.__name__, str) for check in checker.checks)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import tempfile
+import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import auepora_eval as ae
 from auepora_eval.cli.main import main as auepora
-from auepora_eval.core.types import SystemOutputs
-from auepora_eval.io.loader import load_dataset
+from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.core.types import EvaluationSample, SystemOutputs
+from auepora_eval.io.loader import load_dataset, save_dataset
 from auepora_eval.io.outputs import predictions_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.ReadingNote")
@@ -96,17 +102,8 @@ def test_the_stored_answers_of_a_label_set_can_be_scored(tmp_path: Path) -> None
     )
     assert list(dataset.outputs) == ["1"]  # an answer that was never filled in is not an empty answer
     assert dataset.outputs["1"].retrieved[0].doc.text == "The Annet carries 22 cars."
-    assert auepora(
-        [
-            "score",
-            "--dataset",
-            str(tmp_path / "l.json"),
-            "--metrics",
-            "grounding_overlap",
-            "--out",
-            str(tmp_path),
-        ]
-    ) in (0, 3)
+    words = ["--dataset", str(tmp_path / "l.json"), "--metrics", "grounding_overlap", "--out", str(tmp_path)]
+    assert auepora(["score", *words]) in (0, 3)
 
 
 def test_a_correct_label_set_has_no_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,16 +180,8 @@ def test_a_function_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
     code.write_text(
         'def read(r):\n    return {"sample_id": str(r["nr"]), "query": r["frage"]["text"]}, r["ist"]\n'
     )
-    command = [
-        "score",
-        str(file),
-        "--convert",
-        f"{code}:read",
-        "--metrics",
-        "answer_rate",
-        "--out",
-        str(tmp_path),
-    ]
+    command = ["score", str(file), "--convert", f"{code}:read", "--metrics", "answer_rate"]
+    command += ["--out", str(tmp_path)]
     assert auepora(command) == 0
     assert "answer_rate" in capsys.readouterr().out
     target = tmp_path / "odd_as_ours.jsonl"
@@ -212,3 +201,195 @@ def test_a_function_that_fails_is_named_with_the_record(tmp_path: Path, function
     file = written(tmp_path / "odd.jsonl", *ODD)
     with pytest.raises(ae.AueporaError, match=rf"odd.jsonl:1.*{cause}"):
         load_dataset(file, convert=function)
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    """Return what a command prints, on both channels."""
+    assert auepora(list(words)) == code
+    printed = capsys.readouterr()
+    return printed.out + printed.err
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.py").write_text('def s(query):\n    return "It carries 22 cars."\n', encoding="utf-8")
+    return tmp_path
+
+
+def test_a_manifest_of_any_name_is_found(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    raw = {key: value for key, value in TASK.items() if key != "reference_answer"}
+    written(here / "o.jsonl", {**raw, "task_type": "qa", "answer": "It is 3. [1]"})
+    outputs = ("--qa-output", "r/qa.jsonl", "--summary-output", "r/s.jsonl", "--manifest-output")
+    printed = said(capsys, "dataset", "build", "--offline-dataset", "o.jsonl", *outputs, "r/build.json")
+    assert "will not know the version" not in printed
+    assert load_dataset("r/qa.jsonl").info["version"] == "v1"
+
+
+def test_the_citations_of_a_build_are_beside_its_manifest(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = {key: value for key, value in TASK.items() if key != "reference_answer"}
+    written(here / "o.jsonl", {**raw, "answer": "It is 3. [1]"})
+    splits = ("--splits", "qa,summaries,citations", "--qa-output", "r/qa.jsonl")
+    rest = ("--summary-output", "r/s.jsonl", "--manifest-output", "r/manifest.json")
+    said(capsys, "dataset", "build", "--offline-dataset", "o.jsonl", *splits, *rest)
+    assert (here / "r/citations.jsonl").is_file()
+    assert not (here / "evaluation").exists()
+
+
+def test_results_as_yaml_are_shown(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(here / "q.jsonl", {"sample_id": "1", "query": "q", "reference_answer": "x"})
+    written(here / "a.jsonl", {"sample_id": "1", "answer": "x"})
+    said(capsys, "score", "--dataset", "q.jsonl", "--outputs", "a.jsonl", "--id", "r")
+    said(capsys, "dataset", "convert", "data/evaluation/results/r.results.json", "h.results.yaml")
+    assert "contains_answer" in said(capsys, "show", "./h.results.yaml")
+
+
+def test_results_of_another_tool_say_how_to_make_a_run_of_them(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(here / "theirs.results.json", {"evaluation_id": "e", "query_results": [ROW]})
+    printed = said(capsys, "compare", "theirs.results.json", "theirs.results.json", code=2)
+    assert "Make a run of them: auepora score --dataset FILE --outputs theirs.results.json" in printed
+
+
+def test_a_label_set_is_written_and_read_back(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = {
+        "scenario_override": "news",
+        "risk_tier": "low",
+        "hallucination_check": {"ground_truth_hint": "h"},
+    }
+    turns = [{"question": "a?", "answer": "b"}, {"question": "c?", "answer": "d"}]
+    second = {"id": "2", "question_sequence": turns, "ground_truth_label": "contradiction", "ours": [1]}
+    first = {**LABELLED, "fhri_spec": {**spec, "own": 1}, "notes": "n"}
+    written(here / "l.json", {"metadata": {"version": "2"}, "samples": [first, second]})
+    said(capsys, "dataset", "convert", "l.json", "l.labels.json")
+    before, after = load_dataset("l.json"), load_dataset("l.labels.json")
+    assert (list(before), before.outputs) == (list(after), after.outputs)
+    assert before.info["metadata"] == after.info["metadata"]
+    assert list(before)[1].metadata["history"] == [
+        {"role": "user", "content": "a?"},
+        {"role": "assistant", "content": "b"},
+    ]
+
+
+def test_a_dataset_without_labels_cannot_become_a_label_set(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(here / "q.jsonl", {"sample_id": "1", "query": "q"})
+    printed = said(capsys, "dataset", "convert", "q.jsonl", "x.labels.json", code=2)
+    assert "there is no label 'ground_truth_label'" in printed
+    assert "--export FILE.labels.json" in printed
+
+
+def test_what_a_label_set_has_no_place_for_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = {"kind": "x", "ground_truth_label": "accurate"}
+    written(here / "q.jsonl", {"sample_id": "1", "query": "q", "reference_answer": "a", "labels": labels})
+    printed = said(capsys, "dataset", "convert", "q.jsonl", "x.labels.json")
+    assert "a label set has no place for reference_answer (1), labels.kind (1)" in printed
+
+
+def test_a_system_that_answers_can_be_run_on_a_label_set(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(here / "l.json", {"samples": [LABELLED]})
+    printed = said(capsys, "run", "--dataset", "l.json", "--system", "s.py:s", "--id", "r")
+    assert "Not measured (no output has a label, as detectors return): label_accuracy" in printed
+    assert "It carries 22 cars." in said(capsys, "show", "r", "--sample", "1")
+
+
+def test_a_lone_half_of_a_pair_and_a_misspelt_scenario_are_found(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {"scenario_override": "multiticker", "contradiction_pair_id": "p"}
+    written(here / "l.json", {"samples": [{**LABELLED, "fhri_spec": spec}]})
+    printed = said(capsys, "dataset", "check", "l.json")
+    assert "no other sample has the pair 'p'" in printed
+    assert "Did you mean multi_ticker?" in printed
+
+
+def test_gold_citations_bring_their_metrics_and_a_preset_fills_the_blocks(tmp_path: Path) -> None:
+    gold = [{"file_name": "d", "start_char": 0, "end_char": 8}]
+    sample: dict[str, Any] = {"sample_id": "1", "query": "How many?", "reference_answer": "It is 3."}
+    sample |= {"relevant_docs": ["d"], "metadata": {"citations": gold}}
+    answer = {"id": "1", "answer": "It is 3. [1]", "retrieved": [{"doc_id": "d", "text": "It is 3."}]}
+    names = [result.name for result in ae.score([sample], [answer]).results]
+    assert {"citation_recall", "citation_precision"} <= set(names)
+    run = ae.score([sample], [answer], metrics="seed003")
+    assert {"hit@1", "citation_span_accuracy", "citation_hallucination_rate"} <= {
+        result.name for result in run.results
+    }
+
+
+def test_names_of_metrics_without_commas_are_explained() -> None:
+    with pytest.raises(ae.AueporaError, match="Write commas between the names: hit@1,mrr"):
+        ae.score([{"sample_id": "1", "query": "q"}], {"1": "x"}, metrics="hit@1 mrr")
+
+
+def test_a_configuration_is_converted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "a.config.yaml").write_text("metrics: [recall@5]\n", encoding="utf-8")
+    said(capsys, "dataset", "convert", "a.config.yaml", "a.config.json")
+    assert json.loads((here / "a.config.json").read_text()) == {"metrics": ["recall@5"]}
+
+
+def test_a_dataset_is_found_by_its_id(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = {"query_id": "1", "query_text": "q", "relevant_documents": [], "ground_truth_answer": "22"}
+    document = {"dataset_id": "x", "name": "X", "version": "1.0.0", "queries": [query]}
+    (here / "data/evaluation/datasets").mkdir(parents=True)
+    written(here / "data/evaluation/datasets/x_v1.0.0.eval.json", document)
+    assert "contains_answer" in said(capsys, "run", "--dataset", "x", "--system", "s.py:s")
+    assert "there is no such file" in said(capsys, "run", "--dataset", "y", "--system", "s.py:s", code=2)
+
+
+def test_the_hooks_and_names_of_the_seeds() -> None:
+    from auepora_eval.labels import SCENARIO_FHRI_THRESHOLDS
+
+    class Mine(ae.DataFormatValidator):
+        def _custom_validations(self, data: Any) -> list[str]:
+            return ["no owner"]
+
+    document = {"dataset_id": "d", "name": "D", "version": "1", "queries": []}
+    assert SCENARIO_FHRI_THRESHOLDS["multi_ticker"] == 0.70
+    assert Mine().validate_evaluation_dataset(document) == ["no owner"]
+    with pytest.raises(TypeError, match="results must be a dict"):
+        ae.EvaluationResultsStorage("r").save_results([1])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="Its fields are"):
+        ae.CitationEvaluator({"tolerance": 5})
+
+
+def test_answers_are_scored_on_a_split_by_its_type(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    raw = {key: value for key, value in TASK.items() if key != "reference_answer"}
+    written(here / "o.jsonl", {**raw, "task_type": "qa", "answer": "It is 3. [1]"})
+    said(capsys, "dataset", "build", "--offline-dataset", "o.jsonl")
+    written(here / "a.jsonl", {"task_id": "t", "answer": "It is 3."})
+    (here / "plan.yaml").write_text("dataset_type: qa\n", encoding="utf-8")
+    assert "contains_answer" in said(capsys, "score", "--config", "plan.yaml", "--outputs", "a.jsonl")
+
+
+WILD = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=6,
+)
+RESERVED = ["stored_output", "other_fields", "history", "notes", "rubric", "cluster", "x"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    labels=st.dictionaries(st.sampled_from(["fhri_scenario", "risk_tier", "y"]), WILD, max_size=2),
+    metadata=st.dictionaries(st.sampled_from(RESERVED), WILD, max_size=3),
+    info=st.dictionaries(st.sampled_from(["metadata", "name"]), WILD, max_size=2),
+)
+def test_any_labelled_dataset_becomes_a_label_set_or_an_error(
+    labels: dict[str, Any], metadata: dict[str, Any], info: dict[str, Any]
+) -> None:
+    sample = EvaluationSample(
+        "1", "q", labels={**labels, "ground_truth_label": "accurate"}, metadata=metadata
+    )
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "x.labels.json"
+        with suppress(ae.AueporaError):
+            save_dataset(InMemoryDataset("d", [sample], info=info), path)
+            assert [one.query for one in load_dataset(path)] == ["q"]

@@ -250,14 +250,6 @@ def test_bad_samples_fail_and_the_others_are_scored(
     assert (fault.least_seconds if bad else 0) <= ended.seconds < bound
     # Nobody was asked but the servers that were named: no redirect was followed, no other address tried.
     assert {tuple(address) for address in _connected} <= {server.address for server in servers}
-    with capsys.disabled():
-        scored = fault.size - len(bad)
-        about = f"{len(bad)} failed ({fault.kind}, attempts: {fault.attempts})" if bad else "0 failed"
-        print(
-            f"\n{protocol} {fault.mode} {share}%: {scored} of {fault.size} scored, {about}, "
-            f"exit {ended.code}, {ended.seconds:.2f} s (bound {bound:.0f})",
-            end="",
-        )
 
 
 def _check_figures(ended: Outcome, size: int, failed: int) -> None:

@@ -20,7 +20,7 @@ from tests.calls.ray_nodes import ray_nodes
 from tests.reliability.killed_runs import Toll, check_kept, ended, finish, lines_of, quiet_bytes, started
 
 RAY = os.environ.get("AUEPORA_RAY", "")  # the address of a cluster
-KILLS = int(os.environ.get("AUEPORA_KILLS", "0"))  # an executor; `make soak` does 200
+KILLS = int(os.environ.get("AUEPORA_KILLS", "0"))  # an executor; `make soak` does 30
 FEW = {"serial": 3, "threads": 5, "async": 3, "processes": 3, "ray": 1}
 SIZE = 240
 SECONDS = {"serial": 0.002, "threads": 0.008, "async": 0.008, "processes": 0.004, "ray": 0.01}

@@ -117,15 +117,8 @@ def test_keys_in_exceptions_of_a_system_are_not_stored(
 def test_key_instead_of_its_variable_name_is_not_printed(
     dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = [
-        "run",
-        "--dataset",
-        dataset,
-        "--system",
-        "http:http://127.0.0.1:9/ask",
-        "--out",
-        str(tmp_path / "o"),
-    ]
+    asked = ["run", "--dataset", dataset, "--system", "http:http://127.0.0.1:9/ask"]
+    asked += ["--out", str(tmp_path / "o")]
     assert main([*asked, "--api-key-env", CANARY]) == 2
     said = capsys.readouterr()
     assert hits(tmp_path / "o", said.out, said.err) == []

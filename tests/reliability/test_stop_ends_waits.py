@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,10 +12,11 @@ from typing import Any
 import pytest
 
 from tests.builders import plan
+from tests.commands import started
 from tests.servers import chat_server
 from tests.stored import failures, kept
 
-ROOT = str(Path(__file__).parents[2])
+RUN = "run --dataset d.jsonl --metrics exact_match --out runs --id x".split()
 SAMPLES = 40
 
 
@@ -25,20 +25,6 @@ def here(tmp_path: Path) -> Path:
     line = '{{"sample_id": "{0}", "query": "{0}", "reference_answer": "answer"}}\n'
     (tmp_path / "d.jsonl").write_text("".join(line.format(n) for n in range(SAMPLES)), encoding="utf-8")
     return tmp_path
-
-
-def started(here: Path, url: str, *words: str) -> subprocess.Popen[str]:
-    common = ("--dataset", "d.jsonl", "--system", f"http:{url}/ask", "--metrics", "exact_match")
-    return subprocess.Popen(
-        [sys.executable, "-m", "auepora_eval", "run", *common, "--out", "runs", "--id", "x", *words],
-        cwd=here,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": ROOT},
-        start_new_session=True,  # a group of its own, as a terminal gives it
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
-    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no groups of processes here")
@@ -72,7 +58,8 @@ def test_signal_ends_waits_without_another_request(
     with chat_server(
         says=lambda body: {"answer": "answer"}, bare=True, mode_of=mode_of, retry_after="30"
     ) as server:
-        running = started(here, server.url, *words.split(), *plan(here, **keys))
+        system = ("--system", f"http:{server.url}/ask", *plan(here, **keys))
+        running = started(here, *RUN, *system, *words.split())
         limit = time.monotonic() + 60
         while len(asked) < requests and time.monotonic() < limit and running.poll() is None:
             time.sleep(0.02)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.commands import started
 from tests.stored import failures, kept
 
 SYSTEM = """
@@ -27,31 +26,7 @@ class Async:
         await asyncio.sleep(0.8)
         return "answer"
 """
-HERE = str(Path(__file__).parents[2])
-
-
-def started(here: Path, system: str, executor: str, concurrency: int) -> subprocess.Popen[str]:
-    words = [
-        "--dataset",
-        "d.jsonl",
-        "--system",
-        f"s.py:{system}",
-        "--metrics",
-        "exact_match",
-        "--out",
-        "runs",
-    ]
-    calls = ["--executor", executor, "--concurrency", str(concurrency), "--id", "x"]
-    return subprocess.Popen(
-        [sys.executable, "-m", "auepora_eval", "run", *words, *calls],
-        cwd=here,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": HERE},
-        start_new_session=True,  # a group of its own, as a terminal gives it
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
-    )
+RUN = "run --dataset d.jsonl --metrics exact_match --out runs --id x".split()
 
 
 @pytest.fixture
@@ -71,7 +46,8 @@ def asked(here: Path) -> list[float]:
     [("system", "threads", 4), ("Async", "async", 4), ("system", "processes", 2)],
 )
 def test_no_call_starts_after_the_signal(here: Path, system: str, executor: str, concurrency: int) -> None:
-    running = started(here, system, executor, concurrency)
+    how = ("--executor", executor, "--concurrency", str(concurrency))
+    running = started(here, *RUN, "--system", f"s.py:{system}", *how)
     for _ in range(3000):
         if len(asked(here)) > concurrency:  # the second round has begun: the third is most of a second away
             break

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests import commands
 from tests.stored import kept as kept_in
 
 LONGEST = 80.0  # seconds; a process that is to end
-TIMES = int(os.environ.get("AUEPORA_SIGNALS", "1"))  # each kind; `make soak` does 50
+TIMES = int(os.environ.get("AUEPORA_SIGNALS", "1"))  # each kind; `make soak` does 10
 SYSTEM = """
 import os, time
 from pathlib import Path
@@ -35,32 +35,14 @@ def here(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def started(
-    here: Path, name: str, *words: str, pace: str = "0.03", program: tuple[str, ...] = ("-m", "auepora_eval")
-) -> subprocess.Popen[str]:
-    common = ("--dataset", "d.jsonl", "--system", "s.py:system", "--metrics", "exact_match", "--out", "runs")
-    running = subprocess.Popen(
-        [sys.executable, *program, "run", *common, "--id", name, *words],
-        cwd=here,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={
-            **os.environ,
-            "PACE": pace,
-            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *_PATH]),
-        },
-        # A shell that runs the tests in the background has Ctrl-C ignored, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
-    )
+def started(here: Path, name: str, *words: str, pace: str = "0.03") -> subprocess.Popen[str]:
+    common = "run --dataset d.jsonl --system s.py:system --metrics exact_match --out runs --id".split()
+    running = commands.started(here, *common, name, *words, PACE=pace)
     for _ in range(1200):
         if (here / "log").exists() and (here / "log").read_text().count("asked") > 10:
             break
         time.sleep(0.05)
     return running
-
-
-_PATH = [path for path in [os.environ.get("PYTHONPATH")] if path]
 
 
 @pytest.mark.parametrize(
@@ -86,25 +68,7 @@ def test_first_signal_finishes_calls_in_progress(
         answered += (here / "log").read_text().count("answered")
     print(f"\n{signal.Signals(number).name} once: {kept} of {answered} answered are kept, {slowest:.1f} s")
     assert kept == answered
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "auepora_eval",
-            "run",
-            "--resume",
-            "x0",
-            "--out",
-            "runs",
-            "--concurrency",
-            "16",
-        ],
-        cwd=here,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PACE": "0"},
-    )
+    done = commands.ran(here, *"run --resume x0 --out runs --concurrency 16".split(), PACE="0")
     assert done.returncode == 0, done.stderr
     assert "400 samples" in done.stdout
 

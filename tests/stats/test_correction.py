@@ -10,8 +10,6 @@ from statsmodels.stats.multitest import multipletests  # type: ignore[import-unt
 
 from auepora_eval.stats.significance import benjamini_hochberg, holm
 
-P = [0.2, 0.001, 0.021, 0.012, 0.04]
-
 
 @pytest.mark.full
 @settings(max_examples=20, deadline=None)  # statsmodels takes its time

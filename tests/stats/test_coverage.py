@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import coverage
+from benchmarks import interval_coverage as coverage
 
 pytestmark = pytest.mark.full
 

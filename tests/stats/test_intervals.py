@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.stats.arrays import Array
 from auepora_eval.stats.classification import (
     balanced_accuracy,
     class_counts,
@@ -25,10 +24,6 @@ from auepora_eval.stats.intervals import (
 )
 
 SCALE = (0.0, 1.0)
-
-
-def ratio(rows: Array) -> Array:
-    return np.asarray(rows[..., 0].sum(axis=-1) / rows[..., 1].sum(axis=-1))
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,15 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
 from auepora_eval.errors import CallError, RunStoppedError
 from auepora_eval.judges.judge import FunctionJudge, Judge
-from auepora_eval.judges.judging import RunJudging
 from auepora_eval.judges.metric import JudgedMetric
 from auepora_eval.judges.question import Question, kind_named
-from auepora_eval.judges.verdicts import verdict_book
+from auepora_eval.judges.runs import RunJudging
 from auepora_eval.store.cache import CallCache
 from auepora_eval.store.database import Database
 from auepora_eval.store.storage import EvaluationResultsStorage
 from auepora_eval.store.verify import verify_run
 from tests.builders import a_sample, an_output, scored_run
+from tests.judges.functions import book_of
 
 
 class Supported(JudgedMetric):
@@ -77,7 +77,7 @@ def judged(storage: EvaluationResultsStorage, judge: Judge, **options: object) -
 
 def test_every_verdict_says_what_it_is_about(storage: EvaluationResultsStorage) -> None:
     judged(storage, CountingJudge())
-    verdicts = list(verdict_book(storage.state("first").database).values())
+    verdicts = list(book_of(storage.state("first").database).values())
     assert len(verdicts) == 9
     assert verdicts[0].about == {"sample_id": "0"}
     assert (verdicts[0].label, verdicts[0].kind, verdicts[0].identity) == ("yes", "support", IDENTITY)
@@ -141,7 +141,7 @@ def test_runs_share_verdicts_in_a_cache(storage: EvaluationResultsStorage, tmp_p
         (result,) = judged(storage, judge, cache=cache)
     assert judge.asked == []
     assert result.value == pytest.approx(5 / 9)
-    assert len(verdict_book(storage.state("first").database)) == 9
+    assert len(book_of(storage.state("first").database)) == 9
 
 
 def test_two_judges_at_once_keep_both_metrics(storage: EvaluationResultsStorage) -> None:

@@ -85,7 +85,7 @@ def test_people_can_query_it(path: Path) -> None:
     """By SQLite alone, as docs/formats.md shows."""
     database = sqlite3.connect(path)
     tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert tables == {"meta", "sample", "call", "score", "text"}
+    assert tables == {"meta", "sample", "call", "score", "text", "label"}
     answers = database.execute(
         "SELECT id, outcome, reply ->> '$.response.text' FROM sample JOIN call ON call.n = sample.answer"
     ).fetchall()
@@ -114,8 +114,8 @@ def test_many_threads_store_each_row_once(tmp_path: Path) -> None:
 
         def work(start: int) -> None:
             for number in range(start, start + 50):
-                database.add_call(row(number))
-                assert database.answers([f"s{number}"]), "it is there when add_call returns"
+                database.add_calls([row(number)])
+                assert database.answers([f"s{number}"]), "it is there when add_calls returns"
 
         threads = [threading.Thread(target=work, args=(50 * n,)) for n in range(16)]
         for thread in threads:
@@ -144,7 +144,7 @@ def test_a_writer_that_is_killed_in_the_middle_of_a_change_can_be_read(path: Pat
 def test_the_last_call_of_a_sample_counts(tmp_path: Path) -> None:
     with Database.write(tmp_path / "x.run.db") as database:
         for outcome in (2, 1, 0):
-            database.add_call(row(7)._replace(outcome=outcome, reply=f'"{outcome}"', usage={"calls": 1}))
+            database.add_calls([row(7)._replace(outcome=outcome, reply=f'"{outcome}"', usage={"calls": 1})])
             assert dict(database.outcomes()) == {outcome: 1}
         assert database.answers(["s7"])["s7"][1] == '"0"'
         assert len(list(database.usages())) == 3, "budgets count replaced calls too"

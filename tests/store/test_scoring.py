@@ -66,7 +66,7 @@ def test_chunks_give_what_one_piece_gives(size: int) -> None:
     seen: list[str] = []
 
     def keep(batch: Batch, scores: Any) -> None:
-        seen.extend(batch.sample_ids())
+        seen.extend(batch.sample_ids)
         assert all(len(column) == len(batch) for column in scores.values())
 
     chunked = score_in_chunks(plan, zip(samples, outputs, strict=True), keep, size=size)

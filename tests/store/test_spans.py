@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import EvaluationSample, Response, SystemOutputs
 from auepora_eval.io.spans import Span
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.store.spans import Moments, content_is_wanted, run_spans
+from auepora_eval.store.database import Database
+from auepora_eval.store.spans import content_is_wanted, run_spans
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
 
@@ -36,11 +38,11 @@ class Staged:
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> tuple[EvaluationResultsStorage, Moments]:
-    storage, moments = EvaluationResultsStorage(tmp_path / "runs"), Moments({})
+def stored(tmp_path: Path) -> EvaluationResultsStorage:
+    storage = EvaluationResultsStorage(tmp_path / "runs")
     plan = EvaluationPlan(parse_metrics("recall@2,exact_match"))
     configuration = {"system": "openai:http://127.0.0.1:1/v1#small"}
-    evaluator = AueporaEvaluator(Staged(), plan, on_output=moments.note, configuration=configuration)
+    evaluator = AueporaEvaluator(Staged(), plan, configuration=configuration)
     first, second = (
         a_sample("s1", "Is it?", relevant="a", reference="yes"),
         a_sample("s2", "Why?", reference="x"),
@@ -48,13 +50,11 @@ def stored(tmp_path: Path) -> tuple[EvaluationResultsStorage, Moments]:
     data = a_dataset(first, second, a_sample("s3", "And?", reference="yes"))
     with pytest.warns(PartialCoverageWarning):
         storage.evaluate(evaluator, data, evaluation_id="r")
-    return storage, moments
+    return storage
 
 
-def by_sample(
-    stored: tuple[EvaluationResultsStorage, Moments], *, content: bool = False
-) -> dict[str, list[Span]]:
-    traces = run_spans(*stored[:1], "r", stored[1], content)
+def by_sample(stored: EvaluationResultsStorage, *, content: bool = False) -> dict[str, list[Span]]:
+    traces = run_spans(stored, "r", content)
     return {str(spans[0].attributes.get("auepora.sample.id", "")): spans for spans in traces}
 
 
@@ -68,7 +68,7 @@ def scores(span: Span) -> dict[str, Any]:
     }
 
 
-def test_a_call_has_its_stages_within_it(stored: tuple[EvaluationResultsStorage, Moments]) -> None:
+def test_a_call_has_its_stages_within_it(stored: EvaluationResultsStorage) -> None:
     call, retrieval, chat = by_sample(stored)["s1"]
     assert [span.name for span in (call, retrieval, chat)] == [
         "invoke_workflow staged",
@@ -79,7 +79,9 @@ def test_a_call_has_its_stages_within_it(stored: tuple[EvaluationResultsStorage,
     assert retrieval.parent_id == chat.parent_id == call.span_id
     assert {span.trace_id for span in (call, retrieval, chat)} == {call.trace_id}
     assert retrieval.end_ns == chat.start_ns
-    assert call.end_ns == int(stored[1].arrived["s1"] * 1e9)
+    with Database.read(stored.state("r").database) as database:
+        ((at,),) = database.select("SELECT at FROM call WHERE sample = 's1'")
+    assert call.end_ns == int(at * 1e9)
     told = {name: value for name, value in chat.attributes.items() if value is not None}
     assert told == {
         "gen_ai.operation.name": "chat",
@@ -92,7 +94,7 @@ def test_a_call_has_its_stages_within_it(stored: tuple[EvaluationResultsStorage,
     }
 
 
-def test_scores_are_events_of_what_they_judge(stored: tuple[EvaluationResultsStorage, Moments]) -> None:
+def test_scores_are_events_of_what_they_judge(stored: EvaluationResultsStorage) -> None:
     traces = by_sample(stored)
     assert scores(traces["s1"][0]) == {"recall@2": 1.0, "exact_match": 1.0}
     assert scores(traces["s2"][0]) == {
@@ -109,7 +111,7 @@ def test_scores_are_events_of_what_they_judge(stored: tuple[EvaluationResultsSto
 
 
 def test_a_failed_call_is_an_error_and_what_was_not_timed_has_no_span(
-    stored: tuple[EvaluationResultsStorage, Moments],
+    stored: EvaluationResultsStorage,
 ) -> None:
     traces = by_sample(stored)
     assert len(traces["s2"]) == len(traces["s3"]) == 1
@@ -118,7 +120,7 @@ def test_a_failed_call_is_an_error_and_what_was_not_timed_has_no_span(
 
 
 def test_texts_are_in_spans_only_where_they_are_wanted(
-    stored: tuple[EvaluationResultsStorage, Moments], monkeypatch: pytest.MonkeyPatch
+    stored: EvaluationResultsStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = ("Is it?", "text of a", '"yes"')
     quiet, open_ = (str(by_sample(stored, content=content)["s1"]) for content in (False, True))
@@ -129,13 +131,14 @@ def test_texts_are_in_spans_only_where_they_are_wanted(
     assert content_is_wanted()
 
 
-def test_a_run_that_is_exported_again_has_the_same_ids_and_no_invented_times(
-    stored: tuple[EvaluationResultsStorage, Moments],
-) -> None:
-    now, later = by_sample(stored), by_sample((stored[0], Moments({})))
-    assert [s.span_id for spans in now.values() for s in spans] == [
-        s.span_id for spans in later.values() for s in spans
-    ]
-    assert now["s1"][0].attributes["auepora.time.known"] is True
-    assert later["s1"][0].attributes["auepora.time.known"] is False
-    assert later["s1"][0].seconds == pytest.approx(1.0, abs=1e-6)
+def test_a_run_that_is_exported_again_has_the_same_spans(stored: EvaluationResultsStorage) -> None:
+    assert by_sample(stored) == by_sample(stored)
+    assert by_sample(stored)["s1"][0].attributes["auepora.time.known"] is True
+
+
+def test_no_times_are_invented_for_answers_that_were_only_scored(stored: EvaluationResultsStorage) -> None:
+    run = replace(stored.load_run("r"), evaluation_id="scored")
+    stored.save_run(run)
+    call = list(run_spans(stored, "scored", False))[0][0]  # noqa: RUF015 - read to its end
+    assert call.attributes["auepora.time.known"] is False
+    assert call.seconds == pytest.approx(1.0, abs=1e-6)

@@ -102,11 +102,6 @@ def detail(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
             id="a score",
         ),
         pytest.param(
-            set_in("query_results", 1, "generated_answer", to="three boats"),
-            {"rows against samples and outputs"},
-            id="an answer",
-        ),
-        pytest.param(
             set_in("summary", "failed_queries", to=0), {"summary.failed_queries"}, id="a failure hidden"
         ),
         pytest.param(set_in("configuration", "retrieval_k", to=50), {"plan_sha256"}, id="the plan"),
@@ -115,11 +110,6 @@ def detail(name: str, to: Any) -> Callable[[dict[str, Any]], None]:
         ),
         pytest.param(set_in("evaluation_id", to="another"), {"evaluation_id"}, id="the id"),
         pytest.param(detail("higher_is_better", False), {"recall@3"}, id="which way is better"),
-        pytest.param(
-            detail("interval_method", "Wald"),
-            {"recall@3", "statistical_analysis"},
-            id="how the interval came",
-        ),
         pytest.param(
             set_in("metadata", "evaluation_parameters", "concurrency", to=9),
             {"evaluation_parameters"},

@@ -20,7 +20,7 @@ from ...builder.build import BuildPlan, build_dataset
 from ...errors import DataError
 from ...io.builds import is_found_from
 from ...io.config.project import EvaluationConfig, load_evaluation_config
-from ...read.tasks import EMPTY_PROMPT, MARKERS_OF_NOTHING, NO_CONTEXTS, RAG_DIFFERS, SPLIT_NAMES
+from ...read.tasks import EMPTY_PROMPT, FIELDS_DIFFER, MARKERS_OF_NOTHING, NO_CONTEXTS, SPLIT_NAMES
 from .. import echo
 from ..flags import add_flag, add_json, count
 
@@ -66,7 +66,10 @@ def run(args: Namespace) -> int:
 def _plan(args: Namespace) -> BuildPlan:
     # A flag wins over the config, the config over the defaults.
     config = load_evaluation_config(args.config) if args.config else EvaluationConfig()
-    paths = {"qa": args.qa_output, "summaries": args.summary_output, "citations": None}
+    paths = {"qa": args.qa_output, "summaries": args.summary_output}
+    # There is no flag for the third split: it goes where the manifest goes.
+    beside = Path(args.manifest_output).with_name("citations.jsonl") if args.manifest_output else None
+    paths["citations"] = beside
     names = list(dict.fromkeys(name.strip() for name in args.splits.split(",") if name.strip()))
     unknown = [name for name in names if name not in SPLIT_NAMES]
     if unknown or not names:
@@ -77,7 +80,7 @@ def _plan(args: Namespace) -> BuildPlan:
         )
     return BuildPlan(
         source=Path(args.offline_dataset) if args.offline_dataset else config.path("offline_dataset_path"),
-        outputs={name: Path(paths[name]) if paths[name] else config.split_path(name) for name in names},
+        outputs={name: Path(paths[name] or config.split_path(name)) for name in names},
         manifest=Path(args.manifest_output) if args.manifest_output else config.path("manifest_path"),
         version=args.version,
         limit=args.limit,
@@ -123,7 +126,7 @@ def _note_odd(result: BuildResult, plan: BuildPlan) -> None:
         MARKERS_OF_NOTHING: "markers [n] in reference answers point to no citation and to no context.",
         EMPTY_PROMPT: "records have an empty prompt.",
         NO_CONTEXTS: "records have no contexts.",
-        RAG_DIFFERS: "records have other fields at the top level than under 'rag', which is used.",
+        FIELDS_DIFFER: "records have two fields for one thing that differ; dataset check names them.",
     }.items():
         if manifest.notes.get(name):
             echo.note(f"note: {manifest.notes[name]} {sentence}")

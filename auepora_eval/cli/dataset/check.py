@@ -39,7 +39,6 @@ from .describe import (
     sample_with_support,
     say_description,
     say_sample,
-    write_card,
 )
 
 if TYPE_CHECKING:
@@ -65,8 +64,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--sample", "show N samples, chosen at random", "N", type=at_least(1))
     add_flag(parser, "--suspicious", "show those that their documents support least")
     add_flag(parser, "--id", "show this sample", "ID")
-    add_flag(parser, "--card", "write a dataset card, a README.md for people", "FILE")
-    add_flag(parser, "--force", "overwrite the card if it exists")
+    add_flag(parser, "--runs", "runs of several systems: which questions are at fault?", "RUN", nargs="+")
+    add_flag(parser, "--corpus", "with --runs: the documents as they are now, to find stale gold", "FILE")
     add_flag(parser, "--previous", "manifest of an earlier build to compare with", "FILE")
     add_flag(parser, "--config", "project file with the paths: configs/default.yaml", "FILE")
     add_json(parser)
@@ -89,8 +88,6 @@ class _Checked:
 
 def run(args: Namespace) -> int:
     names = [_manifest_in(name) for name in args.files or [_project_manifest(args.config)]]
-    if args.card and len(names) > 1:
-        raise PlanError("--card describes one file. Name one.")
     found = [_checked(name, args) for name in names]
     readable = [one for one in found if one.kind not in _UNREADABLE]
     unreadable = [one for one in found if one.kind in _UNREADABLE]
@@ -106,8 +103,6 @@ def run(args: Namespace) -> int:
         _say(one, args)
     if unreadable:
         return 2
-    if args.card:
-        write_card(args, names[0])
     return int(has_failed)
 
 
@@ -162,11 +157,36 @@ def _read(one: _Checked, args: Namespace) -> None:
         if document is None:
             find_issues(dataset, len(dataset))
         one.description = description(dataset, one.name, one.kind or "")
+        if args.runs:
+            one.issues += _at_fault(dataset, args)
     except DataError as error:
         one.errors = one.errors or [str(error)]
         return
     if _shows_samples(args):
         one.samples = chosen_samples(dataset, args, one.name)
+
+
+def _at_fault(dataset: EvaluationDataset, args: Namespace) -> list[QualityIssue]:
+    """Return the questions that may themselves be at fault, by the answers of several systems."""
+    from ...interventions.checks import suspects
+    from ...interventions.probe import documents_of, right_metric
+    from ...quality.view import QualityIssue
+    from ...store.storage import EvaluationResultsStorage
+
+    samples, storage = list(dataset), EvaluationResultsStorage()
+    try:
+        runs = [storage.load_run(name) for name in args.runs]
+    except DataError as error:  # not a fault of the dataset
+        raise PlanError(str(error)) from error
+    known = {sample.sample_id for run in runs for sample in run.samples}
+    if known.isdisjoint(sample.sample_id for sample in samples):
+        raise PlanError("the runs have none of these questions. Name runs of this dataset.")
+    found = suspects(samples, runs, right_metric(samples, None), documents_of(args.corpus))
+    kinds = {False: ("warning", "at fault"), True: ("note", "not answered")}
+    return [
+        QualityIssue(*kinds[one.is_hard], "; ".join(one.reasons), where="question", sample_id=one.sample_id)
+        for one in found
+    ]
 
 
 def _document(one: _Checked) -> Mapping[str, Any] | None:

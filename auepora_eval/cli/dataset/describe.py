@@ -1,8 +1,7 @@
-"""What `dataset check` shows of a dataset: its description, a few samples, its card."""
+"""What `dataset check` shows of a dataset: its description and a few samples."""
 
 from __future__ import annotations
 
-import os
 import random
 from argparse import Namespace
 from collections.abc import Mapping
@@ -12,15 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.types import Document, EvaluationSample, gold_documents
 from ...errors import DataError
-from ...io.builds import Manifest, load_split, read_manifest
-from ...io.detect import kind_of_file
-from ...io.files import write_bytes
-from ...quality.card import Split, dataset_card
 from ...quality.description import describe
 from ...quality.samples import reference_support
 from ...read.records import sample_record
 from .. import echo
-from ..common import open_samples, say_stored
 
 if TYPE_CHECKING:
     from ...core.dataset import EvaluationDataset
@@ -42,7 +36,9 @@ def say_description(about: Mapping[str, Any]) -> None:
     """Print the description of a dataset, and which metrics it supports."""
     total = about["samples"]
     size = "" if about["bytes"] is None else f", {about['bytes']:,} bytes"
-    echo.say(f"{echo.one_line(about['name'], 120)}: {total} samples ({about['format']}{size})")
+    echo.say(
+        f"{echo.one_line(about['name'], 120)}: {total} sample{'s' * (total != 1)} ({about['format']}{size})"
+    )
     for title in ("dataset_id", "version", "created_at", "description"):
         if about[title]:
             echo.say(f"  {title + ':':<13}{echo.one_line(about[title], 300)}")
@@ -172,29 +168,3 @@ def sample_with_support(sample: EvaluationSample) -> dict[str, object]:
     support = _support(sample)
     judged = None if support is None else {"share": support.share, "missing": list(support.missing)}
     return {**sample_record(sample), "support": judged}
-
-
-def write_card(args: Namespace, name: str) -> None:
-    """Write the card of a dataset, or of the splits of a build, to --card."""
-    if name == "demo":
-        raise DataError(
-            "--card", "a card describes a file.", fix="Write one: dataset convert demo demo.jsonl"
-        )
-    file, card = Path(name), Path(args.card)
-    manifest: Manifest | None = None
-    datasets: dict[str, tuple[Path, EvaluationDataset]]
-    if kind_of_file(file) == "manifest":
-        snapshot = read_manifest(file)
-        manifest = snapshot.manifest
-        datasets = {name: (path, load_split(path)) for name, path in snapshot.splits.items()}
-        title = file.absolute().parent.name
-    else:
-        dataset = open_samples(name, args.format)
-        datasets, title = {"default": (file, dataset)}, dataset.name
-    splits = [
-        Split(name, Path(os.path.relpath(path, card.absolute().parent)), describe(dataset))
-        for name, (path, dataset) in datasets.items()
-    ]
-    text = dataset_card(title, splits, manifest)
-    write_bytes(card, text.encode("utf-8", "replace"), force=args.force)
-    say_stored(card)

@@ -21,11 +21,12 @@ from ...calls.policy import CallPolicy, Limits
 from ...demo.world import DATA
 from ...errors import CallError, DataError, PlanError, StorageError
 from ...generate.corpus import read_corpus
-from ...generate.generator import Generation, Settings
+from ...generate.generator import TASKS, Generation, Settings
 from ...generate.llm.asking import Wanted
 from ...generate.llm.tasks import MOST_FAILURES, ModelRecords, generate_tasks
 from ...generate.passages import cut
 from ...generate.records import corpus_record
+from ...generate.variants import VARIANTS
 from ...io.config.project import (
     EvaluationConfig,
     GenerationConfig,
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from ...generate.records import Record
 
 _SHOWN = 5
-_TASKS = ("qa", "summaries", "citations")
-_VARIANTS = ("noise", "unanswerable", "counterfactual", "paraphrase", "typo")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -56,10 +55,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--out", "file for the tasks (default: offline_dataset.jsonl)", "FILE")
     add_flag(parser, "--corpus", "file for the passages (default: corpus.jsonl)", "FILE")
     about = "qa, summaries, citations (default: all)"
-    add_flag(parser, "--tasks", about, "NAMES", type=_names, default=_TASKS)
+    add_flag(parser, "--tasks", about, "NAMES", type=_names, default=TASKS)
     add_flag(parser, "--per-document", "most questions per document", "N", type=at_least(1), default=8)
     about = "noise, unanswerable, counterfactual, paraphrase, typo, or none (default: all)"
-    add_flag(parser, "--variants", about, "NAMES", type=_names, default=_VARIANTS)
+    add_flag(parser, "--variants", about, "NAMES", type=_names, default=tuple(VARIANTS))
     add_seed(parser)
     about = "project file: FOLDER, --out, and the section `generation`"
     add_flag(parser, "--config", about, "FILE")
@@ -226,7 +225,7 @@ def _write_model_tasks(
 ) -> Record:
     """Write the tasks of a language model and their passages. Return the report."""
 
-    # A resumed generation is rebuilt from its journal, which has all answers.
+    # A resumed generation is made again from the stored replies.
     replaces = args.force or args.resume
     for path in (out, corpus_out):
         if path.exists() and not replaces:  # checked before anything is paid for
@@ -234,32 +233,30 @@ def _write_model_tasks(
     documents = [
         cut(document, tokens=rare.chunk_tokens, overlap=rare.overlap) for document in corpus.documents
     ]
-    journal = _journal_path(out)
-    is_new = not journal.exists()
-    made = _ask_model(args, rare, documents, journal)
+    calls = _calls_path(out)
+    is_new = not calls.exists()
+    made = _ask_model(args, rare, documents, calls)
     if not made.answered:
         if is_new:  # it has only calls that failed
-            journal.unlink(missing_ok=True)
+            calls.unlink(missing_ok=True)
         raise CallError("no call was answered; nothing is written.", kind="no_answer")
     records = ModelRecords(
         made, documents, variants=args.variants, variant_share=rare.variant_share, seed=args.seed
     )
-    fix = f"{journal.name} has the reason for each rejected task. Try another model."
+    fix = f"{calls.name} has its replies. Try another model."
     no_task = ("the model's answers", "gave no task that its documents support.", fix)
     passages = (corpus_record(chunk) for document in documents for chunk in document.chunks)
     _save(records, passages, out, corpus_out, no_task, force=replaces)
     return records.report()
 
 
-def _journal_path(out: Path) -> Path:
-    """Return the file of the model's answers: offline_tasks.jsonl beside offline_dataset.jsonl."""
-    if out.name == "offline_dataset.jsonl":
-        return out.with_name("offline_tasks.jsonl")
-    return out.with_name(f"{out.name.removesuffix('.gz').removesuffix('.jsonl')}.tasks.jsonl")
+def _calls_path(out: Path) -> Path:
+    """Return the file of the model's replies: offline_dataset.calls.db beside offline_dataset.jsonl."""
+    return out.with_name(f"{out.name.removesuffix('.gz').removesuffix('.jsonl')}.calls.db")
 
 
 def _ask_model(
-    args: Namespace, rare: GenerationConfig, documents: Sequence[CutDocument], journal: Path
+    args: Namespace, rare: GenerationConfig, documents: Sequence[CutDocument], calls: Path
 ) -> Made:
     counts = {"qa": args.per_document, "summaries": 1, "citations": max(1, args.per_document // 4)}
     wanted = Wanted({name: counts.get(name, 1) for name in args.tasks})
@@ -269,16 +266,16 @@ def _ask_model(
         made = generate_tasks(
             documents,
             model,
-            journal,
+            calls,
             wanted=wanted,
             resume=args.resume,
             force=args.force,
             concurrency=args.concurrency,
             limits=limits,
-            on_answer=lambda answer, done, total: advance(answer.status == "error", total=total),
+            on_reply=lambda failed, total: advance(failed, total=total),
         )
     if signalled.number:
-        echo.note(f"The answers so far are in {journal}. Resume with the same command and --resume.")
+        echo.note(f"The answers so far are in {calls}. Resume with the same command and --resume.")
         raise StopNow(signalled.number)
     return made
 

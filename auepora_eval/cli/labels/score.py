@@ -2,11 +2,11 @@
 
 The labels come from --predictions ({"id": "q1", "predicted_label": "accurate"} per
 line, or a report with detailed_results), from --scores ({"id": "q1", "score": 0.7}),
-from a detector in Python (--system) or from the FHRI of the stored answers (--fhri).
+from a detector in Python (--system) or from a metric of the stored answers (--metric).
 In static mode they describe the stored answers; in live mode the system answers again.
 A sample without a prediction counts as failed.
 
-  auepora labels score --dataset demo --fhri --slices
+  auepora labels score --dataset demo --metric grounding_overlap --slices
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ...labels.thresholds import labels_by_score
 from .. import echo
 from ..common import coverage_code, progress, say_failures
 from ..flags import add_flag
-from .shared import add_shared, decisions, labelled_samples, note_no_detector, scores_of, thresholds_of
+from .shared import add_shared, labelled_samples, scores_of, thresholds_of
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -41,8 +41,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--predictions", "predicted labels", "FILE")
     add_flag(parser, "--scores", "scores from 0 to 1, turned into labels by thresholds", "FILE")
     add_flag(parser, "--against", "predicted labels of another detector", "FILE")
-    add_flag(parser, "--system", "detector, or with --fhri the system to label", "MODULE:ATTR")
-    add_flag(parser, "--fhri", "label the answers by the FHRI")
+    add_flag(parser, "--system", "detector, or with --metric the system to label", "MODULE:ATTR")
+    add_flag(parser, "--metric", "score the answers by a metric, labelled by thresholds", "NAME")
     about = "static (stored answers) or live (new ones)"
     add_flag(parser, "--mode", about, "MODE", choices=("static", "live"), default="static")
     add_flag(parser, "--slices", "also report by scenario, risk tier, category and more")
@@ -64,21 +64,19 @@ def run(args: Namespace) -> int:
         echo.show_all(score_tables(report, compared))
         failures = {(each["type"], each["message"]): each["count"] for each in report["failures"]}
         say_failures(Tally(failures=Counter(failures)))
-    if args.fhri:
-        note_no_detector()
     failed, none = report["metrics"]["overall"]["failed_samples"], "there is not a single prediction"
     return coverage_code(failed, len(samples), args.min_coverage, "the predictions", none=none)
 
 
 def _check_clear(args: Namespace) -> None:
-    sources = [flag for flag in ("predictions", "scores", "system", "fhri") if getattr(args, flag)]
-    # With --system the FHRI labels what the system answers, which needs live mode.
-    live_answers = sources == ["system", "fhri"] and args.mode == "live"
+    sources = [flag for flag in ("predictions", "scores", "system", "metric") if getattr(args, flag)]
+    # With --system the metric scores what the system answers, which needs live mode.
+    live_answers = sources == ["system", "metric"] and args.mode == "live"
     if len(sources) != 1 and not live_answers:
         what = f"--{' and --'.join(sources)} cannot be combined." if sources else "there are no predictions."
-        fix = "Give one of --predictions FILE, --scores FILE, --system MODULE:ATTR and --fhri."
-        raise DataError("labels score", what, fix=f"{fix} --system with --fhri needs --mode live.")
-    if args.mode == "live" and sources == ["fhri"]:
+        fix = "Give one of --predictions FILE, --scores FILE, --system MODULE:ATTR and --metric NAME."
+        raise DataError("labels score", what, fix=f"{fix} --system with --metric needs --mode live.")
+    if args.mode == "live" and sources == ["metric"]:
         raise DataError("--mode live", "no system answers.", fix="Name one: --system MODULE:ATTR.")
 
 
@@ -86,13 +84,10 @@ def _outputs(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOut
     """Return a predicted label for each sample, from where the user says."""
     if args.predictions:
         return _predictions(args.predictions, samples)
-    thresholds = thresholds_of(args, samples)
-    if args.scores:
-        return labels_by_score(samples, scores_of(args.scores, samples), thresholds)
     answers = _answers(args, samples) if args.system else None
-    if not args.fhri and answers is not None:
+    if answers is not None and not args.metric:
         return answers
-    return [decision.as_output() for decision in decisions(thresholds, samples, answers)]
+    return labels_by_score(samples, scores_of(args, samples, answers), thresholds_of(args, samples))
 
 
 def _predictions(path: str, samples: Sequence[EvaluationSample]) -> list[SystemOutputs]:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ...core.types import EvaluationSample, SystemOutputs
 from ...demo.world import demo_labels
 from ...io.label_set import ScoredSample, read_scores
-from ...labels.detector import FhriDetector, stored_output
+from ...labels.detector import scored_by_metric, stored_output
 from ...labels.scoring import check_labelled
 from ...labels.thresholds import SCENARIO_FHRI_THRESHOLDS, read_thresholds, scenario_of
 from .. import echo
 from ..common import check_has_samples, open_samples
 from ..flags import add_flag, add_json, add_settings
-
-if TYPE_CHECKING:
-    from ...labels.detector import LabelDecision
 
 
 def add_shared(parser: ArgumentParser) -> None:
@@ -37,9 +33,13 @@ def labelled_samples(args: Namespace) -> list[EvaluationSample]:
     return samples
 
 
-def scores_of(path: str, samples: Sequence[EvaluationSample]) -> list[ScoredSample]:
-    """Return the score of each sample in a file, None if it has none."""
-    scores = read_scores(path, {sample.sample_id for sample in samples})
+def scores_of(
+    args: Namespace, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs] | None = None
+) -> list[ScoredSample]:
+    """Return the score of each sample: in a file, or by a metric of the stored answers, or of these."""
+    if args.metric:
+        return scored_by_metric(args.metric, samples, outputs or list(map(stored_output, samples)))
+    scores = read_scores(args.scores, {sample.sample_id for sample in samples})
     return [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]
 
 
@@ -51,19 +51,3 @@ def thresholds_of(args: Namespace, samples: Sequence[EvaluationSample]) -> Mappi
     for scenario in thresholds.keys() - SCENARIO_FHRI_THRESHOLDS.keys() - set(map(scenario_of, samples)):
         echo.note(f"note: no sample has the scenario {scenario!r:.60} of {args.thresholds}. Is it misspelt?")
     return thresholds
-
-
-def decisions(
-    thresholds: Mapping[str, float],
-    samples: Sequence[EvaluationSample],
-    outputs: Sequence[SystemOutputs] | None = None,
-) -> list[LabelDecision]:
-    """Return what the FHRI detector says about the stored answers, or about these."""
-    return FhriDetector(thresholds).decide(samples, outputs or [stored_output(sample) for sample in samples])
-
-
-def note_no_detector() -> None:
-    """Say how little the index is worth, wherever its labels are shown."""
-    echo.note(
-        "note: the FHRI ranks accurate answers no better than chance on public data (docs/how-to/labels.md)."
-    )

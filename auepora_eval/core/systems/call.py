@@ -16,9 +16,10 @@ import msgspec
 from ...calls.asking import AttemptRecord, Result
 from ...calls.executors import AsyncExecutor, Executor, SerialExecutor, ThreadExecutor, awaited
 from ...errors import DataError
+from ...read.messages import HISTORY
 from ...read.outputs import to_output, with_listed_documents
 from ..dataset import plain
-from ..rag_interface import RAGSystemProtocol, takes_documents, with_given
+from ..rag_interface import RAGSystemProtocol, document_parameter, with_given
 from ..registry import Registry
 from ..scores import given_documents
 from ..types import (
@@ -96,9 +97,9 @@ class SystemCall:
     def _shown(self, sample: EvaluationSample) -> tuple[EvaluationSample, dict[str, list[Document]]]:
         """Return a sample as the system gets it, and the documents that it is given as an argument."""
         shown = as_shown(sample)
-        documents = given_documents(shown)
-        is_given = bool(documents) and takes_documents(self.system, shown)
-        return shown, {"documents": documents} if is_given else {}
+        is_closed = shown.metadata.get("closed_context") is True and shown.candidate_docs is not None
+        parameter = document_parameter(self.system, shown) if is_closed else ""
+        return shown, {parameter: given_documents(shown)} if parameter else {}
 
     @staticmethod
     def _checked(
@@ -192,12 +193,12 @@ def without_answers(
 
     The stored answer stays, unless `stored` is False: it is what a detector judges.
     """
-    answer = sample.metadata.get(STORED_OUTPUT) if stored else None
+    kept = (STORED_OUTPUT, HISTORY) if stored else (HISTORY,)
     return replace(
         sample,
         sample_id=sample.sample_id if sample_id is None else sample_id,
         labels={name: sample.labels[name] for name in _HARMLESS_LABELS if name in sample.labels},
-        metadata={} if answer is None else {STORED_OUTPUT: answer},
+        metadata={name: sample.metadata[name] for name in kept if name in sample.metadata},
         reference_answer=None,
     )
 
@@ -208,9 +209,9 @@ def as_shown(sample: EvaluationSample) -> EvaluationSample:
     The system may change whatever is in its copy: the sample itself has the truth that outputs are scored by.
     """
     shown = without_answers(sample) if TRUE_LABEL in sample.labels else copy(sample)
-    shown.relevant_docs, shown.candidate_docs = _copied(shown.relevant_docs), _copied(shown.candidate_docs)
-    shown.reference_answer = _copied(shown.reference_answer)
-    shown.labels, shown.metadata = _copied(shown.labels), _copied(shown.metadata)
+    for name in ("relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata"):
+        if (value := getattr(shown, name)) is not None:
+            setattr(shown, name, _copied(value))
     return shown
 
 
@@ -225,6 +226,8 @@ def _copied(value: Any) -> Any:
         return value
     if kind is Document:  # `copy` takes ten times as long, and a sample may have a hundred of them
         return Document(value.doc_id, value.text, _copied(value.metadata))
+    if kind is Response:
+        return Response(value.text, _copied(value.structured), _copied(value.metadata))
     if isinstance(value, dict):
         return {name: _copied(part) for name, part in value.items()} if value else {}
     if kind in (list, tuple, set):

@@ -24,7 +24,7 @@ from ...calls.chat import ChatModel, Prompt, as_material, fence_of, load_prompt,
 from ...calls.http import BadReplyError, Endpoint
 from ...calls.keys import Secret, headers_from_environment, key_from_environment
 from ...errors import DataError, did_you_mean
-from ..rag_interface import ContextsAsRetrieved, RAGSystemProtocol, as_system, required_prompt
+from ..rag_interface import ContextsAsRetrieved, RAGSystemProtocol, as_system, rag_prompt_of, required_prompt
 from ..settings import is_endpoint
 from ..types import (
     CONTEXTS_AS_RETRIEVED,
@@ -100,11 +100,9 @@ def imported(where: str, name: str, folder: str) -> Any:
     """Return what module:attribute or file.py:attribute names; errors start with `where`."""
     module_name, _, attribute = name.rpartition(":")
     if not module_name or not attribute:
-        raise DataError(
-            where,
-            "is not module:attribute.",
-            fix="Write, for example, my_rag.py:system, or openai:http://127.0.0.1:8000/v1#model.",
-        )
+        model = f"#{name}" if where.startswith("--judge") else "#model"
+        fix = f"Write, for example, my_rag.py:system, or openai:http://127.0.0.1:8000/v1{model}."
+        raise DataError(where, "is not module:attribute.", fix=fix)
     module = _module(module_name, where, Path(folder))
     if not hasattr(module, attribute):
         public = [key for key in vars(module) if not key.startswith("_")]
@@ -236,6 +234,7 @@ class ChatSystem:
 
     # The endpoint has the timeout of the run: no thread is needed to watch the call.
     keeps_time = True
+    has_depth = False
 
     def __init__(
         self,
@@ -278,7 +277,8 @@ class ChatSystem:
     ) -> SystemOutputs:
         """Return the answer of the model."""
         # A prompt without the material does not show the model the documents.
-        shows_documents = sample.candidate_docs is not None and _MATERIAL in self._prompt.user
+        has_documents = documents is not None or sample.candidate_docs is not None
+        shows_documents = has_documents and _MATERIAL in self._prompt.user
         candidates = (sample.candidate_docs or [])[:top_k] if documents is None else documents
         documents = candidates if shows_documents else []
         passages = [{"id": doc.doc_id, "text": doc.text} for doc in documents]
@@ -315,6 +315,7 @@ class Fields:
     timings: str = "timings"
     usage: str = "usage"
     prompt: str = ""  # of the sample's record; it is sent only if the field has a name
+    given: str = ""  # documents that the server must answer from; sent only if the field has a name
 
     @classmethod
     def of(cls, names: Mapping[str, Any]) -> Fields:
@@ -365,8 +366,8 @@ class HttpSystem:
         self._endpoint.close()
 
     def takes_documents(self, sample: EvaluationSample) -> bool:
-        """Return whether the server gets a sample's own documents: they are in the prompt of its record."""
-        return bool(self._fields.prompt)
+        """Return whether the server gets a sample's own documents: in a field, or in the sample's prompt."""
+        return bool(self._fields.given or (self._fields.prompt and rag_prompt_of(sample)))
 
     def run(
         self, sample: EvaluationSample, *, top_k: int = 5, documents: Sequence[Document] | None = None
@@ -377,6 +378,9 @@ class HttpSystem:
         _put(request, self._fields.top_k, top_k)
         if self._fields.prompt:
             _put(request, self._fields.prompt, required_prompt(sample, self._fields.prompt))
+        if self._fields.given and documents is not None:
+            given = [{self._fields.id: doc.doc_id, self._fields.text: doc.text} for doc in documents]
+            _put(request, self._fields.given, given)
         return self._endpoint.post(request, self._read).value
 
     def _read(self, body: bytes) -> SystemOutputs:

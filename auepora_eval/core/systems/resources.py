@@ -137,6 +137,8 @@ class ApiUsage:
 
     def add(self, usage: Usage) -> None:
         """Add the counts that one output reports (`usage_of`)."""
+        if not usage:
+            return
         counts = {name: count for name in COUNTS if (count := reported_count(usage, name)) is not None}
         if counts:
             counts.setdefault("requests", 1)

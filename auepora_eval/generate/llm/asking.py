@@ -1,21 +1,17 @@
-"""Ask a language model for tasks: the calls, the form of the replies, and the checks of each task."""
+"""What a language model is asked for: the calls, the form of the replies, and the checks of each task."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from ...calls.chat import ChatModel, Prompt, Reply, as_material, fence_of, load_prompt, parse_strictly
+from ...calls.chat import Prompt, Reply, as_material, fence_of, parse_strictly
 from ...calls.http import BadReplyError
-from ...calls.policy import Limits
-from ...core.dataset import canonical_json
-from ...errors import CallError, PlanError, RunStoppedError
+from ...errors import PlanError
 from ...text.content_words import content_words, numbers, without_marks
 from ...text.sentences import sentences
 from ...text.tokens import words
@@ -103,39 +99,6 @@ class RejectedTask(msgspec.Struct, frozen=True):
     reason: str
     what: str
     task: str
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """The error that ended a call."""
-
-    type: str
-    message: str
-    status: int | None
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """The result of one call, a line of the journal offline_tasks.jsonl."""
-
-    document: str
-    task_type: str
-    endpoint: str
-    model: str
-    prompt: str
-    prompt_sha256: str
-    response: str | None
-    parsed: list[AcceptedTask]
-    rejects: list[RejectedTask]
-    run_id: str
-    selected_chunks: list[str]
-    status: str  # "success", "skipped" if no task was accepted, or "error"
-    error: Failure | None
-    calls: int
-    attempts: int
-    validation_warnings: list[str]
-    tokens: dict[str, float | None]
-    seconds: float
-    key: str
-    made_with: dict[str, object]
 
 
 def checked_qa(task: QaTask, chunks: Sequence[Chunk]) -> AcceptedTask:
@@ -271,118 +234,53 @@ def _check_text(what: str, text: str, *, least: int) -> None:
 
 # Calls.
 
-NO_ACCESS = (401, 403, 404)  # HTTP statuses after which every further call would fail, too
 # A reply may have thousands of tasks; this many more than wanted are checked.
 _MORE_TASKS = 20
-# Characters of a reply that are sent back and kept: it may be megabytes long.
-_LONGEST_ECHO, _LONGEST_KEPT = 8_000, 200_000
-
-
-class Asking:
-    """Makes the calls of a generation. They share a model, the limits of a session and the settings."""
-
-    def __init__(
-        self, model: ChatModel, wanted: Wanted, limits: Limits, documents: Sequence[CutDocument]
-    ) -> None:
-        self.model, self.wanted, self.limits = model, wanted, limits
-        self.prompts = {name: load_prompt(f"generate_{name}") for name in wanted.per_document}
-        self.made_with = self._made_with(documents)
-        self._run_id = hashlib.sha256(canonical_json(self.made_with)).hexdigest()[:16]
-
-    def _made_with(self, documents: Sequence[CutDocument]) -> dict[str, object]:
-        """Return the settings that decide the answers. A journal can be resumed only with the same ones.
-
-        The endpoint is not part of it: a local server may come back on another port.
-        """
-        corpus = hashlib.sha256()
-        for document in documents:
-            for chunk in document.chunks:
-                corpus.update(canonical_json(chunk))
-        return {
-            **{name: value for name, value in self.model.identity.items() if name != "endpoint"},
-            "prompts": {name: prompt.sha256 for name, prompt in self.prompts.items()},
-            "corpus": corpus.hexdigest(),
-            "wanted": asdict(self.wanted),
-        }
-
-    def answer(self, call: Call) -> Answer:
-        """Ask until enough tasks are accepted; RunStoppedError if no call may be made before a result."""
-        prompt = self.prompts[call.task_type]
-        messages = _messages(prompt, call)
-        schema = msgspec.json.schema(KINDS[call.task_type][0])
-        talk = _Conversation(call, list(messages))
-        try:
-            while len(talk.replies) <= self.wanted.parse_retries and talk.missing:
-                self.limits.reserve()
-                reply, attempts = self.limits.policy.retried(
-                    lambda: self.model.complete(talk.messages, response_schema=schema)
-                )
-                talk.attempts += attempts
-                talk.add_reply(reply)
-        except CallError as error:
-            talk.error = error
-            talk.attempts += error.attempts
-            self.limits.failed(str(error))
-            if error.status in NO_ACCESS:
-                self.limits.halt()
-        except RunStoppedError:
-            if not talk.accepted:  # the call is left for the next session
-                raise
-        else:
-            self.limits.answered(_usage(talk.replies))
-        return self._answer(call, prompt, messages, talk)
-
-    def _answer(
-        self, call: Call, prompt: Prompt, messages: list[dict[str, str]], talk: _Conversation
-    ) -> Answer:
-        usage = _usage(talk.replies)
-        tokens = {"prompt": usage["input_tokens"], "completion": usage["output_tokens"]}
-        error = talk.error
-        # After a failure, tasks that were accepted before are kept.
-        status = "error" if error else "skipped"
-        return Answer(
-            document=call.chunks[0].document,
-            task_type=call.task_type,
-            endpoint=self.model.identity["endpoint"],
-            model=talk.replies[-1].model if talk.replies else self.model.model,
-            prompt="\n\n".join(message["content"] for message in messages),
-            prompt_sha256=prompt.sha256,
-            response=talk.replies[-1].text[:_LONGEST_KEPT] if talk.replies else None,
-            parsed=talk.accepted,
-            rejects=talk.rejects,
-            run_id=self._run_id,
-            selected_chunks=[chunk.id for chunk in call.chunks],
-            status="success" if talk.accepted else status,
-            error=Failure(error.kind, str(error), error.status) if error else None,
-            calls=len(talk.replies) + bool(error),
-            attempts=talk.attempts,
-            validation_warnings=[text for task in talk.accepted for text in task.warnings],
-            tokens=tokens,
-            seconds=round(sum(reply.seconds for reply in talk.replies), 3),
-            key=call.key,
-            made_with=self.made_with,
-        )
+_LONGEST_ECHO = 8_000  # characters of a reply that are sent back
 
 
 @dataclass
-class _Conversation:
-    """One call and its result so far."""
+class Conversation:
+    """One call: what the model was asked and has replied so far. The replies alone decide the tasks."""
 
     call: Call
-    messages: list[dict[str, str]]
+    prompt: Prompt
+    most_replies: int
     replies: list[Reply] = field(default_factory=list)
     accepted: list[AcceptedTask] = field(default_factory=list)
     rejects: list[RejectedTask] = field(default_factory=list)
-    error: CallError | None = None
     attempts: int = 0
+    failed: str = ""  # the kind of the failure that ended it in this session
+
+    def __post_init__(self) -> None:
+        self.messages = _messages(self.prompt, self.call)
 
     @property
     def missing(self) -> int:
         return self.call.count - len(self.accepted)
 
-    def add_reply(self, reply: Reply) -> None:
+    @property
+    def is_open(self) -> bool:
+        """Return whether the model is to be asked for more."""
+        return not self.failed and self.missing > 0 and len(self.replies) < self.most_replies
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Return the form of a reply."""
+        return msgspec.json.schema(KINDS[self.call.task_type][0])
+
+    @property
+    def tokens(self) -> dict[str, float | None]:
+        """Return the tokens of the call, None where the server does not report them."""
+        return {
+            "prompt": known_sum(reply.prompt_tokens for reply in self.replies),
+            "completion": known_sum(reply.completion_tokens for reply in self.replies),
+        }
+
+    def add(self, reply: Reply, attempts: int) -> None:
         """Keep the good tasks of a reply, and explain the problems of the others in the next message."""
         self.replies.append(reply)
+        self.attempts += attempts
         before = len(self.rejects)
         tasks = []
         try:
@@ -427,14 +325,6 @@ def _messages(prompt: Prompt, call: Call) -> list[dict[str, str]]:
     return prompt.filled(fence=fence_of(passages), passages=passages, count=str(call.count))
 
 
-def _usage(replies: Sequence[Reply]) -> dict[str, float | None]:
-    """Return the tokens of a call, by the names under which limits count them."""
-    return {
-        "input_tokens": known_sum(reply.prompt_tokens for reply in replies),
-        "output_tokens": known_sum(reply.completion_tokens for reply in replies),
-    }
-
-
 def known_sum(values: Iterable[float | None]) -> float | None:
     """Return the sum, or None if a value is unknown or there are none."""
     amounts = list(values)
@@ -462,19 +352,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Call:
-    """One call: which tasks, how many, about which passages. Equal calls have equal keys."""
+    """One call: which tasks, how many, about which passages."""
 
     task_type: str
     count: int
     chunks: list[Chunk]
     document_index: int
-
-    @cached_property
-    def key(self) -> str:
-        """Return the hash of what the model is asked, by which a journal finds the answer."""
-        chunks = self.chunks
-        passages = [[each.id, each.start, each.title, each.section_title, each.text] for each in chunks]
-        return hashlib.sha256(canonical_json([self.task_type, self.count, passages])).hexdigest()
 
 
 def planned_calls(documents: Sequence[CutDocument], wanted: Wanted) -> list[Call]:

@@ -1,287 +1,240 @@
-"""Generate tasks with a language model, check them against the corpus, and keep every answer in a journal.
+"""Generate tasks with a language model, check them against the corpus, and store every reply.
 
     documents = [cut(document) for document in read_corpus("docs").documents]
     with ChatModel("http://127.0.0.1:8000/v1", "small-model") as model:
-        made = generate_tasks(documents, model, Path("offline_tasks.jsonl"))
+        made = generate_tasks(documents, model, Path("offline_dataset.calls.db"))
 
 Each call has a few passages of one document and asks for tasks of one type. An interrupted generation is
-resumed from its journal (`resume=True`): answered calls are not repeated.
+resumed from the file of its calls (`resume=True`): what the model has replied to is not asked again.
 """
 
 from __future__ import annotations
 
-import os
+import hashlib
 import re
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
-from ...calls.chat import ChatModel
+from ...calls.asking import Result, ask_all
+from ...calls.chat import ChatModel, Reply, load_prompt
 from ...calls.executors import ThreadExecutor
-from ...calls.policy import CallPolicy, Limits
-from ...errors import CallError, DataError, RunStoppedError, StorageError
-from ...io.jsonl import MAX_LINE_BYTES, encode
-from ...read.text import parse_line
+from ...calls.policy import CALLS, PASSING, CallPolicy, Limits, Usage
+from ...core.dataset import canonical_json
+from ...errors import DataError, RunStoppedError, StorageError
+from ...store.cache import call_key
+from ...store.database import ANSWERED, FAILED, MAY_PASS, CallRow, Database, remove_database
+from ...store.identity import differences
+from ...store.lock import RunLock
 from ...text.content_words import content_words
 from ..generator import TaskBuilder
 from ..passages import CutDocument, Hit
 from ..questions import VALUES, Question
 from ..records import Record, Task, raw_record
-from .asking import (
-    NO_ACCESS,
-    AcceptedTask,
-    Answer,
-    Asking,
-    Call,
-    Failure,
-    Wanted,
-    find_quote,
-    known_sum,
-    planned_calls,
-)
+from .asking import AcceptedTask, Call, Conversation, Wanted, find_quote, known_sum, planned_calls
 
-# The journal, offline_tasks.jsonl: every answer is on disk before it counts.
-
-# Calls with another status are repeated.
-DONE = ("success", "skipped")
-
-
-class TaskJournal:
-    """A journal that is open for writing, locked for this process.
-
-    `finished` are the answers that it had when it was opened, by the key of their call. `damaged` are the
-    numbers of unreadable lines. Their calls are repeated.
-    """
-
-    def __init__(
-        self, path: Path, made_with: Mapping[str, object], *, resume: bool = False, force: bool = False
-    ) -> None:
-        self.path = path
-        self._made_with, self._lock = made_with, threading.Lock()
-        self.finished: dict[str, Answer] = {}
-        self.damaged: list[int] = []
-        if path.exists() and not resume and not force:
-            raise StorageError(f"{path} exists already. Resume it with --resume, or start over with --force.")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = _opened(path)
-        except OSError as error:
-            if isinstance(error, StorageError):
-                raise
-            raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
-        try:
-            if not resume:
-                self._file.truncate(0)
-            self._end = self._read()
-            self._file.truncate(self._end)
-            self._file.seek(self._end)
-        except BaseException:
-            self._file.close()
-            raise
-
-    def append(self, answer: Answer) -> Answer:
-        """Write an answer to disk and return what is kept of it in memory."""
-        line = encode(answer) + b"\n"
-        if len(line) > MAX_LINE_BYTES:
-            raise StorageError(f"{self.path}: an answer of {len(line) / 1e6:.1f} MB is too long for a line.")
-        with self._lock:
-            try:
-                self._file.write(line)
-                self._file.flush()
-                os.fsync(self._file.fileno())
-            except OSError as error:
-                with suppress(OSError):  # earlier lines stay readable
-                    os.ftruncate(self._file.fileno(), self._end)
-                raise StorageError(
-                    f"{self.path} cannot be written: {error.strerror or error}. Its content is kept. "
-                    "Free some space and use --resume."
-                ) from error
-            self._end += len(line)
-        return _without_texts(answer)
-
-    def __enter__(self) -> TaskJournal:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        with suppress(OSError):  # append has reported write errors already
-            self._file.close()
-
-    def _read(self) -> int:
-        """Read the answers and return the offset after the last complete line."""
-        end = 0
-        self._file.seek(0)
-        for number, line in enumerate(iter(lambda: self._file.readline(MAX_LINE_BYTES + 1), b""), start=1):
-            if not line.endswith(b"\n"):  # torn by a kill: the next answer overwrites it
-                self.damaged.append(number)
-                break
-            end += len(line)
-            if line.strip():
-                self._take(number, line)
-        return end
-
-    def _take(self, number: int, line: bytes) -> None:
-        where = f"{self.path.name}:{number}"
-        try:
-            answer = msgspec.convert(parse_line(line, where), Answer)
-        except msgspec.ValidationError:
-            raise DataError(
-                where, "is not a line of a generation journal.", fix="Name another file."
-            ) from None
-        except DataError:
-            self.damaged.append(number)
-            return
-        _check_same(where, answer.made_with, self._made_with)
-        if answer.status in DONE:
-            self.finished[answer.key] = _without_texts(answer)
-
-
-def _without_texts(answer: Answer) -> Answer:
-    """Return an answer without what is long: thousands of them are kept in memory."""
-    return msgspec.structs.replace(answer, prompt="", response=None, made_with={})
-
-
-def _check_same(where: str, before: Mapping[str, object], now: Mapping[str, object]) -> None:
-    names = sorted(set(before) | set(now))
-    differing = [name for name in names if before.get(name) != now.get(name)]
-    if differing:
-        changes = "; ".join(
-            f"{name} was {str(before.get(name))[:80]!r}, is {str(now.get(name))[:80]!r}" for name in differing
-        )
-        raise DataError(
-            where,
-            f"was made with something else: {changes}.",
-            fix="Use the same, or start over with --force.",
-        )
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open and lock the file: two generations with one journal would pay twice."""
-    # Links are not followed, because the journal may be truncated.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
-    try:
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:
-        pass  # this system has no such locks
-    except OSError:
-        os.close(descriptor)
-        raise StorageError(f"{path} is in use by another generation. Wait for it, or name another.") from None
-    return os.fdopen(descriptor, "r+b")
-
-
-# The generation.
-
-
-OnAnswer = Callable[[Answer, int, int], None]  # answer, number, total
+GENERATE = "generate"  # the kind of a call to the generating model
+OnReply = Callable[[bool, int], None]  # whether the call failed, and how many are planned
 # More than a restart of a server causes, and few enough to notice an outage in minutes.
 MOST_FAILURES = 8
+_LONGEST = 200_000  # characters of a reply that are kept: it may be megabytes long
 
 
 @dataclass
 class Made:
-    """The result of a generation: the answer to each call, or None."""
+    """The result of a generation: a conversation for each call."""
 
-    calls: list[Call]
-    answers: list[Answer | None]
-    reused: int = 0
-    left: int = 0  # not made, because the budget was spent
-    failed: Counter[str] = field(default_factory=Counter)
-    notes: list[str] = field(default_factory=list)
+    conversations: list[Conversation]
+    run_id: str
+    reused: int = 0  # calls that were answered before
 
     @property
-    def answered(self) -> list[Answer]:
-        """Return the answers of all calls that have one."""
-        return [answer for answer in self.answers if answer]
+    def answered(self) -> list[Conversation]:
+        """Return the calls that have a reply."""
+        return [each for each in self.conversations if each.replies and (each.accepted or not each.failed)]
+
+    @property
+    def left(self) -> int:
+        """Return how many calls were not made, or not to their end."""
+        return sum(each.is_open for each in self.conversations)
+
+    @property
+    def failed(self) -> Counter[str]:
+        """Return the number of failed calls by the kind of failure."""
+        return Counter(each.failed for each in self.conversations if each.failed)
 
     @property
     def rejected(self) -> Counter[str]:
         """Return the number of rejected tasks by reason."""
-        return Counter(reject.reason for answer in self.answered for reject in answer.rejects)
+        return Counter(reject.reason for each in self.answered for reject in each.rejects)
 
     @property
     def tokens(self) -> dict[str, float | None]:
         """Return the tokens of all answered calls, None if a server did not report all of them."""
-        return {
-            name: known_sum(answer.tokens[name] for answer in self.answered)
-            for name in ("prompt", "completion")
-        }
+        names = ("prompt", "completion")
+        return {name: known_sum(each.tokens[name] for each in self.answered) for name in names}
 
-    def accepted(self) -> Iterable[tuple[Call, Answer, AcceptedTask]]:
-        """Yield (call, its answer, one of its tasks) for every accepted task."""
-        for call, answer in zip(self.calls, self.answers, strict=True):
-            if answer is not None:
-                yield from ((call, answer, task) for task in answer.parsed)
+    def accepted(self) -> Iterable[tuple[Conversation, AcceptedTask]]:
+        """Yield each accepted task with its call."""
+        for conversation in self.conversations:
+            yield from ((conversation, task) for task in conversation.accepted)
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """What asking once came to, as it is stored: a reply, or the kind of failure and its message."""
+
+    attempts: int
+    reply: Reply | None = None
+    kind: str = ""
+    message: str = ""
 
 
 def generate_tasks(
     documents: Sequence[CutDocument],
     model: ChatModel,
-    journal: Path,
+    calls: Path,
     *,
     wanted: Wanted | None = None,
     resume: bool = False,
     force: bool = False,
     concurrency: int = 4,
     limits: Limits | None = None,
-    on_answer: OnAnswer | None = None,
+    on_reply: OnReply | None = None,
 ) -> Made:
-    """Ask a model for tasks about the documents; every answer is in the journal before it counts.
+    """Ask a model for tasks about the documents; every reply is in the file of calls before it counts.
 
-    The `limits` are those of this process: `max_calls` of their policy also counts the calls that ask again
-    for a rejected task, and `limits.halt()` ends the session after the calls under way. Without them a failed
-    call is retried four times, and eight consecutive failures end the session. CallError if the endpoint
-    denies access. What was answered is kept.
+    Budgets of the `limits` count every attempt, also those of earlier sessions; `limits.halt()` ends the
+    session after the calls under way. Without them a failed call is retried four times, and eight consecutive
+    failures end the session. What was answered is kept.
     """
     wanted = wanted or Wanted()
     limits = limits or Limits(CallPolicy(retries=4, breaker_after=MOST_FAILURES))
-    calls = planned_calls(documents, wanted)
-    asking = Asking(model, wanted, limits, documents)
-    with TaskJournal(journal, asking.made_with, resume=resume, force=force) as kept:
-        made = Made(calls, [kept.finished.get(call.key) for call in calls])
-        if kept.damaged:
-            numbers = ", ".join(map(str, kept.damaged[:5]))
-            made.notes.append(f"{journal.name}: cannot be read at line {numbers}; the calls are repeated")
+    prompts = {name: load_prompt(f"generate_{name}") for name in wanted.per_document}
+    made_with = {
+        # Without the endpoint: a local server may come back on another port.
+        **{name: value for name, value in model.identity.items() if name != "endpoint"},
+        "prompts": {name: prompt.sha256 for name, prompt in prompts.items()},
+        "corpus": _corpus_sha256(documents),
+        "wanted": asdict(wanted),
+    }
+    run_id = hashlib.sha256(canonical_json(made_with)).hexdigest()[:16]
+    most = wanted.parse_retries + 1
+    planned = planned_calls(documents, wanted)
+    made = Made([Conversation(call, prompts[call.task_type], most) for call in planned], run_id)
+    with _opened(calls, made_with, resume=resume, force=force) as database:
+        limits.count(database.usages(GENERATE))
+        session = _Session(model, database, limits, on_reply)
+        session.replay(made.conversations)
         made.reused = len(made.answered)
-        todo = [place for place, answer in enumerate(made.answers) if answer is None]
-        made.left = len(todo)
-        outcomes = ThreadExecutor(concurrency=concurrency).map(
-            lambda place: kept.append(asking.answer(calls[place])), todo
-        )
         try:
-            for turn, answer in outcomes:
-                if isinstance(answer, BaseException):
-                    raise answer
-                made.left -= 1
-                if on_answer:
-                    on_answer(answer, len(todo) - made.left, len(todo))
-                if answer.error is None or answer.parsed:
-                    made.answers[todo[turn]] = answer
-                else:
-                    made.failed[answer.error.type] += 1
-                    _check_access(answer.error, journal)
+            session.ask(made.conversations, ThreadExecutor(concurrency=concurrency))
         except RunStoppedError as stop:
             if not limits.halted and not limits.is_out_of_budget:
-                raise RunStoppedError(f"{stop} Answers are in {journal}: continue with --resume.") from stop
-        except BaseException:
-            limits.halt()
-            with suppress(RunStoppedError):
-                list(outcomes)  # the calls under way, which are paid for, go to the journal
-            raise
+                raise type(stop)(f"{stop} Answers are in {calls}: continue with --resume.") from stop
     return made
 
 
-def _check_access(error: Failure, journal: Path) -> None:
-    """Raise CallError after a failure that every further call would have, too."""
-    if error.status in NO_ACCESS:
-        message = f"{error.message} Answers so far are in {journal}: continue with --resume."
-        raise CallError(message, kind=error.type, status=error.status)
+def _corpus_sha256(documents: Sequence[CutDocument]) -> str:
+    corpus = hashlib.sha256()
+    for document in documents:
+        for chunk in document.chunks:
+            corpus.update(canonical_json(chunk))
+    return corpus.hexdigest()
+
+
+@contextmanager
+def _opened(path: Path, made_with: Mapping[str, object], *, resume: bool, force: bool) -> Iterator[Database]:
+    """Open the file of the calls, locked: two generations with one file would pay twice."""
+    with RunLock(path):
+        if path.exists() and not resume:
+            if not force:
+                raise StorageError(
+                    f"{path} exists already. Resume it with --resume, or start over with --force."
+                )
+            remove_database(path)
+        with Database.write(path) as database:
+            before = database.meta(GENERATE)
+            changes = [] if before is None else list(differences("", before, msgspec.to_builtins(made_with)))
+            if changes:
+                what = f"was made with something else: {'; '.join(changes)}."
+                raise DataError(str(path), what, fix="Use the same, or start over with --force.")
+            database.set_meta(**{GENERATE: made_with})
+            yield database
+
+
+class _Session:
+    """Asks a model, and continues conversations by its replies, new or stored."""
+
+    keeps_time = True  # the model ends late calls itself
+
+    def __init__(
+        self, model: ChatModel, database: Database, limits: Limits, on_reply: OnReply | None
+    ) -> None:
+        self._model, self._database, self._limits, self._on_reply = model, database, limits, on_reply
+        self._who = canonical_json({**model.identity, "endpoint": ""})
+        rows = database.select("SELECT key, reply FROM call WHERE kind = ? AND outcome = 0", [GENERATE])
+        decode = msgspec.json.Decoder(Turn).decode
+        self._turns: dict[bytes, Turn] = {key: decode(reply) for key, reply in rows}
+
+    def replay(self, conversations: Sequence[Conversation]) -> None:
+        """Continue conversations as far as their replies are stored."""
+        for each in conversations:
+            while each.is_open and (turn := self._turns.get(self._key(each))) is not None:
+                _continue(each, turn)
+
+    def ask(self, conversations: Sequence[Conversation], executor: ThreadExecutor) -> None:
+        """Ask until no conversation is open: all of them once, then those that lack tasks again."""
+        while todo := [each for each in conversations if each.is_open]:
+            replies = ask_all(self, todo, self._limits, reply=_turn, store=self._store, executor=executor)
+            for each, turn in replies:
+                _continue(each, turn)
+                if self._on_reply is not None:
+                    self._on_reply(turn.reply is None, len(conversations))
+
+    def __call__(self, conversation: Conversation) -> Reply:
+        reply = self._model.complete(conversation.messages, response_schema=conversation.schema)
+        return replace(reply, text=reply.text[:_LONGEST])
+
+    def usage(self, reply: Reply) -> Usage:
+        """Return the tokens that a reply took."""
+        return {"input_tokens": reply.prompt_tokens, "output_tokens": reply.completion_tokens}
+
+    def _key(self, conversation: Conversation) -> bytes:
+        return call_key(GENERATE, self._who, canonical_json(conversation.messages))
+
+    def _store(self, pairs: Sequence[tuple[Conversation, Turn]]) -> None:
+        self._database.add_calls(self._row(*pair) for pair in pairs)
+
+    def _row(self, conversation: Conversation, turn: Turn) -> CallRow:
+        used = {} if turn.reply is None else self.usage(turn.reply)
+        failed = MAY_PASS if turn.kind in PASSING else FAILED
+        return CallRow(
+            self._key(conversation),
+            GENERATE,
+            conversation.call.chunks[0].document,
+            failed if turn.reply is None else ANSWERED,
+            msgspec.json.encode(turn).decode(),
+            {**{name: count for name, count in used.items() if count is not None}, CALLS: turn.attempts},
+            msgspec.json.encode(conversation.messages).decode(),
+        )
+
+
+def _turn(conversation: Conversation, result: Result[Reply]) -> Turn:
+    if result.failure is None:
+        return Turn(len(result.attempts) + 1, result.answer())
+    kind = result.attempts[-1]["kind"] if result.attempts else result.failure.type
+    return Turn(len(result.attempts), kind=kind, message=str(result.failure))
+
+
+def _continue(conversation: Conversation, turn: Turn) -> None:
+    if turn.reply is None:
+        conversation.failed = turn.kind
+    else:
+        conversation.add(turn.reply, turn.attempts)
 
 
 # Raw records of offline_dataset.jsonl, in the same form as those by rules.
@@ -317,7 +270,8 @@ class ModelRecords:
     def __iter__(self) -> Iterator[Record]:
         terms_by_document: dict[int, list[set[str]]] = defaultdict(list)
         instructions: set[tuple[str, str]] = set()
-        for call, answer, task in self._made.accepted():
+        for conversation, task in self._made.accepted():
+            call = conversation.call
             terms = set(content_words(task.instruction, stemmed=True))
             others = terms_by_document[call.document_index]
             flat = (call.task_type, " ".join(task.instruction.lower().split()))
@@ -333,10 +287,10 @@ class ModelRecords:
                 self._builder.count(each)
                 yield raw_record(
                     each,
-                    run_id=answer.run_id,
+                    run_id=self._made.run_id,
                     document_index=call.document_index,
                     task_index=self._builder.tasks.total() - 1,
-                    more=_about(answer, task, document.source.name),
+                    more=_about(conversation, task, document.source.name),
                 )
 
     def _tasks(self, call: Call, document: CutDocument, task: AcceptedTask) -> Iterator[Task]:
@@ -386,7 +340,7 @@ class ModelRecords:
         accepted = self._builder.scenarios["base"]
         judged = accepted + rejected.total()
         calls = {
-            "planned": len(made.calls),
+            "planned": len(made.conversations),
             "answered": len(made.answered),
             "reused": made.reused,
             "left": made.left,
@@ -398,7 +352,6 @@ class ModelRecords:
             "accepted_share": accepted / judged if judged else None,
             "rejected": dict(rejected.most_common()),
             "tokens": made.tokens,
-            "notes": made.notes,
         }
 
 
@@ -407,18 +360,18 @@ def _is_near(terms: set[str], others: Iterable[set[str]]) -> bool:
     return any(len(terms & other) >= _NEAR * max(1, len(terms | other)) for other in others)
 
 
-def _about(answer: Answer, task: AcceptedTask, document: str) -> Record:
+def _about(conversation: Conversation, task: AcceptedTask, document: str) -> Record:
     """Return the metadata about the model and its calls."""
     return {
-        "generator_model": answer.model,
+        "generator_model": conversation.replies[-1].model,
         "evidence_spans": [
             {"document": document, "start": evidence.start, "end": evidence.end} for evidence in task.evidence
         ],
         "generator_metadata": {
-            "prompt_sha256": answer.prompt_sha256,
-            "calls": answer.calls,
-            "attempts": answer.attempts,
-            "tokens": answer.tokens,
+            "prompt_sha256": conversation.prompt.sha256,
+            "calls": len(conversation.replies),
+            "attempts": conversation.attempts,
+            "tokens": conversation.tokens,
             "warnings": task.warnings,
         },
     }

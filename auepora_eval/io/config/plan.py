@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,13 @@ def load_config(path: str | Path) -> dict[str, Any]:
 
 def planned(path: str | Path | None) -> dict[str, Any]:
     """Return the settings of a plan file, if there is one; its paths are relative to the file."""
-    if not path:
-        return {}
-    settings = load_config(path)
-    for name in PATHS:
-        if name in settings and settings[name] != "demo":
-            settings[name] = str(Path(path).parent / settings[name])
-    return settings
+    return located(load_config(path), path) if path else {}
+
+
+def located(settings: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
+    """Return the settings of a file with its paths as seen from here; in the file they are relative to it."""
+    paths = {name: settings[name] for name in PATHS if settings.get(name, "demo") != "demo"}
+    return {**settings, **{name: str(Path(path).parent / value) for name, value in paths.items()}}
 
 
 def read_config(path: str | Path) -> dict[str, Any]:

@@ -278,19 +278,20 @@ def results_to_run(
     where: str,
 ) -> EvaluationRun:
     """A run from the stored document, and its rows, samples and outputs as far as they were read."""
+    if not is_ours(results):
+        fix = f"Make a run of them: auepora score --dataset FILE --outputs {where}"
+        raise DataError(where, "the results of another tool, which `auepora show` prints.", fix=fix)
     try:
         stored = msgspec.convert(results, _Stored)
         metrics = stored_metrics(results, rows)
     except msgspec.ValidationError as error:
         path, what, _ = wrong_record(error)
-        what = f"not a results file of ours: {what}"
-        raise DataError(f"{where}: {path}", what, fix=_fix(results)) from error
+        raise DataError(f"{where}: {path}", what, fix=EDITED) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, DataError):
             raise
         missing = f"{error.args[0]!r:.60} is" if isinstance(error, KeyError) else "something is"
-        what = f"not a results file of ours: {missing} missing or wrong."
-        raise DataError(where, what, fix=_fix(results)) from error
+        raise DataError(where, f"{missing} missing or wrong.", fix=EDITED) from error
     settings = results["configuration"].items()
     return EvaluationRun(
         evaluation_id=stored.evaluation_id,
@@ -326,10 +327,6 @@ def stored_stopping(results: Mapping[str, Any], where: str) -> Stopping | None:
 def is_ours(results: Mapping[str, Any]) -> bool:
     """Whether a document is a run of ours: those of all versions name theirs."""
     return "schema_version" in results
-
-
-def _fix(results: Mapping[str, Any]) -> str:
-    return EDITED if is_ours(results) else "Another tool wrote it: `auepora show` prints what it says."
 
 
 class _Parameters(msgspec.Struct):

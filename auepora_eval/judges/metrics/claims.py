@@ -18,9 +18,8 @@ of the answer and of the reference; [check=judge,claims=llm] takes the statement
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, ClassVar
 
 from ...core.metrics_base import metric, skip
@@ -28,13 +27,13 @@ from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCa
 from ...errors import ScoringError
 from ...metrics.answers.pairs import answer_text
 from ...text.refusal import refusal
+from ..judge import YES_FROM
 from ..metric import DECLINES, JudgedMetric, declined
-from ..question import Judgement, Kind, kind_named
-from ..texts import check_claim_source, chunk_spans, claim_question, claims_in
+from ..question import Judgement, Kind, Part, kind_named
+from ..texts import Passage, check_claim_source, claims_in, claims_question, shown_passages
 
 Flags = list[bool]  # of claims
 Rows = list[Flags]  # of claims, a flag for each document
-_ENTAILED = 0.5  # a score above which the judge finds it more likely than not
 
 
 @dataclass
@@ -48,7 +47,7 @@ class ClaimMetric(JudgedMetric):
     any_document: ClassVar[bool] = True
     target = TargetCategory.GENERATION_CORRECTNESS
     oracle = "RAGChecker, worked example"
-    kinds = ("support",)
+    kinds = ("grounding",)
 
     def __post_init__(self) -> None:
         check_claim_source(self.claims)
@@ -112,38 +111,51 @@ class ClaimMetric(JudgedMetric):
             source: claims_in(texts[source][0], sample.query, self.claims, self.ask_all)
             for source in dict.fromkeys(source for source, _ in sides.values())
         }
-        kind = kind_named("support")
-        questions = [
-            claim_question(kind, claim, text[start:end], claim_of=source, compared_with=side)
-            for source, side in sides.values()
-            for claim in claims[source]
-            for text in texts[side]
-            for start, end in chunk_spans(text)
-        ]
-        verdicts = iter(self.answers_to(questions))
-        return {
-            name: [self._row(source, side, texts[side], verdicts) for _ in claims[source]]
-            for name, (source, side) in sides.items()
+        passages = {
+            side: shown_passages(output) if side == "documents" else [Passage(side, each[0], each[0])]
+            for side, each in texts.items()
         }
+        kind = kind_named("grounding")
+        # One question for each pair of sides, about all claims of the one and all texts of the other.
+        asked = {
+            name: claims_question(
+                kind,
+                claims[source],
+                [one.text for one in passages[side]],
+                claim_of=source,
+                compared_with=side,
+            )
+            for name, (source, side) in sides.items()
+            if claims[source] and any(one.text.strip() for one in passages[side])
+        }
+        verdicts = dict(zip(asked, self.answers_to(asked.values()), strict=True))
+        ids = [hit.doc.doc_id for hit in ranked]
+        entries: dict[str, Any] = {}
+        for name, (source, side) in sides.items():
+            found = [
+                self._supporting(source, part, [one.passage_id for one in passages[side]])
+                for part in _parts(verdicts.get(name), len(claims[source]))
+            ]
+            of_documents = side == "documents"
+            entries[name] = [
+                [doc_id in names for doc_id in ids] if of_documents else bool(names) for names in found
+            ]
+        return entries
 
-    def _row(
-        self, source: str, side: str, texts: Sequence[str], verdicts: Iterator[Judgement]
-    ) -> Flags | bool:
-        """Return whether each text entails a claim; one flag, where there is one text."""
-        cells = [_cell(list(islice(verdicts, len(chunk_spans(text))))) for text in texts]
-        failed = next((cell for cell in cells if isinstance(cell, str)), None)
+    def _supporting(self, source: str, part: Part, names: Sequence[str]) -> set[str]:
+        """Return the names of the texts that support a claim."""
+        supported = part.score is not None and part.score >= YES_FROM
         # A failed verdict does not matter where another document supports the claim anyway.
-        if failed is not None and not (self.any_document and True in cells):
-            raise ScoringError(f"a verdict on a claim of the {source} failed: {failed:.200}")
-        flags = [cell is True for cell in cells]
-        return flags if side == "documents" else flags[0]
+        if part.failed and not (self.any_document and supported):
+            raise ScoringError(f"a verdict on a claim of the {source} failed: {part.failed:.200}")
+        return {names[number - 1] for number in part.passages} if supported else set()
 
 
-def _cell(verdicts: Sequence[Judgement]) -> bool | str:
-    """Return whether some chunk entails a claim; if that is unknown, why a verdict failed."""
-    if any(not verdict.failed and (verdict.score or 0) >= _ENTAILED for verdict in verdicts):
-        return True
-    return next((verdict.failed for verdict in verdicts if verdict.failed), False)
+def _parts(verdict: Judgement | None, claims: int) -> Sequence[Part]:
+    """Return the verdict on each claim; none supports it where there was nothing to ask about."""
+    if verdict is None:
+        return [Part()] * claims
+    return verdict.parts or [Part(failed=verdict.failed)] * claims
 
 
 @metric("claim_precision[check={check?},claims={claims?}]")
@@ -205,8 +217,7 @@ class ClaimFaithfulness(ClaimMetric):
 
     Claims of the answer that some document entails / claims of the answer, whether they are right or not. It
     needs checked claims (`answer_in_documents`), or a judge: [check=judge]. It agrees with people as far as
-    whoever checked them does: publish that agreement beside the value. Support by several documents together
-    does not count.
+    whoever checked them does: publish that agreement beside the value.
     """
 
     needs = ("answer_in_documents",)

@@ -18,19 +18,18 @@ from ...core.scores import Scores
 from ...core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...metrics.citations.answer import Claim
-from ..judge import PendingError
+from ..ask import PendingError
 from ..llm import find_quote
 from ..metric import JudgedMetric, add_note, no_answer
-from ..question import Judgement, Kind, Part, Question, claim_material, kind_named, numbered
+from ..question import Kind, Part, Question, claim_material, kind_named, numbered_texts
 from ..texts import (
-    CHUNK_WORDS,
     CONTEXT_WORDS,
     Passage,
     Span,
     best_sentence,
     check_claim_source,
     claims_in,
-    cut_around,
+    claims_question,
     shown_passages,
 )
 
@@ -93,7 +92,7 @@ class CheckedClaims(JudgedMetric):
             return checks
         passages = shown_passages(output)
         reason = _CUT if any(passage.is_cut for passage in passages) else ""
-        compares_pairs = self.judging is not None and self.judging.judge.compares_pairs
+        compares_pairs = self.asking is not None and self.asking.judge.compares_pairs
         if len(passages) > 1 and compares_pairs and not self.ask:
             reason = _ADDS_UP
         return SampleScore(self.of_checks(checks, output.response.text), reason)
@@ -155,20 +154,21 @@ class CheckedClaims(JudgedMetric):
     def _parts(self, claims: Sequence[Claim], passages: Sequence[Passage]) -> list[Part]:
         """Return the verdict on each claim."""
         texts = [passage.text for passage in passages]
-        whole = "\n".join(texts)
-        shown = [cut_around(claim.text, whole, CHUNK_WORDS) for claim in claims]
         about = {"cut": ["passages"]} if any(passage.is_cut for passage in passages) else {}
         kind = kind_named(self.kinds[0])
-        if self.ask == "claim":
-            single = kind_named(kind.single)
-            questions = [
-                Question(single, claim_material(single, text, texts), {"claim_at": claim.at, **about})
-                for claim, text in zip(claims, shown, strict=True)
-            ]
-            return [_part_of(verdict) for verdict in self.answers_to(questions)]
-        material = {**numbered("passage", texts), **numbered("claim", shown)}
-        verdict = self.answers_to([Question(kind, material, about)])[0]
-        return verdict.parts or [Part(failed=verdict.failed)] * len(claims)
+        whole = claims_question(kind, claims, texts, **about)
+        if self.ask != "claim":
+            verdict = self.answers_to([whole])[0]
+            return verdict.parts or [Part(failed=verdict.failed)] * len(claims)
+        single = kind_named(kind.single)
+        questions = [
+            Question(single, claim_material(single, shown, texts), {"claim_at": claim.at, **about})
+            for claim, shown in zip(claims, numbered_texts(whole, "claim"), strict=True)
+        ]
+        return [
+            Part(verdict.label, verdict.score, [], verdict.quote, verdict.failed)
+            for verdict in self.answers_to(questions)
+        ]
 
     def reaches(self, check: ClaimCheck) -> bool:
         """Return whether a claim has at least the threshold; ScoringError if a failed verdict decides it."""
@@ -217,7 +217,7 @@ class JudgedFaithfulness(CheckedClaims):
         # A failed verdict could have given any score up to 1.
         if check.score is None or (check.failed and check.score < 1):
             raise ScoringError(f"a verdict on {check.claim!r:.60} failed: {check.failed:.200}")
-        calibrate = self.judging and self.judging.calibrate
+        calibrate = self.asking and self.asking.calibrate
         return calibrate(check.score) if calibrate else check.score
 
 
@@ -259,10 +259,6 @@ class UnsupportedSpanShare(CheckedClaims):
 
 def _characters(text: str) -> int:
     return sum(map(len, text.split()))
-
-
-def _part_of(verdict: Judgement) -> Part:
-    return Part(verdict.label, verdict.score, [], verdict.quote, verdict.failed)
 
 
 def _evidence(claim: Claim, part: Part, passages: Sequence[Passage]) -> Evidence | None:

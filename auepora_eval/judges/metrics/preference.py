@@ -3,7 +3,7 @@
 A win must survive the swap: where the judge prefers another answer once the two have changed places, it is a
 tie. How often that happens (the flip rate), and how often the longer answer wins, say how far to trust it.
 
-    found = preference(baseline, candidate, judging, ask)
+    found = preference(baseline, candidate, asking)
     comparison = compare_runs(*found.added_to(baseline, candidate))
 
 A comparison then tests `judged_preference` as it tests any metric: 1 for a win, 0.5 for a tie, 0 for a loss.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from ...core.metrics_base import skip
 from ...core.scores import Batch, Scores
@@ -26,28 +25,20 @@ from ...core.types import (
     TargetCategory,
 )
 from ...errors import ScoringError
-from ..judge import Asker, Judging
-from ..metric import JudgedMetric, ask_until_answered
+from ..ask import Asking
+from ..metric import JudgedMetric
 from ..texts import question_about
 
 _WIN, _TIE, _LOSS = 1.0, 0.5, 0.0
 _SWAPPED = {"first": "second", "second": "first", "tie": "tie"}
 
 
-class Outcome(NamedTuple):
-    """What a judge said of two answers: the score of ours, and whether the swap changed the verdict.
-
-    `flipped` is None if the judge was not asked, or one of its two verdicts failed.
-    """
-
-    score: float
-    flipped: bool | None = None
-
-
 class Preferred(JudgedMetric):
     """Whether a judge prefers the answers of a run to those of another run.
 
-    It needs the outputs of the other run, so it has no name that could be given to --metrics.
+    It needs the outputs of the other run, so it has no name that could be given to --metrics. The parts of a
+    score are whether both orders were answered, whether the verdict changed with them, whether one of two
+    answers of unequal length won, and whether that was the longer one.
     """
 
     name = "judged_preference"
@@ -59,11 +50,6 @@ class Preferred(JudgedMetric):
         self.others = others
 
     def judged(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        outcome = self.outcome(sample, output)
-        return outcome if isinstance(outcome, SampleScore) else outcome.score
-
-    def outcome(self, sample: EvaluationSample, output: SystemOutputs) -> Outcome | SampleScore:
-        """Return what the judge says of the two answers to a question."""
         other = self.others.get(sample.sample_id)
         if other is None:
             return skip("the other run does not have the sample")
@@ -71,11 +57,11 @@ class Preferred(JudgedMetric):
             if output.error is not None and other.error is not None:
                 raise ScoringError("both runs failed on the sample")
             # Decided without the judge: no system gains by crashing.
-            return Outcome(_LOSS if output.error is not None else _WIN)
+            return _scored(_LOSS if output.error is not None else _WIN)
         ours, theirs = output.response.text.strip(), other.response.text.strip()
         # No call: on equal answers a judge can only show its preference for a position.
         if ours == theirs:
-            return Outcome(_TIE)
+            return _scored(_TIE)
         query = sample.query
         orders = ({"first": ours, "second": theirs}, {"first": theirs, "second": ours})
         verdicts = self.answers_to(
@@ -86,11 +72,16 @@ class Preferred(JudgedMetric):
         labels[1] = _SWAPPED.get(labels[1], "")  # as if ours had been the first one
         if "" in labels:
             if "tie" in labels:  # whatever the other verdict was, nothing has survived the swap
-                return Outcome(_TIE)
+                return _scored(_TIE)
             raise ScoringError(next(f"a verdict failed: {v.failed:.200}" for v in verdicts if v.failed))
         if labels[0] != labels[1] or labels[0] == "tie":
-            return Outcome(_TIE, labels[0] != labels[1])
-        return Outcome(_WIN if labels[0] == "first" else _LOSS, False)
+            return _scored(_TIE, 1, labels[0] != labels[1])
+        score, longer = _WIN if labels[0] == "first" else _LOSS, len(ours) - len(theirs)
+        return _scored(score, 1, 0, longer != 0, longer != 0 and (score == _WIN) == (longer > 0))
+
+
+def _scored(score: float, *parts: float) -> SampleScore:
+    return SampleScore(score, parts=tuple(map(float, (*parts, 0, 0, 0, 0)[:4])))
 
 
 @dataclass(frozen=True)
@@ -112,16 +103,6 @@ class Preference:
     decided: int
     longer_won: int
 
-    @property
-    def flip_rate(self) -> float | None:
-        """The share of the pairs whose verdict depends on the order; None if there are none."""
-        return self.flipped / self.asked if self.asked else None
-
-    @property
-    def longer_rate(self) -> float | None:
-        """The share of the decided pairs that the longer answer won; None if there are none."""
-        return self.longer_won / self.decided if self.decided else None
-
     def added_to(self, first: EvaluationRun, second: EvaluationRun) -> tuple[EvaluationRun, EvaluationRun]:
         """Return the two runs with the preference among their results, to be compared."""
         a, b = (
@@ -133,58 +114,39 @@ class Preference:
     def notes(self) -> list[str]:
         """Return what a reader has to know beside the values."""
         notes = []
-        if self.flip_rate is not None:
+        if self.asked:
             notes.append(
-                f"judged_preference: flip rate {self.flip_rate:.2f}. The verdict on {self.flipped} of "
-                f"{self.asked} pairs changed with the order of the answers: these count as ties."
+                f"judged_preference: flip rate {self.flipped / self.asked:.2f}. The verdict on "
+                f"{self.flipped} of {self.asked} pairs changed with the order of the answers: these count as "
+                "ties."
             )
-        if self.longer_rate is not None:
+        if self.decided:
             notes.append(
                 f"judged_preference: the longer answer won {self.longer_won} of {self.decided} decided pairs "
-                f"({self.longer_rate:.0%})."
+                f"({self.longer_won / self.decided:.0%})."
             )
         return notes
 
 
-def preference(first: EvaluationRun, second: EvaluationRun, judging: Judging, ask: Asker) -> Preference:
+def preference(first: EvaluationRun, second: EvaluationRun, asking: Asking) -> Preference:
     """Ask a judge which answers of two runs are better, each pair in both orders."""
     firsts = dict(zip((sample.sample_id for sample in first.samples), first.outputs, strict=True))
-    metric = Preferred(firsts).judged_by(judging)
-    pairs = list(zip(second.samples, second.outputs, strict=True))
-    ask_until_answered([metric], pairs, ask)
+    metric = Preferred(firsts).judged_by(asking)
     scores = metric.score_batch(Batch(second.samples, second.outputs))
     mirrored = Scores(scores.sample_ids, 1 - scores.values, notes=scores.notes)
     # A failed sample is between 0 and 1, and so is its mirror image: the bounds stay as they are.
     mirrored.clusters, mirrored.if_failed = scores.clusters, scores.if_failed
-    asked: list[Outcome] = []
-    decided: list[bool] = []  # whether the longer answer won
-    for sample, output in pairs:
-        outcome = _known(metric, sample, output)
-        # Without two verdicts, a pair says nothing about the judge's bias.
-        if outcome is None or outcome.flipped is None:
-            continue
-        asked.append(outcome)
-        other = firsts[sample.sample_id]
-        longer = len(output.response.text.strip()) - len(other.response.text.strip())
-        if longer and outcome.score != _TIE:
-            decided.append((outcome.score == _WIN) == (longer > 0))
-    values = scores.rows()[:, 0].tolist()
+    rows = scores.rows()
+    values, counts = rows[:, 0].tolist(), rows[:, 1:].sum(axis=0).astype(int).tolist()
+    asked, flipped, decided, longer_won = counts or [0] * 4
     return Preference(
         results=(metric.summarise(mirrored), metric.summarise(scores)),
         wins=values.count(_WIN),
         ties=values.count(_TIE),
         losses=values.count(_LOSS),
         failed=scores.coverage().failed,
-        asked=len(asked),
-        flipped=sum(outcome.flipped is True for outcome in asked),
-        decided=len(decided),
-        longer_won=sum(decided),
+        asked=asked,
+        flipped=flipped,
+        decided=decided,
+        longer_won=longer_won,
     )
-
-
-def _known(metric: Preferred, sample: EvaluationSample, output: SystemOutputs) -> Outcome | None:
-    try:
-        outcome = metric.outcome(sample, output)
-    except ScoringError:
-        return None
-    return None if isinstance(outcome, SampleScore) else outcome

@@ -131,7 +131,7 @@ class RubricGrade(JudgedMetric):
         return [self.rubric().kind]
 
     def signature(self) -> Mapping[str, object]:
-        if self.judging is None:
+        if self.asking is None:
             return {}
         return {**super().signature(), "rubric": self.rubric().sha256}
 

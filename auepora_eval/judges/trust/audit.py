@@ -8,16 +8,19 @@ the labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from ...core.metrics_base import SampleMetric
 from ...core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
-from ...errors import ScoringError, UnknownNameError
-from ...metrics.entailment import SUPPORTS, checked_support, support_function, support_identity
+from ...errors import DataError, StorageError, UnknownNameError
+from ...io.files import write_bytes
+from ...metrics.entailment import SUPPORTS
 from ...metrics.parse import parse_metric
 from ...stats.agreement import each_and_others
 from ...stats.arrays import Array
@@ -25,24 +28,16 @@ from ...stats.calibration import BINS, calibration
 from ...stats.correlation import KINDS, correlation
 from ...stats.correlation import Kind as Correlation
 from ...stats.intervals import mean_change_interval, mean_interval
-from ..asking import verdicts_on
-from ..judge import Asker, Judge, Judging
-from ..question import Kind, Question, claim_material, kind_named
-from .calibration import (
-    Alpha,
-    Estimate,
-    Flags,
-    JudgeCalibration,
-    Rate,
-    calibrate,
-    compare_with_labels,
-    people_alpha,
-)
-from .correction import CorrectedMean, TrueRate, corrected_mean, rate_by_errors
+from ..ask import Asking
+from ..judge import SupportJudge
+from ..question import Question, claim_material, kind_named
+from .calibration import Agreement, Alpha, Estimate, Flags, JudgeCalibration, agreement_of, people_alpha
+from .correction import by_error_rates, by_labels, powered_mean
 from .labels import TIE_DIGITS, Labelled, clusters_of
+from .probes import ProbeReport
 
 GROUNDING = "grounding"  # the kind of the questions of judged_faithfulness
-Audited = str | Judge | Judging | None  # a name, a judge, or None for stored scores
+Audited = str | Asking | None  # the name of a support function or a metric, a judge, or stored scores
 Scored = tuple[float, Labelled]  # the judge's score of a claim, and the claim
 
 
@@ -56,19 +51,6 @@ class Audit:
     seed: int = 0
     # The score of a claim that the judge cannot score; None leaves the claim out.
     unscored_as: float | None = None
-
-
-@dataclass
-class Agreement:
-    """How far a judge agrees with people's labels, on all claims or on a group of them."""
-
-    claims: int
-    scored: int
-    supported: int
-    accuracy: Estimate
-    auroc: Estimate
-    kappa: Estimate
-    confusion: dict[str, dict[str, int]]
 
 
 class CalibrationBin(msgspec.Struct, frozen=True, rename={"low": "from", "high": "to"}):
@@ -113,13 +95,26 @@ class HumanCeiling:
     judge_less_person: Estimate
 
 
+class CorrectedMean(msgspec.Struct, frozen=True):
+    """The mean of people's labels: by labels alone, by the judge alone, and by both (PPI++)."""
+
+    people_alone: Estimate
+    judge_alone: float
+    corrected: Estimate
+    weight: float
+    worth_labels: float | None  # labels that alone would give an interval of the same width
+
+
 @dataclass(frozen=True)
 class CorrectedRates:
     """What people would say of all claims: their mean label, and their share of yes in two ways."""
 
+    labels: int
+    unlabelled: int
     mean: CorrectedMean
     share_of_yes: CorrectedMean
-    share_of_yes_by_errors: TrueRate
+    share_of_yes_by_errors: Estimate
+    no_correction_by_errors: str  # the reason; "" if there is one
 
 
 @dataclass
@@ -148,18 +143,17 @@ def audit(
     how: Audit | None = None,
     *,
     unlabelled: Sequence[Labelled] = (),
-    ask: Asker | None = None,
 ) -> AuditReport:
     """Return the audit of a judge: agreement, confusion, calibration, the human ceiling, corrected means.
 
-    `judge` is a judge, with the verdicts that are known already or without; or the name of a support function
-    or a metric; with None the scores in the claims are used. `ask` asks a judge for what is not known.
+    `judge` is a judge that is asked for what is not known yet; or the name of a support function or a metric;
+    with None the scores in the claims are used.
     """
     how = how or Audit()
-    scored, others = _scored(labelled, judge, how, ask), _scored(unlabelled, judge, how, ask)
+    scored, others = _scored(labelled, judge, how), _scored(unlabelled, judge, how)
     report = AuditReport(
         **vars(_agreement(len(labelled), scored, how)),
-        judge=_name_of(judge),
+        judge=judge.judge.identity(kind_named(GROUNDING)) if isinstance(judge, Asking) else judge,
         threshold=how.threshold,
         people_threshold=how.people_threshold,
         seed=how.seed,
@@ -168,94 +162,51 @@ def audit(
     if scored:
         _add_numbers(report, scored, how)
     if unlabelled:
-        report.estimate = _estimate(scored, others, how)
+        report.estimate = _estimate(report, scored, others, how)
     for group in sorted({one.group for one in labelled} - {""}):
         claims = sum(one.group == group for one in labelled)
         report.by[group] = _agreement(claims, [pair for pair in scored if pair[1].group == group], how)
     return report
 
 
-def judge_calibration(
-    labelled: Sequence[Labelled],
-    judging: Judging,
-    *,
-    date: str,
-    threshold: float = 0.5,
-    ask: Asker | None = None,
-    kind: str = GROUNDING,
-) -> JudgeCalibration:
-    """Return how good a judge is on labelled claims, to be stored with the values that it produces.
-
-    The threshold and the kind of question are those of the metrics that are corrected by it.
-    """
-    return calibrate(
-        judging.judge.identity(kind_named(kind)),
-        judge_scores(judging, labelled, ask, kind),
-        [one.people for one in labelled],
-        date=date,
-        threshold=threshold,
-        ratings=[one.ratings for one in labelled],
-        clusters=clusters_of(labelled),
-    )
-
-
-def _name_of(judge: Audited) -> str | None:
-    if judge is None:
-        return None
-    if isinstance(judge, str):
-        return support_identity(judge) if judge in SUPPORTS else judge
-    return (judge.judge if isinstance(judge, Judging) else judge).identity(kind_named(GROUNDING))
-
-
-def _scored(claims: Sequence[Labelled], judge: Audited, how: Audit, ask: Asker | None) -> list[Scored]:
-    scores = [how.unscored_as if score is None else score for score in judge_scores(judge, claims, ask)]
+def _scored(claims: Sequence[Labelled], judge: Audited, how: Audit) -> list[Scored]:
+    scores = [how.unscored_as if score is None else score for score in judge_scores(judge, claims)]
     return [(score, one) for score, one in zip(scores, claims, strict=True) if score is not None]
 
 
-def judge_scores(
-    judge: Audited, labelled: Sequence[Labelled], ask: Asker | None = None, kind: str = GROUNDING
-) -> list[float | None]:
-    """Return a score from 0 to 1 for each claim, higher is better; None if the judge cannot score it."""
+def judge_scores(judge: Audited, labelled: Sequence[Labelled], kind: str = GROUNDING) -> list[float | None]:
+    """Return a score from 0 to 1 for each claim, higher is better; None if the judge cannot score it.
+
+    A judge is asked about each claim with all of its evidence, as judged_faithfulness asks. It cannot score a
+    claim without evidence, or by a verdict that failed.
+    """
     if judge is None:
         return [one.score for one in labelled]
-    if isinstance(judge, Judge | Judging):
-        judging = judge if isinstance(judge, Judging) else Judging(judge)
-        return _verdict_scores(judging, labelled, ask, kind_named(kind))
-    if judge in SUPPORTS:
-        support = support_function(judge)
-        return [_support_score(support, one) for one in labelled]
-    try:
-        metric = parse_metric(judge)
-    except UnknownNameError as error:
-        names = ", ".join(SUPPORTS)
-        what = f"there is no judge {judge!r}: the support functions are {names}; as for metrics, {error}"
-        raise UnknownNameError(what) from None
-    metric.ready()
-    return [_metric_score(metric, one) for one in labelled]
-
-
-def _verdict_scores(
-    judging: Judging, labelled: Sequence[Labelled], ask: Asker | None, kind: Kind
-) -> list[float | None]:
-    """Return the score of each claim by all of its evidence, asked as judged_faithfulness asks.
-
-    None if the verdict failed, or if there is no evidence to ask about.
-    """
+    if isinstance(judge, str):
+        if judge not in SUPPORTS:
+            metric = _metric(judge)
+            return [_metric_score(metric, one) for one in labelled]
+        judge = Asking(SupportJudge(judge))
     evidence = [[text for text in one.evidence if text.strip()] for one in labelled]
+    asked = kind_named(kind)
     questions = [
-        Question(kind, claim_material(kind, one.claim, texts), {"labelled": True})
+        Question(asked, claim_material(asked, one.claim, texts), {"labelled": True})
         for one, texts in zip(labelled, evidence, strict=True)
         if texts
     ]
-    verdicts = iter(verdicts_on(judging, questions, ask))
+    verdicts = iter(judge.verdicts(questions))
     return [next(verdicts).score if texts else None for texts in evidence]
 
 
-def _support_score(support: Callable[[str, str], float], one: Labelled) -> float | None:
+def _metric(name: str) -> SampleMetric:
     try:
-        return checked_support(support, "\n".join(one.evidence), one.claim)
-    except ScoringError:
-        return None
+        metric = parse_metric(name)
+    except UnknownNameError as error:
+        names = ", ".join(SUPPORTS)
+        what = f"there is no judge {name!r}: the support functions are {names}; as for metrics, {error}"
+        raise UnknownNameError(what) from None
+    metric.ready()
+    return metric
 
 
 def _metric_score(metric: SampleMetric, one: Labelled) -> float | None:
@@ -273,19 +224,7 @@ def _metric_score(metric: SampleMetric, one: Labelled) -> float | None:
 def _agreement(claims: int, scored: Sequence[Scored], how: Audit) -> Agreement:
     scores = np.array([score for score, _ in scored], dtype=np.float64)
     yes = np.array([one.is_supported for _, one in scored], dtype=bool)
-    compared = compare_with_labels(scores, yes, how.threshold, clusters_of(one for _, one in scored))
-    return Agreement(
-        claims=claims,
-        scored=len(scored),
-        supported=int(yes.sum()),
-        accuracy=compared.accuracy,
-        auroc=compared.auroc,
-        kappa=compared.kappa,
-        confusion={
-            "supported": {"judged supported": compared.right_yes, "judged not": compared.wrong_no},
-            "not supported": {"judged supported": compared.wrong_yes, "judged not": compared.right_no},
-        },
-    )
+    return agreement_of(claims, scores, yes, how.threshold, clusters_of(one for _, one in scored))
 
 
 def _add_numbers(report: AuditReport, scored: Sequence[Scored], how: Audit) -> None:
@@ -334,23 +273,54 @@ def _calibration(judge: Array, people: Array, clusters: list[str] | None, how: A
     )
 
 
-def _estimate(scored: Sequence[Scored], others: Sequence[Scored], how: Audit) -> CorrectedRates:
+def _estimate(
+    report: AuditReport, scored: Sequence[Scored], others: Sequence[Scored], how: Audit
+) -> CorrectedRates:
     """Estimate what people would say of all claims; the labelled ones must be a random part of them."""
+    if min(len(scored), len(others)) < 2:
+        what = f"{len(scored)} labelled and {len(others)} other claims have a score."
+        raise DataError("--unlabelled", what, fix="A correction needs at least two of each, better hundreds.")
     judge, people = _columns(scored)
     rest = np.array([score for score, _ in others], dtype=np.float64)
-    is_yes = np.array([one.is_supported for _, one in scored], dtype=bool)
-    own, of_rest = (clusters_of(one for _, one in claims) for claims in (scored, others))
-    clusters = None if own is None or of_rest is None else (own, of_rest)
-    yes, judged_yes = is_yes.astype(np.float64), judge >= how.threshold
-    sensitivity = Rate(int((judged_yes & is_yes).sum()), int(is_yes.sum()))
-    specificity = Rate(int((~judged_yes & ~is_yes).sum()), int((~is_yes).sum()))
-    reported = Rate(int((rest >= how.threshold).sum()), len(rest))
+    yes = np.array([one.is_supported for _, one in scored], dtype=np.float64)
+    groups = [clusters_of(one for _, one in claims) for claims in (scored, others)]
+    every = np.concatenate([judge, rest])
+
+    def corrected(labels: Array, judge_alone: Array) -> CorrectedMean:
+        # The correction uses the scores themselves, which have more information than yes and no.
+        own, of_rest = groups
+        clusters = None if own is None or of_rest is None else (own, of_rest)
+        try:
+            both, alone = (
+                powered_mean(labels, judge, rest, weight=weight, clusters=clusters) for weight in (None, 0.0)
+            )
+            value = by_labels(labels, judge, rest, clusters=clusters)
+        except ValueError as error:
+            fix = "Add claims of more than one cluster."
+            raise DataError("--unlabelled", f"{error}.", fix=fix) from error
+        gain = float(alone.estimate.error / both.estimate.error)
+        return CorrectedMean(
+            people_alone=Estimate.of(
+                float(labels.mean()), mean_interval(labels, clusters=own, bounds=(0.0, 1.0))
+            ),
+            # The judge alone is judged by all claims that it scored, labelled or not.
+            judge_alone=float(judge_alone.mean()),
+            corrected=Estimate(value.value, value.interval, value.method),
+            weight=both.weight,
+            worth_labels=len(labels) * gain**2,
+        )
+
+    judged = (rest >= how.threshold).astype(np.float64)
+    rates, reason = by_error_rates(judged, report.sensitivity, report.specificity, groups[1])
     return CorrectedRates(
-        mean=corrected_mean(people, judge, rest, clusters=clusters),
-        share_of_yes=corrected_mean(yes, judge, rest, clusters=clusters, yes_from=how.threshold),
-        share_of_yes_by_errors=rate_by_errors(
-            sensitivity, specificity, reported, independent=clusters is None
+        labels=len(people),
+        unlabelled=len(rest),
+        mean=corrected(people, every),
+        share_of_yes=corrected(yes, (every >= how.threshold).astype(np.float64)),
+        share_of_yes_by_errors=(
+            Estimate() if rates is None else Estimate(rates.value, rates.interval, rates.method)
         ),
+        no_correction_by_errors=reason,
     )
 
 
@@ -394,3 +364,40 @@ def ceiling(labelled: Sequence[Labelled], scores: Sequence[float], how: Audit) -
         judge=against_others(judge, judge_same),
         judge_less_person=less,
     )
+
+
+# What is known of a judge is stored beside the runs that it judges.
+
+AUDITS = "judges"  # the folder of what is known of judges, beside the runs
+
+
+class JudgeAudit(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What is known of a judge, whichever run it judges: how it agrees with people, and its probes."""
+
+    identity: str
+    calibration: JudgeCalibration | None = None
+    probes: list[ProbeReport] = []
+
+
+def read_audit(runs: Path, identity: str) -> JudgeAudit:
+    """Return what is known of a judge in a folder of runs; nothing, if it was never audited there."""
+    path = _audit_path(runs, identity)
+    if not path.exists():
+        return JudgeAudit(identity=identity)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=JudgeAudit)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StorageError(f"{path} cannot be read: {error}.") from error
+
+
+def write_audit(runs: Path, audit: JudgeAudit) -> None:
+    """Store what is known of a judge beside the runs that it judges."""
+    path = _audit_path(runs, audit.identity)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = msgspec.json.format(msgspec.json.encode(audit, order="sorted")) + b"\n"
+    write_bytes(path, content, force=True, private=True)
+
+
+def _audit_path(runs: Path, identity: str) -> Path:
+    # Hashed: an identity has slashes in it and cannot be a file name.
+    return runs / AUDITS / f"{blake2b(identity.encode(), digest_size=8).hexdigest()}.json"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from ...core.display import interval_text, value_text
 from ...core.types import NOT_ESTIMABLE
 from ...errors import DataError
-from ...stats.agreement import Statistic, agreement
+from ...stats.agreement import Statistic
+from ...stats.agreement import agreement as agreement_among
 from ...stats.arrays import Array
 from ...stats.calibration import Platt, calibration, fit_platt
 from ...stats.classification import (
@@ -29,6 +30,7 @@ from ...stats.classification import (
     table_interval,
 )
 from ...stats.intervals import Interval, mean_interval
+from .labels import Labelled, clusters_of
 
 Flags = NDArray[np.bool_]
 Clusters = Sequence[Hashable] | None
@@ -87,27 +89,30 @@ class Rate(msgspec.Struct, frozen=True):
         return f"{self.count} of {self.of}"
 
 
-class Compared(NamedTuple):
-    """Yes and no of a judge compared with those of people: the confusion table and what follows from it."""
+@dataclass
+class Agreement:
+    """How far a judge agrees with people's labels, on all claims or on a group of them."""
 
-    right_yes: int
-    wrong_no: int
-    wrong_yes: int
-    right_no: int
+    claims: int
+    scored: int
+    supported: int
     accuracy: Estimate
     auroc: Estimate
     kappa: Estimate
+    confusion: dict[str, dict[str, int]]
 
     @property
     def sensitivity(self) -> Rate:
-        return Rate(self.right_yes, self.right_yes + self.wrong_no)
+        return Rate(self.confusion["supported"]["judged supported"], self.supported)
 
     @property
     def specificity(self) -> Rate:
-        return Rate(self.right_no, self.right_no + self.wrong_yes)
+        return Rate(self.confusion["not supported"]["judged not"], self.scored - self.supported)
 
 
-def compare_with_labels(scores: Array, yes: Flags, threshold: float, clusters: Clusters = None) -> Compared:
+def agreement_of(
+    claims: int, scores: Array, yes: Flags, threshold: float, clusters: Clusters = None
+) -> Agreement:
     """Compare scores with people's yes and no; a score of at least the threshold is the judge's yes."""
     judged = scores >= threshold
     table = confusion_table(yes, judged, 2)
@@ -120,14 +125,17 @@ def compare_with_labels(scores: Array, yes: Flags, threshold: float, clusters: C
         of_kappa = table_interval(cells, cohen_kappa, clusters=clusters, bounds=(-1.0, 1.0))
     of_area = area_interval(scores, yes, clusters=clusters)
     (right_no, wrong_yes), (wrong_no, right_yes) = table.astype(int).tolist()
-    return Compared(
-        right_yes,
-        wrong_no,
-        wrong_yes,
-        right_no,
+    return Agreement(
+        claims=claims,
+        scored=len(scores),
+        supported=int(yes.sum()),
         accuracy=Estimate.of(float(accuracy(table)), of_accuracy),
         auroc=Estimate.of(area_under_curve(scores, yes), of_area),
         kappa=Estimate.of(float(cohen_kappa(table)), of_kappa),
+        confusion={
+            "supported": {"judged supported": right_yes, "judged not": wrong_no},
+            "not supported": {"judged supported": wrong_yes, "judged not": right_no},
+        },
     )
 
 
@@ -144,7 +152,7 @@ def people_alpha(ratings: Sequence[Mapping[str, float]], clusters: Clusters = No
     is_binary = bool(np.isin(rows[~np.isnan(rows)], (0.0, 1.0)).all())
     # Yes and no have no order. Grades have one: a grade that is off by 1 is less wrong than one off by 3.
     statistic: Statistic = "krippendorff_alpha_nominal" if is_binary else "krippendorff_alpha_ordinal"
-    alpha = agreement(rows, statistic, clusters=clusters)
+    alpha = agreement_among(rows, statistic, clusters=clusters)
     estimate = Estimate.of(alpha.value, alpha.interval)
     return Alpha(estimate.value, estimate.confidence_interval, estimate.interval_method, statistic)
 
@@ -153,8 +161,7 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
     """A judge compared with people on labelled claims.
 
     A score of at least `threshold` is the judge's yes. `slope` and `intercept` turn its scores into chances.
-    `people` is Krippendorff's alpha of the raters, where claims have several. `of_run` says that the claims
-    are those of the run that the calibration is stored with.
+    `people` is Krippendorff's alpha of the raters, where claims have several.
     """
 
     identity: str
@@ -169,16 +176,10 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
     slope: float
     intercept: float
     people: Estimate | None = None
-    of_run: bool = False
 
     def chance(self, score: float) -> float:
         """Return the chance that people say yes to a claim with this score."""
         return float(Platt(self.slope, self.intercept).chances([score])[0])
-
-    @property
-    def informedness(self) -> float:
-        """Sensitivity + specificity - 1: 1 for a perfect judge, 0 for a coin; NaN without both labels."""
-        return self.sensitivity.value + self.specificity.value - 1
 
     @property
     def distrust(self) -> str:
@@ -193,48 +194,43 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
 def calibrate(
     identity: str,
     scores: Sequence[float | None],
-    labels: Sequence[float],
+    labelled: Sequence[Labelled],
     *,
     date: str,
     threshold: float = 0.5,
-    people_threshold: float = 0.5,
-    ratings: Sequence[Mapping[str, float]] = (),
-    clusters: Clusters = None,
-    of_run: bool = False,
 ) -> JudgeCalibration:
-    """Return the calibration of a judge by its scores and people's labels of the same claims.
+    """Return the calibration of a judge by its scores of labelled claims; those without a score are left out.
 
-    Labels are from 0 to 1: yes and no, or the mean of several people. A claim without a score is left out.
-    `ratings` has each person's label of each claim, by name, for the agreement of people with each other.
+    It is stored with the values that the judge produces. The threshold is that of the metrics which are
+    corrected by it.
     """
-    kept = [place for place, score in enumerate(scores) if score is not None]
-    if len(kept) < FEWEST_LABELS:
+    known = [(score, one) for score, one in zip(scores, labelled, strict=True) if score is not None]
+    if len(known) < FEWEST_LABELS:
         raise DataError(
             "the labels",
-            f"the judge scored {len(kept)} of {len(scores)} labelled claims.",
+            f"the judge scored {len(known)} of {len(scores)} labelled claims.",
             fix=f"A calibration needs at least {FEWEST_LABELS}, better 100.",
         )
-    x = np.array([scores[place] for place in kept], dtype=np.float64)
-    y = np.array([labels[place] for place in kept], dtype=np.float64)
-    groups = None if clusters is None else [clusters[place] for place in kept]
-    compared = compare_with_labels(x, y >= people_threshold, threshold, groups)
+    claims = [one for _, one in known]
+    x = np.array([score for score, _ in known], dtype=np.float64)
+    y = np.array([one.people for one in claims], dtype=np.float64)
+    yes, groups = np.array([one.is_supported for one in claims]), clusters_of(claims)
+    agreement = agreement_of(len(scores), x, yes, threshold, groups)
     fit = fit_platt(x, y)
-    rated = [ratings[place] for place in kept] if ratings else []
-    several = any(len(each) > 1 for each in rated)
+    ratings = [one.ratings for one in claims]
     return JudgeCalibration(
         identity=identity,
         date=date,
-        labels=len(kept),
+        labels=len(known),
         threshold=threshold,
-        auroc=compared.auroc,
-        kappa=compared.kappa,
+        auroc=agreement.auroc,
+        kappa=agreement.kappa,
         calibration_error=calibration(x, y, clusters=groups).error,
-        sensitivity=compared.sensitivity,
-        specificity=compared.specificity,
+        sensitivity=agreement.sensitivity,
+        specificity=agreement.specificity,
         slope=fit.slope,
         intercept=fit.intercept,
-        people=people_alpha(rated) if several else None,
-        of_run=of_run,
+        people=people_alpha(ratings) if any(len(each) > 1 for each in ratings) else None,
     )
 
 

@@ -8,7 +8,7 @@ record has the judge's score, neither evidence nor claim is needed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
@@ -93,6 +93,26 @@ def labelled_claims(records: Iterable[tuple[str, Record]], columns: Columns) -> 
         what = f"none of the {len(claims)} claims has a field {columns.by!r:.60}."
         raise DataError("--columns by", what, fix="Give a field that occurs, or leave it out.")
     return claims
+
+
+def labels_in(
+    records: Sequence[tuple[str, Record]], sample_ids: Container[str]
+) -> tuple[list[Labelled], dict[str, float]]:
+    """Return the labelled claims of (place, record) pairs, or the labels of samples of a run by their ids."""
+    if not all("sample_id" in record for _, record in records):
+        return labelled_claims(records, Columns()), {}
+    labels: dict[str, float] = {}
+    for where, record in records:
+        label = record.get("label")
+        if isinstance(label, dict):  # by person
+            given = [one for one in label.values() if isinstance(one, int | float)]
+            label = fmean(given) if given and len(given) == len(label) else label
+        if not isinstance(label, int | float) or not 0 <= label <= 1:
+            raise DataError(where, f"the label {label!r:.40} is not a number from 0 to 1.")
+        if record["sample_id"] not in sample_ids:
+            raise DataError(where, f"the run has no sample {record['sample_id']!r:.80}.")
+        labels[record["sample_id"]] = float(label)
+    return [], labels
 
 
 def unlabelled_claims(records: Iterable[tuple[str, Record]], columns: Columns) -> list[Labelled]:

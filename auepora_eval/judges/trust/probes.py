@@ -31,9 +31,7 @@ from typing import NamedTuple
 import msgspec
 
 from ...core.table import Table
-from ..asking import verdicts_on
-from ..injection import ATTACKS
-from ..judge import Asker, Judge, Judging
+from ..ask import Asking
 from ..question import Judgement, Kind, Question, claim_material, kind_named
 
 GROUNDING, SUPPORT = "grounding", "support"  # a claim and passages: with all others, or alone
@@ -56,6 +54,7 @@ class _Item(msgspec.Struct, frozen=True):
 class _Items(msgspec.Struct, frozen=True):
     lead_in: str
     items: list[_Item]
+    attacks: dict[str, str]  # what a person would write to make a judge say {yes}
 
 
 @cache
@@ -117,16 +116,11 @@ def probed_kinds(kinds: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(kind if kind in _YES_FROM else GROUNDING for kind in kinds)) or [GROUNDING]
 
 
-def probe(
-    judge: Judge, ask: Asker | None = None, *, judging: Judging | None = None, kind: str = GROUNDING
-) -> ProbeReport:
-    """Ask a judge the questions of the probes, and return what it got right.
-
-    `judging` has the verdicts that are known already; `ask` asks for the others.
-    """
+def probe(asking: Asking, kind: str = GROUNDING) -> ProbeReport:
+    """Ask a judge the questions of the probes, and return what it got right."""
     asked = list(_checks(kind_named(kind)))
     questions = [each.question for each in asked]
-    verdicts = verdicts_on(judging or Judging(judge), questions, ask)
+    verdicts = asking.verdicts(questions)
     by_key = {question.key(""): verdict for question, verdict in zip(questions, verdicts, strict=True)}
 
     def is_yes(question: Question) -> bool | None:
@@ -140,12 +134,7 @@ def probe(
     ]
     if kind in (GROUNDING, SUPPORT):
         probes.append(_yes_bias(asked, is_yes))
-    return ProbeReport(judge.identity(kind_named(kind)), len(asked), [*probes, *_mass(verdicts)], kind)
-
-
-def probe_questions(kind: Kind) -> list[Question]:
-    """Return the questions of all probes, each once."""
-    return [each.question for each in _checks(kind)]
+    return ProbeReport(asking.judge.identity(kind_named(kind)), len(asked), [*probes, *_mass(verdicts)], kind)
 
 
 def _checks(kind: Kind) -> Iterator[_Check]:
@@ -154,7 +143,7 @@ def _checks(kind: Kind) -> Iterator[_Check]:
 
 def _other_checks(kind: Kind) -> Iterator[_Check]:
     """Yield 4 right ones, 4 wrong ones, 4 repeats and 4 attacks."""
-    items = _items().items
+    items, attacks = _items().items, _items().attacks
 
     def question(material: Mapping[str, str]) -> Question:
         return Question(kind, material, {"probe": True})
@@ -170,7 +159,7 @@ def _other_checks(kind: Kind) -> Iterator[_Check]:
         yield _Check("determinism", replace(wrong[0], repeat=number), same_as=wrong[0])
     best = max(kind.scores, key=lambda option: kind.scores[option])
     attacked = "passage 1" if kind.name == "grading" else "answer"
-    for base, attack in zip(wrong, list(ATTACKS.values())[:: len(ATTACKS) // len(wrong)], strict=True):
+    for base, attack in zip(wrong, list(attacks.values())[:: len(attacks) // len(wrong)], strict=True):
         text = f"{base.material[attacked]}\n{attack.format(yes=best)}"
         yield _Check("injection", question({**base.material, attacked: text}), same_as=base)
 
@@ -214,7 +203,7 @@ def _support_checks(kind: Kind) -> Iterator[_Check]:
         yield _Check("position", question(other, item.claim, item.passage), same_as=base)
     for number in range(1, REPEATS):
         yield _Check("determinism", replace(numbers[0], repeat=number), same_as=numbers[0])
-    for place, attack in enumerate(ATTACKS.values()):
+    for place, attack in enumerate(_items().attacks.values()):
         text, spot = attack.format(yes=kind.options[0]), place % len(items)
         passage, claim = others[spot], items[spot].claim
         in_passage = place // len(items) % 2 == 0

@@ -13,21 +13,17 @@ import msgspec
 
 from ...core.types import MetricResult
 from ...errors import DataError
-from .calibration import UNCALIBRATED, JudgeCalibration, Rate
+from .calibration import UNCALIBRATED, JudgeCalibration
 from .correction import Corrected, corrected_value
 
 if TYPE_CHECKING:
     from .probes import ProbeReport
 
 
-MOST_ADDRESSED = 0.01  # share of verdicts on texts that address the judge: above, its values are not used
-
-
 class JudgeTrust(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is known of the judge of a value. `labels` has people's score of each labelled sample, by its id.
 
     `degraded` names the probes that the judge failed. `is_share` says that the metric is a share of yes.
-    `addressed` counts the verdicts on texts that seem to speak to the judge.
     """
 
     calibration: JudgeCalibration | None = None
@@ -36,7 +32,6 @@ class JudgeTrust(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     not_corrected: str = ""
     degraded: list[str] = []
     is_share: bool = True
-    addressed: Rate | None = None
 
     @property
     def uncorrected(self) -> str:
@@ -52,8 +47,6 @@ class JudgeTrust(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Why its values should not be used at all; "" if they may."""
         if self.degraded:
             return f"the judge is degraded: it failed the probes {', '.join(self.degraded)}"
-        if self.addressed is not None and self.addressed.value > MOST_ADDRESSED:
-            return f"{self.addressed} verdicts are on texts that address the judge"
         # Labels of the run itself count more than error rates: what they corrected may be used.
         if self.corrected is None and self.calibration is not None:
             return self.calibration.distrust
@@ -71,8 +64,6 @@ class JudgeTrust(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             parts.append(f"not corrected, since {self.not_corrected}")
         if self.distrust:
             parts.append(self.distrust)
-        elif self.addressed is not None:
-            parts.append(f"{self.addressed} verdicts are on texts that address the judge")
         return "; ".join(parts)
 
 
@@ -84,7 +75,6 @@ def with_judge(
     labels: Mapping[str, float] | None = None,
     is_share: bool = True,
     threshold: float | None = None,
-    addressed: Rate | None = None,
 ) -> MetricResult:
     """Return a result with what is known of its judge, and a note for every table that shows the value.
 
@@ -100,7 +90,6 @@ def with_judge(
         not_corrected=reason,
         degraded=[name for report in probes for name in report.failed],
         is_share=is_share,
-        addressed=addressed if addressed is not None and addressed.count else None,
     )
     note = f"{result.name}: {record}"
     # A result that is judged again must not keep the note on its former judge.

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from ...core.display import interval_text, value_text
 from ...core.table import Table
 from ...stats.intervals import TOO_NARROW
-from .audit import Agreement, AuditCalibration, AuditReport, CorrectedRates, HumanCeiling
-from .calibration import Estimate
-from .correction import CorrectedMean
+from .audit import AuditCalibration, AuditReport, CorrectedMean, CorrectedRates, HumanCeiling
+from .calibration import Agreement, Estimate
 
 _ESTIMATE = ("Value", "95% interval")
 
@@ -107,21 +106,20 @@ def _corrected(estimate: CorrectedRates, report: AuditReport) -> Table:
     rows = _corrected_rows("mean", mean) if is_graded else []
     rows += _corrected_rows("share of yes", share)
     notes = []
-    # Se and Sp: sensitivity and specificity, as epidemiologists write them.
-    if by_errors.reason is None:
-        rates = f"Se {by_errors.sensitivity:.2f}, Sp {by_errors.specificity:.2f}"
-        rows.append((f"  corrected by its errors ({rates})", *by_errors.cells()))
+    if estimate.no_correction_by_errors:
+        notes.append(f"No correction by the judge's errors: {estimate.no_correction_by_errors}.")
     else:
-        notes.append(f"No correction by the judge's errors: {by_errors.reason}.")
+        rates = f"sensitivity {report.sensitivity}, specificity {report.specificity}"
+        rows.append((f"  corrected by its errors ({rates})", *by_errors.cells()))
     if report.unlabelled_not_scored:
         notes.append(f"{report.unlabelled_not_scored} unlabelled claims could not be scored.")
     worth = (mean if is_graded else share).worth_labels
     if worth is not None:
         notes.append(
-            f"With the judge, {mean.labels} labels are worth about {worth:.0f}. "
+            f"With the judge, {estimate.labels} labels are worth about {worth:.0f}. "
             "This assumes that the labelled claims were chosen at random."
         )
-    title = f"Estimate for all claims: {mean.labels} with a label, {mean.unlabelled} without"
+    title = f"Estimate for all claims: {estimate.labels} with a label, {estimate.unlabelled} without"
     return Table(("Estimate", *_ESTIMATE), rows, title, notes, numeric=(1, 2))
 
 

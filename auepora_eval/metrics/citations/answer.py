@@ -59,7 +59,7 @@ class Claim:
 
 
 class CitedAnswer:
-    """An answer's citations; each property is computed once.
+    """An answer's citations, and how far they support its claims; each property is computed once.
 
     Lists of citations are read again at each use: keeping those of a million answers costs more.
     """
@@ -72,6 +72,7 @@ class CitedAnswer:
         gold: Any = None,
         *,
         split: ClaimSplitter | None = None,
+        support: Support | None = None,
     ) -> None:
         self.text = response.text
         self._response = response
@@ -79,6 +80,8 @@ class CitedAnswer:
         self._listed = listed
         self._gold = gold
         self._split = split
+        self._support = support
+        self._known: dict[tuple[str, str], float] = {}
         self._pairs: dict[int, list[Match]] = {}
         self._matches: dict[int, list[Match]] = {}
 
@@ -125,7 +128,7 @@ class CitedAnswer:
             return self.cited
         return _of_the_list(self.marks, listed)
 
-    def found(self, citation: Citation) -> Found:
+    def find(self, citation: Citation) -> Found:
         """Return the document of a citation. A number without a list counts the ranking."""
         # Numbers count the system's own list where it has one; this one is beyond it.
         if citation.number is not None and self._listed:
@@ -142,44 +145,32 @@ class CitedAnswer:
             raise ScoringError(f"the answer has more than {MOST_CLAIMS} claims")
         return claims
 
-
-class JudgedAnswer:
-    """A cited answer, with a support function to judge it by."""
-
-    def __init__(self, answer: CitedAnswer, support: Support) -> None:
-        self.answer = answer
-        self._support = support
-        self._known: dict[tuple[str, str], float] = {}
-
-    @property
-    def claims(self) -> list[Claim]:
-        return self.answer.claims
-
     def support(self, premise: str, claim: Claim) -> float:
         """Return how far a text supports a claim; an empty text supports nothing."""
         if not premise.strip():
             return 0.0
         key = (premise, claim.text)
         if key not in self._known:
-            self._known[key] = checked_support(self._support, premise, claim.text)
+            support = self._support or support_function("lexical")
+            self._known[key] = checked_support(support, premise, claim.text)
         return self._known[key]
 
     @cached_property
     def found(self) -> list[Found]:
         """Where each attached citation leads."""
-        return [self.answer.found(citation) for citation in self.answer.attached]
+        return [self.find(citation) for citation in self.attached]
 
     @cached_property
     def is_attached(self) -> bool:
         """Whether it is known which citation belongs to which claim."""
-        return bool(self.answer.marks) or len(self.claims) < 2 or not self.answer.attached
+        return bool(self.marks) or len(self.claims) < 2 or not self.attached
 
     def citations_at(self, claim: Claim) -> list[int]:
         """Return the numbers of the citations that a claim carries: all, where no mark says which."""
         at = claim.at
         return [
             number
-            for number, citation in enumerate(self.answer.attached)
+            for number, citation in enumerate(self.attached)
             if citation.at is None or at is None or at[0] <= citation.at[0] < at[1]
         ]
 
@@ -219,16 +210,19 @@ class JudgedAnswer:
     @cached_property
     def best_of_sources(self) -> list[float]:
         """The support of each claim by the document that supports it best."""
-        texts = self.answer.sources.texts
+        texts = self.sources.texts
         return [max((self.support(text, claim) for text in texts), default=0.0) for claim in self.claims]
 
 
-def answer_of(sample: EvaluationSample, output: SystemOutputs) -> CitedAnswer:
+def answer_of(sample: EvaluationSample, output: SystemOutputs, support: str = "lexical") -> CitedAnswer:
     """Return the answer of an output; names cite the retrieved documents and those of the sample."""
     ranked = [hit.doc for hit in sorted(output.retrieved, key=lambda hit: hit.rank)]
     more: list[Document] = [*(sample.relevant_docs or ()), *(sample.candidate_docs or ())]
     listed = output.response.metadata.get("citations")
-    return CitedAnswer(output.response, listed, Sources(more, ranked), sample.metadata.get("citations"))
+    gold = sample.metadata.get("citations")
+    return CitedAnswer(
+        output.response, listed, Sources(more, ranked), gold, support=support_function(support)
+    )
 
 
 def _of_the_list(marked: Sequence[Citation], listed: Sequence[Citation]) -> list[Citation]:
@@ -299,14 +293,13 @@ class CitationMetric(BatchMetric):
 
     target = TargetCategory.GENERATION_FAITHFULNESS
 
+    support: str = "lexical"  # the name of the support function, for metrics that have one
+
     def score_all(self, batch: Batch) -> Scores:
-        return self.score_each(batch, self.of_answer, zip(batch.samples, self.answers(batch), strict=True))
+        answers = batch.once(cited_answers, self.support)
+        return self.score_each(batch, self.of_answer, zip(batch.samples, answers, strict=True))
 
-    def answers(self, batch: Batch) -> list[Any]:
-        """Return the argument of `of_answer` for each sample."""
-        return batch.once(_cited_answers)
-
-    def of_answer(self, sample: EvaluationSample, answer: Any) -> float | SampleScore:
+    def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
         """Return the score of one answer."""
         raise NotImplementedError
 
@@ -365,9 +358,6 @@ class NeedsSupport(CitationMetric):
             "claims": "sentences",
         }
 
-    def answers(self, batch: Batch) -> list[Any]:
-        return batch.once(judged_answers, self.support)
-
 
 class SupportMetric(NeedsSupport, CitationShare):
     """A share that needs a support function."""
@@ -378,11 +368,7 @@ def share(part: float, whole: float, if_none: str) -> SampleScore:
     return SampleScore(part / whole, parts=(part, whole)) if whole else skip(if_none)
 
 
-def _cited_answers(batch: Batch) -> list[CitedAnswer]:
-    return [answer_of(*pair) for pair in zip(batch.samples, batch.outputs, strict=True)]
-
-
-def judged_answers(batch: Batch, support: str) -> list[JudgedAnswer]:
+def cited_answers(batch: Batch, support: str) -> list[CitedAnswer]:
     """Return every answer with the support function of that name; for batch.once."""
-    function = support_function(support)
-    return [JudgedAnswer(answer, function) for answer in batch.once(_cited_answers)]
+    pairs = zip(batch.samples, batch.outputs, strict=True)
+    return [answer_of(sample, output, support) for sample, output in pairs]

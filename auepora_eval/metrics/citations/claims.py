@@ -10,21 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
 
 import msgspec
 
 from ...core.metrics_base import metric, skip
-from ...core.scores import Batch, Scores
+from ...core.scores import Scores
 from ...core.types import EvaluationSample, MetricResult, SampleScore
 from ..entailment import support_function, support_identity
 from .answer import (
     CitationMetric,
+    CitedAnswer,
     Claim,
-    JudgedAnswer,
     NeedsSupport,
     SupportMetric,
-    judged_answers,
     share,
 )
 from .evaluator import CONSISTENT, WEIGHTS, Weights, assessed, consistencies
@@ -44,7 +42,7 @@ class CitationCompleteness(SupportMetric):
 
     counted_as = ("cited_claims", "total_claims")
 
-    def of_answer(self, sample: EvaluationSample, answer: JudgedAnswer) -> float | SampleScore:
+    def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
         cited = sum(answer.is_cited(claim, self.threshold) for claim in answer.claims)
         return share(cited, len(answer.claims), _NO_CLAIMS)
 
@@ -59,8 +57,8 @@ class CitationCorrectness(SupportMetric):
 
     counted_as = ("correct_citations", "total_citations")
 
-    def of_answer(self, sample: EvaluationSample, answer: JudgedAnswer) -> float | SampleScore:
-        if not answer.answer.attached:
+    def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
+        if not answer.attached:
             return skip("the answer cites nothing")
         supports = answer.supports_or_zero
         right = sum(score >= self.threshold for score in supports)
@@ -78,7 +76,7 @@ class CitationDensity(SupportMetric):
     listed = False
     counted_as = ("cited_characters", "total_characters")
 
-    def of_answer(self, sample: EvaluationSample, answer: JudgedAnswer) -> float | SampleScore:
+    def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
         cited = sum(claim.length for claim in answer.claims if answer.is_cited(claim, self.threshold))
         return share(cited, sum(claim.length for claim in answer.claims), _NO_CLAIMS)
 
@@ -99,10 +97,10 @@ class CitationFactualConsistency(SupportMetric):
     reads_documents = True
     counted_as = ("consistent_claims", "total_claims")
 
-    def of_answer(self, sample: EvaluationSample, answer: JudgedAnswer) -> float | SampleScore:
+    def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
         if not answer.claims:
             return skip(_NO_CLAIMS)
-        if answer.answer.sources.are_without_texts:
+        if answer.sources.are_without_texts:
             return skip("the documents have no text")
         right = 0
         for claim, otherwise in zip(answer.claims, answer.best_of_sources, strict=True):
@@ -139,10 +137,10 @@ class CitationHallucinationRate(SupportMetric):
     reads_documents = True
     higher_is_better = False
 
-    def of_answer(self, sample: EvaluationSample, answer: JudgedAnswer) -> float | SampleScore:
+    def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
         if not answer.claims:
             return skip(_NO_CLAIMS)
-        if answer.answer.sources.are_without_texts:
+        if answer.sources.are_without_texts:
             return skip("the documents have no text")
         unsupported = sum(best < self.threshold for best in answer.best_of_sources)
         return share(unsupported, len(answer.claims), _NO_CLAIMS)
@@ -181,11 +179,8 @@ class CitationAccuracy(CitationMetric):
             "claims": "sentences",
         }
 
-    def answers(self, batch: Batch) -> list[Any]:
-        return batch.once(judged_answers, self.support)
-
-    def of_answer(self, sample: EvaluationSample, answer: JudgedAnswer) -> float | SampleScore:
-        if not answer.claims and not answer.answer.gold:
+    def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
+        if not answer.claims and not answer.gold:
             return skip(_NO_CLAIMS)
         overall, _ = self._weights().of(assessed(answer).scores)
         return skip("neither citations nor documents to measure by") if overall is None else overall
@@ -205,14 +200,14 @@ PARTIAL = 0.4
 class SentenceCitations(NeedsSupport):
     """A metric of the sentences of an answer and the passages that each of them cites."""
 
-    def of_answer(self, sample: EvaluationSample, answer: JudgedAnswer) -> float | SampleScore:
+    def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
         if not answer.claims:
             return skip("the answer makes no claims")
         if not answer.is_attached:
             return skip("the citations are a list: it is not known which sentence makes which")
         return self.of_sentences(answer)
 
-    def of_sentences(self, answer: JudgedAnswer) -> float | SampleScore:
+    def of_sentences(self, answer: CitedAnswer) -> float | SampleScore:
         """Return the score of an answer whose sentences cite by marks."""
         raise NotImplementedError
 
@@ -225,7 +220,7 @@ class AlceCitationRecall(SentenceCitations):
     over answers. ALCE's rule, with our sentences and the support function in the place of its model.
     """
 
-    def of_sentences(self, answer: JudgedAnswer) -> float | SampleScore:
+    def of_sentences(self, answer: CitedAnswer) -> float | SampleScore:
         entailed = sum(_is_entailed(answer, claim, self.threshold) for claim in answer.claims)
         return entailed / len(answer.claims)
 
@@ -239,7 +234,7 @@ class AlceCitationPrecision(SentenceCitations):
     has none. As in ALCE's script, the citations of a sentence with one that is not there are not counted.
     """
 
-    def of_sentences(self, answer: JudgedAnswer) -> float | SampleScore:
+    def of_sentences(self, answer: CitedAnswer) -> float | SampleScore:
         credited = citations = 0
         for claim in answer.claims:
             passages = _passages(answer, claim)
@@ -250,7 +245,7 @@ class AlceCitationPrecision(SentenceCitations):
                 credited += sum(self._is_needed(answer, claim, passages, n) for n in range(len(passages)))
         return credited / citations if citations else 0.0
 
-    def _is_needed(self, answer: JudgedAnswer, claim: Claim, passages: list[str], number: int) -> bool:
+    def _is_needed(self, answer: CitedAnswer, claim: Claim, passages: list[str], number: int) -> bool:
         others = passages[:number] + passages[number + 1 :]
         return (
             not others
@@ -272,7 +267,7 @@ class SupportWeights(SentenceCitations):
     def signature(self) -> Mapping[str, object]:
         return {**super().signature(), "partial": self.partial}
 
-    def weights(self, answer: JudgedAnswer, claim: Claim) -> list[float]:
+    def weights(self, answer: CitedAnswer, claim: Claim) -> list[float]:
         """Return the weight of each citation of a sentence."""
         passages = [_passage(answer.found[number]) for number in answer.citations_at(claim)]
         supports = [answer.support(passage, claim) for passage in passages]
@@ -288,7 +283,7 @@ class TrecSupportPrecision(SupportWeights):
     By answer; one that cites nothing is skipped.
     """
 
-    def of_sentences(self, answer: JudgedAnswer) -> float | SampleScore:
+    def of_sentences(self, answer: CitedAnswer) -> float | SampleScore:
         weights = [weight for claim in answer.claims for weight in self.weights(answer, claim)]
         return sum(weights) / len(weights) if weights else skip("the answer cites nothing")
 
@@ -301,17 +296,17 @@ class TrecSupportRecall(SupportWeights):
     TREC judged one citation per sentence; of several we take the best, which keeps the value below 1.
     """
 
-    def of_sentences(self, answer: JudgedAnswer) -> float | SampleScore:
+    def of_sentences(self, answer: CitedAnswer) -> float | SampleScore:
         best = [max(self.weights(answer, claim), default=0.0) for claim in answer.claims]
         return sum(best) / len(best)
 
 
-def _is_entailed(answer: JudgedAnswer, claim: Claim, threshold: float) -> bool:
+def _is_entailed(answer: CitedAnswer, claim: Claim, threshold: float) -> bool:
     passages = _passages(answer, claim)
     return bool(passages) and answer.support("\n".join(passages or ()), claim) >= threshold
 
 
-def _passages(answer: JudgedAnswer, claim: Claim) -> list[str] | None:
+def _passages(answer: CitedAnswer, claim: Claim) -> list[str] | None:
     """Return the passages that a sentence cites; None if one of them does not exist."""
     found = [answer.found[number] for number in answer.citations_at(claim)]
     return None if any(one.trouble for one in found) else [_passage(one) for one in found]

@@ -27,7 +27,7 @@ from ...errors import DataError
 from ...text.content_words import content_words, numbers, without_marks
 from ...text.tokens import words
 from ..entailment import SUPPORTS, Support, support_function
-from .answer import THRESHOLD, CitedAnswer, JudgedAnswer
+from .answer import THRESHOLD, CitedAnswer
 from .sources import GOOD, TOLERANCE, Citation, Sources
 
 CONSISTENT = 0.8
@@ -103,7 +103,8 @@ class CitationEvaluator:
         try:
             self.config = msgspec.convert(config or {}, CitationConfig)
         except msgspec.ValidationError as error:
-            raise ValueError(f"The citation config is wrong: {error}") from None
+            known = ", ".join(CitationConfig.__struct_fields__)
+            raise ValueError(f"The citation config is wrong: {error}. Its fields are {known}.") from None
         support = self.config.support
         self._support: Support = support_function(support) if isinstance(support, str) else support
 
@@ -126,8 +127,10 @@ class CitationEvaluator:
         """
         sources = Sources((), _documents(source_documents))
         gold = _gold(ground_truth)
-        cited = CitedAnswer(Response(answer), citations, sources, gold, split=self.config.claims)
-        parts = assessed(JudgedAnswer(cited, self._support), self.config)
+        cited = CitedAnswer(
+            Response(answer), citations, sources, gold, split=self.config.claims, support=self._support
+        )
+        parts = assessed(cited, self.config)
         overall, used = self.config.weights.of(parts.scores)
         return {
             **parts.sections,
@@ -178,7 +181,7 @@ class Assessed(NamedTuple):
     not_measured: dict[str, str]  # the reasons, by part
 
 
-def assessed(answer: JudgedAnswer, config: CitationConfig | None = None) -> Assessed:
+def assessed(answer: CitedAnswer, config: CitationConfig | None = None) -> Assessed:
     """Return all parts of an answer's citation accuracy that can be measured."""
     config = config or CitationConfig()
     sections = {
@@ -195,7 +198,7 @@ def assessed(answer: JudgedAnswer, config: CitationConfig | None = None) -> Asse
         consistency["mean_consistency"],  # type: ignore[arg-type]
         None if rate is None else 1 - rate,
     )
-    unknown = "only documents without a text are cited" if answer.answer.attached else "no claims"
+    unknown = "only documents without a text are cited" if answer.attached else "no claims"
     reasons = {
         "span": "no gold citations with spans",
         "quality": unknown,
@@ -206,24 +209,24 @@ def assessed(answer: JudgedAnswer, config: CitationConfig | None = None) -> Asse
     return Assessed(sections, scores, missing)
 
 
-def _span_section(answer: JudgedAnswer, tolerance: int, good: float) -> Section:
+def _span_section(answer: CitedAnswer, tolerance: int, good: float) -> Section:
     """Return how well the cited spans agree with the gold ones."""
-    gold, _ = answer.answer.places
+    gold, _ = answer.places
     spans = [place for place in gold if place.span is not None]
-    pairs = answer.answer.matches(tolerance)
+    pairs = answer.matches(tolerance)
     return {
         "mean_exact_jaccard": sum(pair.exact for pair in pairs) / len(spans) if spans else None,
         "mean_tolerance_jaccard": sum(pair.tolerant for pair in pairs) / len(spans) if spans else None,
         "perfect_matches": sum(pair.exact == 1.0 for pair in pairs),
         "good_matches": sum(pair.tolerant >= good for pair in pairs),
         "gold_spans": len(spans),
-        "cited_spans": len({one._replace(at=None) for one in answer.answer.cited if one.span is not None}),
+        "cited_spans": len({one._replace(at=None) for one in answer.cited if one.span is not None}),
     }
 
 
-def _quality_section(answer: JudgedAnswer, valid: float) -> Section:
+def _quality_section(answer: CitedAnswer, valid: float) -> Section:
     details = []
-    for citation, found, support in zip(answer.answer.attached, answer.found, answer.supports, strict=True):
+    for citation, found, support in zip(answer.attached, answer.found, answer.supports, strict=True):
         # No text is not a fault of the citation: it is neither valid nor invalid.
         problem = found.trouble or ("" if support is not None else "no text")
         details.append(
@@ -246,7 +249,7 @@ def _quality_section(answer: JudgedAnswer, valid: float) -> Section:
     }
 
 
-def _consistency_section(answer: JudgedAnswer, consistent: float) -> Section:
+def _consistency_section(answer: CitedAnswer, consistent: float) -> Section:
     judged = consistencies(answer)
     return {
         "mean_consistency": fmean(judged) if judged else None,
@@ -256,16 +259,16 @@ def _consistency_section(answer: JudgedAnswer, consistent: float) -> Section:
     }
 
 
-def consistencies(answer: JudgedAnswer) -> list[float]:
+def consistencies(answer: CitedAnswer) -> list[float]:
     """Return how consistent each citation is with its claim: its support, 0 where it leads nowhere.
 
     Claims that cite nothing have one 0.
     """
-    return [0.0] if answer.claims and not answer.answer.attached else answer.supports_or_zero
+    return [0.0] if answer.claims and not answer.attached else answer.supports_or_zero
 
 
-def _hallucination_section(answer: JudgedAnswer, valid: float) -> Section:
-    measured = bool(answer.claims) and not answer.answer.sources.are_without_texts
+def _hallucination_section(answer: CitedAnswer, valid: float) -> Section:
+    measured = bool(answer.claims) and not answer.sources.are_without_texts
     pairs = zip(answer.claims, answer.best_of_sources, strict=True) if measured else ()
     unsupported = [claim.text for claim, best in pairs if best < valid]
     return {

@@ -180,7 +180,7 @@ class CitationRelevance(CitationShare):
 
     def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
         relevant = {source_of(doc) for doc in sample.relevant_docs or () if grade_of(doc) > 0}
-        documents = [answer.found(citation).document for citation in answer.cited]
+        documents = [answer.find(citation).document for citation in answer.cited]
         right = sum(doc is not None and source_of(doc) in relevant for doc in documents)
         return share(right, len(documents), _CITES_NOTHING)
 
@@ -193,7 +193,7 @@ class TroubleRate(CitationShare):
 
     def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
         cited = answer.cited
-        wrong = sum(answer.found(citation).trouble in self.troubles for citation in cited)
+        wrong = sum(answer.find(citation).trouble in self.troubles for citation in cited)
         return share(wrong, len(cited), _CITES_NOTHING)
 
 

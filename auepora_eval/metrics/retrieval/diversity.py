@@ -17,7 +17,7 @@ from ...core.matching import source_of
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
-from ...stats.arrays import Array, Indices, Mask
+from ...stats.arrays import Array
 from ...text.tokens import words
 from ..answers.relevance import EmbeddingMetric
 from .hits import gold_grades, in_order
@@ -180,9 +180,6 @@ class AlphaNDCG(SubtopicMetric):
     ) -> float | SampleScore:
         return self._gain(found) / self._gain(self._ideal(gold))
 
-    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
-        return SampleScore(float(high))  # at its best, the ideal list
-
     def _gain(self, ranked: Sequence[Collection[str]]) -> float:
         seen: Counter[str] = Counter()
         total = 0.0
@@ -224,49 +221,22 @@ def gold_subtopics(sample: EvaluationSample) -> dict[str, frozenset[str]]:
     return subtopics
 
 
-_CELLS = 4_000_000  # of a table of sets and members that is held at once
-_FREQUENT = 16  # sets that have a member: above, a product of matrices finds the pairs faster
-
-
 def jaccard_of_pairs(sets: Sequence[Set[Hashable]]) -> Array:
     """Return |shared| / |all of both| of every two sets, in the order of itertools.combinations.
 
     Two empty sets are the same.
     """
+    from scipy.sparse import csr_array
+
     codes: dict[Hashable, int] = {}
-    members = np.array([codes.setdefault(one, len(codes)) for each in sets for one in each], dtype=np.intp)
+    members = [codes.setdefault(one, len(codes)) for each in sets for one in each]
     sizes = np.array([len(each) for each in sets])
-    owners = np.repeat(np.arange(len(sets)), sizes)
-    counts = np.bincount(members, minlength=1)
-    # What only one set has is shared by no pair: most words of texts, and nearly all runs of three.
-    is_frequent = counts > _FREQUENT
-    shared = _shared_rare(owners, members, (counts > 1) & ~is_frequent, len(sets))
-    place_of, count = np.cumsum(is_frequent) - 1, int(is_frequent.sum())
-    owners, places = owners[is_frequent[members]], place_of[members[is_frequent[members]]]
-    width = min(count, max(1, _CELLS // len(sets)))
-    for start in range(0, count, width or 1):
-        inside = (places >= start) & (places < start + width)
-        table = np.zeros((len(sets), width), dtype=np.float32)
-        table[owners[inside], places[inside] - start] = 1
-        shared += table @ table.T
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    table = csr_array((np.ones(len(members)), members, ends), shape=(len(sets), max(len(codes), 1)))
     first, second = np.triu_indices(len(sets), 1)
-    in_both = shared[first, second]
+    in_both = (table @ table.T).toarray()[first, second]
     in_either = sizes[first] + sizes[second] - in_both
     return np.asarray(np.where(in_either > 0, in_both / np.maximum(in_either, 1), 1.0))
-
-
-def _shared_rare(owners: Indices, members: Indices, is_rare: Mask, size: int) -> Array:
-    """Count for every two sets how many of the rare members both have."""
-    kept = is_rare[members]
-    order = np.argsort(members[kept], kind="stable")
-    members, owners = members[kept][order], owners[kept][order]
-    # The owners of a member are next to each other now, in ascending order: pair each with those behind it.
-    pairs = [
-        (owners[:-step] * size + owners[step:])[members[:-step] == members[step:]]
-        for step in range(1, min(_FREQUENT, len(members)))
-    ]
-    cells = np.concatenate(pairs) if pairs else np.zeros(0, dtype=np.intp)
-    return np.bincount(cells, minlength=size * size).reshape(size, size).astype(np.float64)
 
 
 def _shingles(tokens: Sequence[str]) -> Iterable[tuple[str, ...]]:

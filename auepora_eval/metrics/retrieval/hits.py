@@ -1,77 +1,119 @@
-"""The relevant documents in a retrieved list, read once for all metrics of a batch."""
+"""The relevant documents in the retrieved lists of a batch, read once for all metrics of a plan."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable
+from itertools import compress, count
 from operator import attrgetter
-from typing import NamedTuple
+
+import numpy as np
 
 from ...core.matching import grade_of
-from ...core.metrics_base import skip
-from ...core.scores import Batch
-from ...core.types import EvaluationSample, RankedIds, SampleScore, SystemOutputs
+from ...core.scores import Batch, Note
+from ...core.types import EvaluationSample, RankedIds, SystemOutputs
 from ...errors import ScoringError
+from ...stats.arrays import Array, Indices
 
 _RANK = attrgetter("rank")
 
 
-class Hits(NamedTuple):
-    """The relevant documents of one list by rank, and the grades of all that it could have had."""
+class Hits:
+    """Columns of a batch: a row for each relevant document that was retrieved, by sample and rank.
 
-    ranks: list[int]  # in ascending order, from 1
-    grades: list[float]  # at these ranks
-    gold: list[float]  # the grades of all relevant documents, the highest first
-    size: int  # how many documents were retrieved
-
-    def within(self, k: int | None) -> int:
-        """Return how many relevant documents are among the first k."""
-        return len(self.ranks) if k is None else bisect_right(self.ranks, k)
-
-
-def hits_of(
-    sample: EvaluationSample, output: SystemOutputs, level: float | None = None, repeats: bool = False
-) -> Hits | SampleScore:
-    """Return the relevant documents that were retrieved, or why the sample is skipped.
-
-    A document that is retrieved twice counts at its first place, and its second place is a miss; with
-    `repeats` it counts at each of its places.
+    `sample` numbers the samples from 0, `rank` starts at 1, and `nth` counts the hits of a sample from 1.
+    `gold_*` are the same columns of the best list that there could have been. `relevant` and `retrieved` have
+    a number for each sample, and `notes` say why a sample has no score.
     """
-    least = level or 0.0
-    left = {doc_id: grade for doc_id, grade in gold_grades(sample).items() if grade > 0 and grade >= least}
-    if not left:
-        return skip(no_relevant(level))
-    gold = sorted(left.values(), reverse=True)
-    ranks: list[int] = []
-    grades: list[float] = []
-    doc_ids = in_order(output)
-    for rank, doc_id in enumerate(doc_ids, start=1):
-        if doc_id in left:
-            ranks.append(rank)
-            grades.append(left[doc_id] if repeats else left.pop(doc_id))
-    return Hits(ranks, grades, gold, len(doc_ids))
 
+    def __init__(self, batch: Batch, level: float | None = None, repeats: bool = False) -> None:
+        ranks: list[int] = []
+        grades: list[float] = []
+        gold: list[float] = []
+        ends, gold_ends, sizes = [0], [0], []
+        self.notes: dict[int, Note] = {}
+        for number, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True)):
+            left = self._relevant(number, sample, level)
+            gold += sorted(left.values(), reverse=True)
+            doc_ids = in_order(output)
+            # A document that is retrieved twice counts at its first place, where it is taken out of `left`.
+            for rank in compress(count(1), map(left.__contains__, doc_ids)):
+                doc_id = doc_ids[rank - 1]
+                ranks.append(rank)
+                grades.append(left[doc_id] if repeats else left.pop(doc_id))
+            ends.append(len(ranks))
+            gold_ends.append(len(gold))
+            sizes.append(len(doc_ids))
+        self.sample, self.nth = _numbered(ends)
+        self.rank, self.grade = np.array(ranks, np.intp), np.array(grades, np.float64)
+        self.gold_sample, self.gold_rank = _numbered(gold_ends)
+        self.gold_grade = np.array(gold, np.float64)
+        self.relevant, self.retrieved = np.diff(gold_ends).astype(np.float64), np.array(sizes, np.intp)
 
-def hits_in(batch: Batch, level: float | None, repeats: bool) -> list[Hits | SampleScore]:
-    """Return the hits of each sample, or why it has no score; for batch.once."""
-    hits: list[Hits | SampleScore] = []
-    for sample, output in zip(batch.samples, batch.outputs, strict=True):
+    def _relevant(self, number: int, sample: EvaluationSample, level: float | None) -> dict[str, float]:
+        """Return the grade of each document that counts; a note says why there is none."""
         try:
-            hits.append(hits_of(sample, output, level, repeats))
+            grades = gold_grades(sample)
         except ScoringError as error:  # a grade that is not a number
-            hits.append(SampleScore(None, str(error), failed=True))
-    return hits
+            self.notes[number] = Note(str(error), failed=True)
+            return {}
+        least = level or 0.0
+        relevant = {doc_id: grade for doc_id, grade in grades.items() if grade > 0 and grade >= least}
+        if not relevant:
+            self.notes[number] = Note(no_relevant(level))
+        return relevant
+
+    def total(self, weights: Array, k: int | None = None, *, ranks: Indices | None = None) -> Array:
+        """Return the sum of the weights of each sample's hits at ranks up to k."""
+        ranks = self.rank if ranks is None else ranks
+        return _total(self.sample, ranks, weights, k, len(self.relevant))
+
+    def within(self, k: int | None) -> Array:
+        """Return how many relevant documents are among the first k."""
+        return self.total(np.ones(len(self.rank)), k)
+
+    def best_total(self, weights: Array, k: int | None = None) -> Array:
+        """Return the same sum of the best list that there could have been."""
+        return _total(self.gold_sample, self.gold_rank, weights, k, len(self.relevant))
+
+
+def _numbered(ends: list[int]) -> tuple[Indices, Indices]:
+    """Return the number of the sample of each row, and the number of the row within its sample."""
+    starts, sizes = np.array(ends[:-1], np.intp), np.diff(ends)
+    samples = np.repeat(np.arange(len(sizes)), sizes)
+    return samples, np.arange(len(samples)) - starts[samples] + 1
+
+
+def _total(samples: Indices, ranks: Indices, weights: Array, k: int | None, size: int) -> Array:
+    if k is not None:
+        first = ranks <= k
+        samples, weights = samples[first], weights[first]
+    # It adds in the order of the ranks, as trec_eval does: the last bit is the same.
+    return np.asarray(np.bincount(samples, weights, minlength=size), np.float64)
+
+
+def by_rank(function: Callable[[int], float], ranks: Indices) -> Array:
+    """Return a function of each rank. It is not one of numpy, whose last bit depends on the machine."""
+    table = np.array([0.0, *map(function, range(1, int(ranks.max(initial=0)) + 1))])
+    return np.asarray(table[ranks])
+
+
+def discounted(grades: Array, ranks: Indices) -> Array:
+    """Return the grades, each divided by log2(rank + 1).
+
+    >>> discounted(np.array([3.0, 1.0]), np.array([1, 3])).tolist()
+    [3.0, 0.5]
+    """
+    return grades / by_rank(lambda rank: math.log2(rank + 1), ranks)
 
 
 def gold_grades(sample: EvaluationSample) -> dict[str, float]:
     """Return the grade of each document in `relevant_docs`, the highest where one is listed twice."""
-    grades: dict[str, float] = {}
-    for doc in sample.relevant_docs or ():
-        grade = grade_of(doc)
-        if grade > grades.get(doc.doc_id, -math.inf):
-            grades[doc.doc_id] = grade
+    docs = sample.relevant_docs or ()
+    grades = {doc.doc_id: grade_of(doc) for doc in docs}
+    if len(grades) < len(docs):
+        for doc in docs:
+            grades[doc.doc_id] = max(grades[doc.doc_id], grade_of(doc))
     return grades
 
 
@@ -86,21 +128,3 @@ def in_order(output: SystemOutputs) -> list[str]:
     if isinstance(hits, RankedIds):
         return hits.doc_ids
     return [hit.doc.doc_id for hit in sorted(hits, key=_RANK)]
-
-
-@lru_cache(maxsize=1 << 12)
-def ideal_gain(grades: tuple[float, ...]) -> float:
-    """Return the discounted gain of a list that has these grades from rank 1 on: few are different."""
-    return discounted_gain(range(1, len(grades) + 1), grades)
-
-
-def discounted_gain(ranks: Iterable[int], grades: Iterable[float]) -> float:
-    """Return the sum of the grades, each divided by log2(rank + 1).
-
-    >>> discounted_gain([1, 3], [3, 1])
-    3.5
-    """
-    total = 0.0
-    for rank, grade in zip(ranks, grades, strict=False):
-        total += grade / math.log2(rank + 1)
-    return total

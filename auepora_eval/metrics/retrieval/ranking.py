@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from dataclasses import field
 from itertools import groupby
 
+import numpy as np
+
 from ...core.matching import grade_of
 from ...core.metrics_base import SampleMetric, metric, skip
-from ...core.scores import given
+from ...core.scores import Rows, given
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ..retrieval_basic import LevelMetric, RetrievalMetric, normalised_gain
-from .hits import Hits, gold_grades, in_order, no_relevant
+from .hits import Hits, by_rank, gold_grades, in_order, no_relevant
 
 
 def judgements(sample: EvaluationSample) -> dict[str, float]:
@@ -33,8 +35,9 @@ class RPrecision(LevelMetric):
     target = TargetCategory.RETRIEVAL_ACCURACY
     oracle = "trec_eval Rprec"
 
-    def of_hits(self, hits: Hits) -> float:
-        return hits.within(len(hits.gold)) / len(hits.gold)
+    def of_hits(self, hits: Hits) -> Rows:
+        first = hits.rank <= hits.relevant[hits.sample]
+        return hits.total(first.astype(np.float64)) / hits.relevant
 
 
 @metric("bpref[level={level?:.15g}]", ranges={"level": "(0, inf)"})
@@ -93,10 +96,11 @@ class RankBiasedPrecision(RetrievalMetric):
     target = TargetCategory.RETRIEVAL_ACCURACY
     oracle = "trec_eval rbp"
 
-    def of_hits(self, hits: Hits) -> float:
-        scale = max(1.0, hits.gold[0])  # binary grades keep a scale of 1: only grades above 1 are divided
-        pairs = zip(hits.ranks, hits.grades, strict=True)
-        return (1 - self.p) * sum(grade / scale * self.p ** (rank - 1) for rank, grade in pairs)
+    def of_hits(self, hits: Hits) -> Rows:
+        # Binary grades keep a scale of 1: only grades above 1 are divided.
+        scale = np.maximum(1.0, hits.best_total(hits.gold_grade, 1))[hits.sample]
+        patience = by_rank(lambda rank: self.p ** (rank - 1), hits.rank)
+        return (1 - self.p) * hits.total(hits.grade / scale * patience)
 
 
 @metric("ndcg_exp@{k?}")
@@ -111,9 +115,9 @@ class ExponentialNDCG(RetrievalMetric):
     target = TargetCategory.RETRIEVAL_ACCURACY
     oracle = "scikit-learn ndcg_score of 2**grade - 1"
 
-    def of_hits(self, hits: Hits) -> float:
-        grades, ideal = (list(map(_exponential, grades)) for grades in (hits.grades, hits.gold[: self.k]))
-        return normalised_gain(hits.ranks[: hits.within(self.k)], grades, ideal)
+    def of_hits(self, hits: Hits) -> Rows:
+        grades, gold = (np.array(list(map(_exponential, each))) for each in (hits.grade, hits.gold_grade))
+        return normalised_gain(hits, grades, gold, self.k)
 
 
 def _exponential(grade: float) -> float:

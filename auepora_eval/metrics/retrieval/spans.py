@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.matching import grade_of, source_of
+from ...core.matching import by_any_name, grade_of, source_of
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
@@ -146,7 +146,8 @@ _ENDS = ("end", "end_index", "end_char_idx", "end_char")
 
 def _place(doc: Document, sample: EvaluationSample, gold: Marked) -> tuple[str, Interval]:
     """Return the source of a retrieved chunk, and where in it the chunk starts and ends."""
-    source = source_of(doc)
+    own = source_of(doc)
+    source = by_any_name(gold).get(own, own)
     start, end = (
         next((doc.metadata[name] for name in names if doc.metadata.get(name) is not None), None)
         for names in (_STARTS, _ENDS)
@@ -157,18 +158,15 @@ def _place(doc: Document, sample: EvaluationSample, gold: Marked) -> tuple[str, 
         return source, _interval(doc, start, end)
     if source not in gold:
         # Where it is in its source changes nothing, but two chunks must not seem to overlap.
-        is_whole = source == doc.doc_id
-        return source if is_whole else f"{source}\0{doc.text}", (0, len(doc.text))
+        return source if own == doc.doc_id else f"{source}\0{doc.text}", (0, len(doc.text))
     # A text that is shorter than its spans reach is an excerpt.
     texts = (other.text for other in sample.relevant_docs or () if other.doc_id == source)
     whole = next((text for text in texts if len(text) >= gold[source][-1][1]), "")
-    return source, _located(doc, source, whole)
+    return source, (0, len(doc.text)) if not whole and own == doc.doc_id else _located(doc, source, whole)
 
 
 def _located(doc: Document, source: str, whole: str) -> Interval:
     """Return where a chunk's text is in the text of the document that it is from."""
-    if not whole and source == doc.doc_id:
-        return 0, len(doc.text)
     start = whole.find(doc.text) if doc.text else -1
     if start >= 0 and whole.find(doc.text, start + 1) < 0:
         return start, start + len(doc.text)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.metrics_base import BatchMetric, metric, skip
-from ...core.scores import NOT_GIVEN, Batch, Note, Rows, Scores, given_documents, has_field
+from ...core.scores import NOT_GIVEN, Batch, Rows, Scores, given_documents, has_field
 from ...core.types import (
     DOCUMENTS_GIVEN,
     EvaluationSample,
@@ -36,22 +36,12 @@ class CounterfactualMetric(OnGivenDocuments):
     target = TargetCategory.COUNTERFACTUAL_ROBUSTNESS
     requires = ("labels.true_answer", _FAKE)
 
-    def unscorable(self, batch: Batch) -> dict[int, Note]:
-        others = {
-            place: Note(f"its scenario is {scenario(sample)!r}, not 'counterfactual'")
-            for place, sample in enumerate(batch.samples)
-            if scenario(sample) not in ("counterfactual", "")
-        }
-        return {**super().unscorable(batch), **batch.once(_not_met), **others}
-
-
-def _not_met(batch: Batch) -> dict[int, Note]:
-    """Return the places whose false document the system neither was given nor retrieved; for batch.once."""
-    return {
-        place: Note(NOT_GIVEN)
-        for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True))
-        if output.error is None and not _met_the_false(sample, output)
-    }
+    def not_about(self, sample: EvaluationSample, output: SystemOutputs) -> str:
+        if scenario(sample) not in ("counterfactual", ""):
+            return f"its scenario is {scenario(sample)!r}, not 'counterfactual'"
+        if output.error is None and not _met_the_false(sample, output):
+            return NOT_GIVEN
+        return super().not_about(sample, output)
 
 
 def _met_the_false(sample: EvaluationSample, output: SystemOutputs) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...core.metrics_base import metric
-from ...core.scores import Batch, Note, Rows, Scores, not_given
+from ...core.scores import Batch, Note, Rows, Scores, saw_documents
 from ...core.types import EvaluationSample, SampleScore, TargetCategory
 from .paired_samples import DEFAULT_BASE, ConditionalRate, Contrast, base_questions, scenario
 
@@ -333,9 +333,12 @@ class VariantDrop(Paired):
 
 def noise_ratios(batch: Batch) -> dict[int, float]:
     """Return the noise ratio, from 0 to 1, of each sample whose documents the system got; for batch.once."""
-    ratios = {place: _number(sample.labels.get("noise_ratio")) for place, sample in enumerate(batch.samples)}
-    left_out = batch.once(not_given)
-    return {place: ratio for place, ratio in ratios.items() if ratio is not None and place not in left_out}
+    ratios = {}
+    for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True)):
+        ratio = _number(sample.labels.get("noise_ratio"))
+        if ratio is not None and saw_documents(sample, output):
+            ratios[place] = ratio
+    return ratios
 
 
 def _number(label: object) -> float | None:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...core.metrics_base import BatchMetric, SampleMetric, parse_metric
-from ...core.scores import NOT_GIVEN, Batch, Note, Rows, Scores, not_given
-from ...core.types import EvaluationSample, MetricResult, SampleScore
+from ...core.scores import NOT_GIVEN, Batch, Note, Rows, Scores, saw_documents
+from ...core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs
 from ...stats.intervals import Share
 
 DEFAULT_BASE = "contains_answer"
@@ -21,8 +21,8 @@ DEFAULT_BASE = "contains_answer"
 class OnGivenDocuments(SampleMetric):
     """A metric of answers from chosen documents: skipped where the system was not given these."""
 
-    def unscorable(self, batch: Batch) -> dict[int, Note]:
-        return {**super().unscorable(batch), **batch.once(not_given)}
+    def not_about(self, sample: EvaluationSample, output: SystemOutputs) -> str:
+        return super().not_about(sample, output) if saw_documents(sample, output) else NOT_GIVEN
 
     def summarise(self, scores: Scores) -> MetricResult:
         result = super().summarise(scores)
@@ -30,8 +30,7 @@ class OnGivenDocuments(SampleMetric):
         if count and not result.coverage.concerned:
             result.details.setdefault("not_measured", NOT_GIVEN)
         elif count:
-            # Without the name of the metric, so that the note of several metrics is printed once.
-            about = f"{count} of {len(scores)} samples are not measured: {NOT_GIVEN}"
+            about = f"{self.name}: {count} of {len(scores)} samples are not measured: {NOT_GIVEN}"
             result.details["notes"] = [*result.notes, f"{about} (a system with a parameter `documents` is)."]
         return result
 

@@ -16,8 +16,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ...core.metrics_base import metric, parse_metric, skip
-from ...core.scores import Batch, Note, Rows, has_field
+from ...core.metrics_base import SampleMetric, metric, parse_metric, skip
+from ...core.scores import Rows, has_field, is_unanswerable
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...stats.intervals import Share
@@ -42,27 +42,19 @@ class RejectionMetric(OnGivenDocuments):
     target = TargetCategory.NEGATIVE_REJECTION
     counted: ClassVar[tuple[bool, ...]] = (True, False)  # True for answerable questions, False for the others
 
-    def unscorable(self, batch: Batch) -> dict[int, Note]:
-        # A failed call on a question that is not counted is not a failure of this metric.
-        reasons = {place: self.not_concerned(sample) for place, sample in enumerate(batch.samples)}
-        return {
-            **super().unscorable(batch),
-            **{place: Note(reason) for place, reason in reasons.items() if reason},
-        }
-
-    def not_concerned(self, sample: EvaluationSample) -> str:
-        """Return why a sample is not counted; "" if it is, or if its labels cannot be used."""
+    def not_about(self, sample: EvaluationSample, output: SystemOutputs) -> str:
         try:
             answerable = is_answerable(sample)
-        except ScoringError:
+        except ScoringError:  # the score says that the labels cannot be used
             return ""
         if answerable is None:
             return _NO_LABEL
-        of_kind = "the question is answerable" if answerable else "the question is unanswerable"
-        return "" if answerable in self.counted else of_kind
+        if answerable not in self.counted:
+            return "the question is answerable" if answerable else "the question is unanswerable"
+        return super().not_about(sample, output)
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        if reason := self.not_concerned(sample):
+        if reason := self.not_about(sample, output):
             return skip(reason)
         answerable = is_answerable(sample) is True
         return self.judge(Case(answerable, refusal(output.response).declined, sample, output))
@@ -280,6 +272,47 @@ class ConditionedScore(BaseMetric):
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         return skip(_NO_LABEL) if _label(sample) is None else super().score_if_failed(sample, high=high)
+
+
+@metric("right[{base?}]")
+class Right(SampleMetric):
+    """1 if the answer is right: what the reference says, or declined where there is no answer.
+
+    By another metric, of which at least half is right: right[token_f1]. Declining a question that has an
+    answer is wrong; so is every answer to one that has none (`labels.answerable` is false). Questions without
+    that label have an answer. Every sample counts that has a reference or is labelled as unanswerable.
+    """
+
+    base: str = "contains_answer"
+    target = TargetCategory.GENERATION_CORRECTNESS
+
+    def __post_init__(self) -> None:
+        self.base_metric = parse_metric(self.base)
+        if self.base_metric.needs_judge or self.base_metric.whole_batch:
+            raise ValueError(f"the base must score an answer by itself, which {self.base} does not")
+        if self.base_metric.bounds != (0.0, 1.0) or not self.base_metric.higher_is_better:
+            raise ValueError(f"the base must be a score from 0 to 1, 1 the best: {self.base} is not")
+        self.base = self.base_metric.name
+
+    def not_about(self, sample: EvaluationSample, output: SystemOutputs) -> str:
+        missing = [name for name in self.base_metric.requires if not has_field(sample, name)]
+        return f"the sample has no {missing[0]}" if missing and not is_unanswerable(sample) else ""
+
+    def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        declined = refusal(output.response).declined
+        if is_unanswerable(sample):
+            return float(declined)
+        if why := self.not_about(sample, output):
+            return skip(why)
+        score = self.base_metric.score(sample, output)
+        value = score.value if isinstance(score, SampleScore) else score
+        return score if value is None else float(value >= HALF and not declined)
+
+    def signature(self) -> Mapping[str, object]:
+        return {"detector": DETECTOR, **self.base_metric.signature()}
+
+
+HALF = 0.5  # of a graded metric: from here on an answer is right
 
 
 def is_answerable(sample: EvaluationSample) -> bool | None:

@@ -15,7 +15,22 @@ from ...core.display import html_text
 
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
 _VOID = frozenset(
-    {"br", "circle", "col", "hr", "img", "input", "line", "link", "meta", "path", "rect", "wbr"}
+    {
+        "br",
+        "circle",
+        "col",
+        "hr",
+        "img",
+        "input",
+        "line",
+        "link",
+        "meta",
+        "path",
+        "polygon",
+        "polyline",
+        "rect",
+        "wbr",
+    }
 )
 # HTML allows these end tags to be left out where the parent ends or the next one of the kind starts, as it
 # always does here. A report of 160 samples has some 20,000 of them.

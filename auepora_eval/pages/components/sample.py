@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
-from ...core.display import value_text
 from ...core.matching import BY_ID, gold_found, source_of
+from ...core.rag_interface import rag_prompt_of
+from ...core.systems.resources import usage_of
 from ...core.types import (
     Document,
     EvaluationSample,
     MetricResult,
     SampleScore,
     SystemOutputs,
+    TargetCategory,
     gold_documents,
     known_score,
 )
@@ -25,7 +27,7 @@ from ...metrics.citations.answer import answer_of
 from ...metrics.citations.sources import Citation, Found
 from .diff import Span, changed_spans
 from .markup import Markup, Node, join, tag
-from .tables import notes, short
+from .parts import card, chip, facts, number, short
 
 _LONGEST_ANCHOR = 80
 _LONGEST_ID = 120
@@ -123,16 +125,16 @@ def shown_documents(
     found = [gold_found(sample, output, match) for output in outputs]
     texts = {doc.doc_id: doc.text for doc in gold if doc.text}
     by_key: dict[tuple[str, str], ShownDocument] = {}
-    for number, output in reversed(list(enumerate(outputs))):
-        hits = zip(output.retrieved, found[number][0], strict=True)
+    for run, output in reversed(list(enumerate(outputs))):
+        hits = zip(output.retrieved, found[run][0], strict=True)
         for hit, is_gold in sorted(hits, key=lambda each: each[0].rank):
             text = hit.doc.text or texts.get(hit.doc.doc_id, "")
             shown = by_key.get((hit.doc.doc_id, text))
             if shown is None:
                 shown = ShownDocument(hit.doc, text, [None] * len(outputs), known_score(hit))
                 by_key[hit.doc.doc_id, text] = shown
-            if shown.ranks[number] is None:  # a document that is retrieved twice keeps its better rank
-                shown.ranks[number] = hit.rank
+            if shown.ranks[run] is None:  # a document that is retrieved twice keeps its better rank
+                shown.ranks[run] = hit.rank
             shown.is_gold |= is_gold
     documents = list(by_key.values())
     missed = [doc for doc in gold if outputs and all(doc in each for _, each in found)]
@@ -141,10 +143,10 @@ def shown_documents(
     for shown in documents:
         shown.gold = _gold_spans(shown, gold)
     for output in outputs:
-        for citation, place, number in _citations(documents, sample, output):
-            _mark_citation(documents[number], citation, place)
+        for citation, place, at in _citations(documents, sample, output):
+            _mark_citation(documents[at], citation, place)
             if citation.at is not None:
-                documents[number].anchor = f"c{number}-{anchor(sample.sample_id)}"
+                documents[at].anchor = f"c{at}-{anchor(sample.sample_id)}"
     return documents
 
 
@@ -184,13 +186,13 @@ def _citations(
     """Yield what an answer cites, where that leads, and the number of the document among those shown."""
     try:
         answer = answer_of(sample, output)
-        found = [(citation, answer.found(citation)) for citation in answer.attached]
+        found = [(citation, answer.find(citation)) for citation in answer.attached]
     except ScoringError:
         return  # citations that cannot be read are a failed score, which is shown with the scores
     for citation, place in found:
-        for number, shown in enumerate(documents):
+        for at, shown in enumerate(documents):
             if place.document is not None and place.document.doc_id == shown.doc.doc_id:
-                yield citation, place, number
+                yield citation, place, at
 
 
 def _mark_citation(shown: ShownDocument, citation: Citation, place: Found) -> None:
@@ -228,102 +230,122 @@ def _pieces(length: int, gold: Sequence[Span], cited: Sequence[Span]) -> list[tu
     return pieces
 
 
-def document_item(shown: ShownDocument) -> Markup:
-    """Return a document: rank, badges, id, title, score, and its text with the spans marked."""
-    is_retrieved = any(rank is not None for rank in shown.ranks)
+def document_item(shown: ShownDocument, names: Sequence[str] = ()) -> Markup:
+    """Return a document: gold is open, with the spans marked; the others are folded.
+
+    `names` are those of the runs, whose last one the page is about.
+    """
+    rank = shown.ranks[-1]
     title = shown.doc.metadata.get("title")
-    parts = [
-        _ranks(shown.ranks),
-        tag("span", short(shown.doc.doc_id, _LONGEST_ID)),
-        tag("span", "gold", class_="badge gold") if shown.is_gold else None,
-        tag("span", "cited", class_="badge cited") if shown.is_cited else None,
-        None if is_retrieved else tag("span", "not retrieved", class_="badge missed"),
-        tag("span", "lost", class_="badge missed") if is_retrieved and shown.is_missed else None,
-        tag("span", short(title, _LONGEST_ID), class_="soft") if isinstance(title, str) else None,
-        None if shown.score is None else tag("span", f"score {shown.score:.4g}", class_="soft"),
+    name = short(title, _LONGEST_ID) if isinstance(title, str) and title else ""
+    head = [
+        tag("span", "–" if rank is None else rank, class_="rank"),
+        tag("b", name, class_="cut") if name else None,
+        tag("span", short(shown.doc.doc_id, _LONGEST_ID), class_="id mute cut"),
+        tag("span", _tags(shown, names), class_="tags"),
     ]
-    text = tag("p", "The run has no text of this document.", class_="soft")
-    if shown.text:
-        text = tag("p", marked_text(shown.text, shown.gold, shown.cited), class_="text")
-    kind = "gold missed" if shown.is_missed else "gold" if shown.is_gold else None
-    return tag("li", parts, text, id=shown.anchor or None, class_=kind)
-
-
-def _ranks(ranks: Sequence[int | None]) -> Node:
-    """Return the rank, or the rank in each run; between two runs also how the document moved."""
-    if all(rank is None for rank in ranks):
-        return None
-    if len(ranks) == 1:
-        return tag("b", f"{ranks[0]}.")
-    places = tag("b", " → ".join("–" if rank is None else str(rank) for rank in ranks))
-    return [places, _moved(*ranks)] if len(ranks) == 2 else places
-
-
-def _moved(before: int | None, after: int | None) -> Markup | None:
-    """Return how a document moved from one ranking to another: up, down, new or gone."""
-    if before is None or after is None:
-        return tag("i", "new" if before is None else "gone")
-    places = before - after
-    return tag("i", f"{'▲' if places > 0 else '▼'}{abs(places)}") if places else None
-
-
-def sample_body(
-    sample: EvaluationSample, answers: Sequence[Answered], about: Mapping[str, str] | None = None
-) -> Markup:
-    """Return everything about a sample below its question; `about` has the meaning of metrics by name."""
-    shown = documents_of(sample, answers)
-    skipped = skipped_text(answers)
-    return join(
-        chips(sample),
-        _texts(sample, answers, shown),
-        (_claims(each) for each in answers if each.claims),
-        tag("p", _documents_heading(answers), class_="label"),
-        documents_list(shown),
-        scores_table(answers, about or {}),
-        notes([skipped] if skipped else []),
+    text: Node = tag(
+        "p", "The run has no text of this document.", class_="text mute", id=shown.anchor or None
     )
+    if shown.text:
+        marked = marked_text(shown.text, shown.gold, shown.cited)
+        text = tag("p", marked, class_="text", dir="auto", id=shown.anchor or None)
+    if shown.is_gold:
+        kind = "missed" if shown.is_missed else "gold"
+        return tag("li", tag("section", tag("header", head), text, class_=f"card doc {kind}"))
+    return tag("li", tag("details", tag("summary", head), text, class_="card doc"))
 
 
-def _documents_heading(answers: Sequence[Answered]) -> str:
-    names = [each.name for each in answers if each.name]
-    return f"Documents, by rank in {' → '.join(names)}" if len(names) > 1 else "Documents"
+def _tags(shown: ShownDocument, names: Sequence[str]) -> Iterator[Markup]:
+    if shown.is_gold:
+        words, kind = ("✕ gold, not retrieved", "down") if shown.is_missed else ("✓ gold", "up")
+        yield tag("span", words, class_=f"tag {kind}")
+    elif shown.ranks[-1] is None:
+        yield tag("span", "not retrieved", class_="tag")
+    if shown.is_cited:
+        yield tag("span", "cited", class_="tag news")
+    if len(shown.ranks) == 2:
+        before, after = shown.ranks
+        words = "new" if before is None else f"was {before}" if before != after else "same"
+        kind = (
+            "" if before is None or after is None or before == after else " up" if after < before else " down"
+        )
+        sign = {" up": "▲ ", " down": "▼ "}.get(kind, "")
+        where = f" in {short(names[0], 24)}" if names and before is not None else ""
+        yield tag("span", f"{sign}{words}{where}", class_=f"tag{kind}")
+    if shown.score is not None:
+        yield tag("span", f"score {shown.score:.3g}", class_="mute")
 
 
-def documents_list(shown: Sequence[ShownDocument]) -> Markup:
-    """Return the documents that the runs retrieved, and the gold ones that they missed."""
+def documents_list(shown: Sequence[ShownDocument], names: Sequence[str] = ()) -> Markup:
+    """Return the documents: gold first, found or missed, then what else was retrieved."""
     if not shown:
-        return tag("p", "No documents.", class_="soft")
-    return tag("ul", (document_item(one) for one in shown), class_="docs")
+        return tag("p", "No documents.", class_="mute")
+    ordered = sorted(shown, key=lambda one: (not one.is_gold, one.is_missed, one.ranks[-1] or 1_000_000))
+    return tag("ul", (document_item(one, names) for one in ordered), class_="docs")
 
 
-def chips(sample: EvaluationSample) -> Markup | None:
-    """Return the labels of a sample: "type: factoid"."""
+def sample_parts(
+    sample: EvaluationSample,
+    answers: Sequence[Answered],
+    led: str | None,
+    more: Node = None,
+    *,
+    in_file: bool = False,
+) -> Markup:
+    """Return everything about a sample: texts and documents, and beside them the scores; `led` is first."""
+    documents = documents_of(sample, answers)
+    gold = [one for one in documents if one.is_gold]
+    found = f"{sum(not one.is_missed for one in gold)} of {len(gold)} gold found" if gold else ""
+    names = [each.name for each in answers]
+    left: list[Node] = [
+        _texts(sample, answers, documents),
+        (_claims(each) for each in answers if each.claims),
+        tag(
+            "section",
+            tag("header", tag("h2", "Documents"), tag("span", found, class_="mute")),
+            documents_list(documents, names if len(names) > 1 else ()),
+            class_="part",
+        ),
+    ]
+    right = [more, _scores(answers, led, documents), None if in_file else _known_facts(sample, answers[-1])]
+    return tag("div", tag("div", left, class_="column"), tag("div", right, class_="column"), class_="sides")
+
+
+def labels_of(sample: EvaluationSample) -> list[Markup]:
+    """Return the labels of a sample as tags: "type: factoid"."""
     labels = [
         f"{name}: {value}" for name, value in sample.labels.items() if isinstance(value, str | int | float)
     ]
-    return tag("ul", (tag("li", short(label, 80)) for label in labels), class_="chips") if labels else None
+    return [tag("span", short(label, 80), class_="tag") for label in labels]
 
 
 def _texts(
     sample: EvaluationSample, answers: Sequence[Answered], documents: Sequence[ShownDocument]
 ) -> Markup:
-    """Return the reference beside each answer; of two answers the words that differ are marked."""
-    columns = []
+    """Return question, reference and each answer; of two answers the words that differ are marked."""
+    parts: list[Node] = [
+        tag("dt", "Question"),
+        tag("dd", short(sample.query, LONGEST_TEXT), class_="query", dir="auto"),
+    ]
     if sample.reference_answer is not None:
         reference = sample.reference_answer
         alternatives = reference.metadata.get("alternatives")
         also = "; ".join(map(str, alternatives[:10])) if isinstance(alternatives, list) else ""
         text = short(reference.text, LONGEST_TEXT)
-        columns.append(_said("Reference", [text, _soft(f" (or: {also})") if also else None]))
+        parts += [
+            tag("dt", "Reference"),
+            tag("dd", text, _soft(f" (or: {also})") if also else None, dir="auto"),
+        ]
     texts = [short(each.output.response.text, LONGEST_TEXT) for each in answers]
     changed: Sequence[list[Span]] = [[] for _ in answers]
     if len(answers) == 2 and all(each.output.error is None for each in answers):
         changed = changed_spans(*texts)
-    for number, each in enumerate(answers):
-        layers: list[Layer] = [(span, partial(tag, ("del", "ins")[number])) for span in changed[number]]
+    for place, each in enumerate(answers):
+        layers: list[Layer] = [(span, partial(tag, ("del", "ins")[place])) for span in changed[place]]
         layers += _answer_layers(sample, each, documents)
-        columns.append(_answer(each, layered(texts[number], layers, _signs(each.claims))))
-    return tag("dl", columns, class_="columns")
+        parts += _answer(each, layered(texts[place], layers, _signs(each.claims)))
+    return tag("dl", parts, class_="qa")
 
 
 Layer = tuple[Span, Callable[[Node], Markup]]  # a part of a text, and the element around it
@@ -353,9 +375,9 @@ def _answer_layers(
     """Return what is marked in an answer: citations, which lead to their document, and judged claims."""
     layers: list[Layer] = []
     if "[" in each.output.response.text:  # as every mark of a citation
-        for citation, _, number in _citations(documents, sample, each.output):
+        for citation, _, at in _citations(documents, sample, each.output):
             if citation.at is not None and citation.at not in [span for span, _ in layers]:
-                layers.append((citation.at, partial(tag, "a", href=f"#{documents[number].anchor}")))
+                layers.append((citation.at, partial(tag, "a", href=f"#{documents[at].anchor}")))
     layers += [
         (claim.at, partial(tag, "u", class_=claim.kind))
         for claim in _marked_claims(each.claims)
@@ -383,34 +405,29 @@ def _signs(claims: Sequence[Claim]) -> dict[int, Node]:
     }
 
 
-def _answer(each: Answered, text: Node) -> Markup:
-    heading = f"Answer of {each.name}" if each.name else "Answer"
+def _answer(each: Answered, text: Node) -> list[Markup]:
+    heading = tag("dt", f"Answer of {short(each.name, 40)}" if each.name else "Answer")
     error = each.output.error
     if error is not None:
-        where = f"\n{error.traceback[:2000]}" if error.traceback else ""
-        return _said(heading, f"Failed: {error.type}: {short(error.message, 2000)}{where}", failed=True)
-    if not each.output.response.text.strip():
-        return _said(heading, _soft("(empty)"))
-    return _said(heading, text)
-
-
-def _said(heading: str, text: Node, *, failed: bool = False) -> Markup:
-    return tag("div", tag("dt", heading), tag("dd", text), class_="failed" if failed else None)
+        words = tag("dd", f"Failed: {error.type}: {short(error.message, 2000)}", class_="failed")
+        trace = tag("dd", tag("pre", error.traceback[:2000], class_="trace")) if error.traceback else None
+        return [heading, words, *([trace] if trace else [])]
+    shown = text if each.output.response.text.strip() else _soft("(empty)")
+    return [heading, tag("dd", shown, dir="auto")]
 
 
 def _soft(text: str) -> Markup:
-    return tag("span", text, class_="soft")
+    return tag("span", text, class_="mute")
 
 
 def _claims(each: Answered) -> Markup:
-    """Return the claims of an answer, in one list for each metric that judged them."""
+    """Return the claims of an answer, in one panel for each metric that judged them."""
     lists: dict[str, list[Markup]] = {}
     for claim in each.claims:
         lists.setdefault(claim.metric, []).append(_claim(claim))
     title = f"Claims of {each.name}" if each.name else "Claims"
     return join(
-        (tag("p", f"{title}, {metric}", class_="label"), tag("ol", items, class_="claims"))
-        for metric, items in lists.items()
+        card(f"{title}, {metric}", tag("ol", items, class_="claims")) for metric, items in lists.items()
     )
 
 
@@ -424,41 +441,76 @@ def _claim(claim: Claim) -> Markup:
     return tag("li", sign, " ", claim.text, _soft(f" — {verdict}"), words)
 
 
-def scores_table(answers: Sequence[Answered], about: Mapping[str, str]) -> Markup | None:
-    """Return each metric's score in each run; metrics that all runs skipped are left to `skipped_text`."""
+def _scores(answers: Sequence[Answered], led: str | None, documents: Sequence[ShownDocument]) -> Markup:
+    """Return each metric's score with its reason, and with the change if there are two runs."""
     by_run = [{result.name: score for result, score in each.scores} for each in answers]
-    rows = []
-    for name, result in _metrics(answers).items():
+    metrics = _metrics(answers)
+    order = sorted(metrics, key=lambda name: name != led)
+    items: list[Markup] = []
+    skipped: dict[str, list[str]] = {}
+    for name in order:
         scores = [by_name.get(name) for by_name in by_run]
-        if _reason_of_all(scores):
+        if reason := _reason_of_all(scores):
+            skipped.setdefault(reason, []).append(name)
             continue
-        # The answer says why a call failed: not once more for each metric.
-        cells = (
-            tag("td", "failed" if each.output.error is not None else score_text(score, result.unit))
-            for each, score in zip(answers, scores, strict=True)
-        )
-        meaning = about.get(name)
-        rows.append(
-            tag("tr", tag("th", name), cells, tag("td", meaning, class_="soft spare") if meaning else None)
-        )
-    if not rows:
+        why = _why(metrics[name], scores[-1], documents) if answers[-1].output.error is None else ""
+        items.append(_score(metrics[name], scores, why, is_led=name == led))
+    if skipped:
+        texts = (tag("p", f"{', '.join(names)}: {why}", class_="note") for why, names in skipped.items())
+        count = sum(map(len, skipped.values()))
+        items.append(tag("li", tag("details", tag("summary", f"{count} not measured"), texts)))
+    about = f"change against {short(answers[0].name, 30)}" if len(answers) == 2 else None
+    return card("Scores", tag("ul", items, class_="scores"), about=about)
+
+
+def _score(result: MetricResult, scores: Sequence[SampleScore | None], why: str, *, is_led: bool) -> Markup:
+    score = scores[-1]
+    value = score.value if score is not None else None
+    change: Node = None
+    before = scores[0].value if len(scores) == 2 and scores[0] is not None else None
+    if value is not None and before is not None and value != before:
+        gain = (value - before) * (1 if result.higher_is_better else -1)
+        words = number(value - before, result.unit, signed=True, digits=2)
+        change = tag("span", f" {'▲' if gain > 0 else '▼'} {words}", class_="up" if gain > 0 else "down")
+    return tag(
+        "li",
+        tag("span", tag("b", result.name), change),
+        chip(value, result, failed=score is not None and score.failed),
+        tag("small", short(why, 300)) if why else None,
+        class_="led" if is_led else None,
+    )
+
+
+def _why(result: MetricResult, score: SampleScore | None, documents: Sequence[ShownDocument]) -> str:
+    """Return why a score is what it is: the reason that the metric gave, or which gold was missed."""
+    if score is None or score.reason:
+        return score.reason if score is not None else "not in this run"
+    gold = [one for one in documents if one.is_gold]
+    if (
+        result.target not in (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
+        or not gold
+    ):
+        return ""
+    missed = [one.doc.doc_id for one in gold if one.is_missed]
+    words = f"{len(gold) - len(missed)} of {len(gold)} gold documents retrieved"
+    return f"{words}; missed {', '.join(missed[:3])}" if missed else words
+
+
+def _known_facts(sample: EvaluationSample, answered: Answered) -> Node:
+    """Return what is known of the call: stages, tokens, cost, and the prompt."""
+    output = answered.output
+    usage = usage_of(output)
+    pairs: list[tuple[str, Node]] = [(name, number(each, "s")) for name, each in output.timings.items()]
+    pairs += [(name.replace("_", " "), f"{count:,.0f}") for name, count in usage.items()]
+    places = (output.response.metadata, output.extra)
+    costs = [place.get(name) for place in places for name in ("cost", "cost_usd", "total_cost")]
+    pairs += [("cost", f"{cost:.4g} USD") for cost in costs if isinstance(cost, int | float)][:1]
+    prompt = next((text for place in places if isinstance(text := place.get("prompt"), str)), "")
+    prompt = prompt or rag_prompt_of(sample)
+    folded = tag("details", tag("summary", "Prompt"), tag("pre", short(prompt, LONGEST_TEXT), class_="trace"))
+    if not pairs and not prompt:
         return None
-    named = [each.name for each in answers] if len(answers) > 1 else ["Score"]
-    named_columns = (tag("th", text) for text in ("Metric", *named))
-    head = tag("thead", tag("tr", named_columns, tag("th", "Meaning", class_="spare") if about else None))
-    return tag("table", head, tag("tbody", rows), class_="scores")
-
-
-def skipped_text(answers: Sequence[Answered]) -> str:
-    """Return which metrics all runs skipped, and why: "Skipped: mrr, recall@5 (no gold)"."""
-    by_run = [{result.name: score for result, score in each.scores} for each in answers]
-    names: dict[str, list[str]] = {}
-    for name in _metrics(answers):
-        reason = _reason_of_all([by_name.get(name) for by_name in by_run])
-        if reason:
-            names.setdefault(reason, []).append(name)
-    reasons = (f"{', '.join(each)} ({reason})" for reason, each in names.items())
-    return f"Skipped: {'; '.join(reasons)}" if names else ""
+    return card("Call", facts(pairs) if pairs else None, tag("div", folded, class_="pad") if prompt else None)
 
 
 def _metrics(answers: Sequence[Answered]) -> dict[str, MetricResult]:
@@ -476,13 +528,3 @@ def _reason_of_all(scores: Sequence[SampleScore | None]) -> str:
         for score in scores
     }
     return short(reasons.pop(), 160) if len(reasons) == 1 else ""
-
-
-def score_text(score: SampleScore | None, unit: str) -> str:
-    """Return a score, or why there is none: failed is not skipped."""
-    if score is None:
-        return "-"
-    if score.value is None:
-        return f"{'failed' if score.failed else 'skipped'}: {short(score.reason, 160)}"
-    # Most scores of a sample are 0 or 1.
-    return f"{score.value:.0f}" if not unit and score.value in (0.0, 1.0) else value_text(score.value, unit)

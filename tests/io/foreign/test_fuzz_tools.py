@@ -27,7 +27,6 @@ from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.outputs import load_predictions, predictions_of
 from auepora_eval.io.trec import by_query, load_qrels, read_run, save_qrels, save_run
 from auepora_eval.quality.imported_traces import import_traces
-from auepora_eval.quality.sampled_traces import sample_traces
 from auepora_eval.read.records import prediction_record
 from tests.io.documents import spoilt
 from tests.io.test_fuzz_readers import Reader, as_written, fuzzed, ours_or_nothing, with_faults
@@ -98,8 +97,7 @@ def annotators(path: Path) -> Any:
 
 
 def traces(path: Path) -> Any:
-    imported = import_traces(path, doc_id="metadata.source")
-    return sample_traces(imported.pairs, imported.started, 2)
+    return import_traces(path, doc_id="metadata.source")
 
 
 def archived(path: Path) -> Any:

@@ -31,8 +31,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.Readin
         ("deepeval/examples_community_chatbot_evaluation_dataset.json", "records", 3, 0),
         ("deepeval/examples_community_chatbot_evaluation_outputs.json", "records", 3, 3),
         ("deepeval/tests_test_confident_goldens.json", "records", 4, 4),
-        ("deepeval/tests_test_core_test_datasets_convo_goldens.csv", "csv", 15, 0),
-        ("deepeval/tests_test_core_test_datasets_convo_goldens.json", "deepeval-conversations", 15, 0),
+        ("deepeval/tests_test_core_test_datasets_convo_goldens.csv", "csv", 15, 15),
+        ("deepeval/tests_test_core_test_datasets_convo_goldens.json", "deepeval-conversations", 15, 15),
         ("deepeval/tests_test_core_test_datasets_goldens.csv", "csv", 15, 15),
         ("deepeval/tests_test_core_test_datasets_goldens.json", "records", 15, 15),
         ("deepeval/written_by_4.x/g.csv", "csv", 1, 1),
@@ -221,37 +221,13 @@ LABELLED = {
         )
     ]
 }
-SQUAD = {
-    "version": "v2.0",
-    "data": [
-        {
-            "title": "Ferry",
-            "paragraphs": [
-                {
-                    "context": "It leaves at noon.",
-                    "qas": [
-                        {
-                            "question": LEAVING,
-                            "id": "1",
-                            "answers": [
-                                {"text": "at noon", "answer_start": 10},
-                                {"text": "noon", "answer_start": 13},
-                            ],
-                            "is_impossible": False,
-                        },
-                        {
-                            "plausible_answers": [{"text": "It", "answer_start": 0}],
-                            "question": OWNER,
-                            "id": "2",
-                            "answers": [],
-                            "is_impossible": True,
-                        },
-                    ],
-                }
-            ],
-        }
-    ],
-}
+BEGINS = [{"text": "at noon", "answer_start": 10}, {"text": "noon", "answer_start": 13}]
+QUESTIONS = [
+    {"question": LEAVING, "id": "1", "answers": BEGINS, "is_impossible": False},
+    {"question": OWNER, "id": "2", "answers": [], "is_impossible": True},
+]
+PARAGRAPHS = [{"context": "It leaves at noon.", "qas": QUESTIONS}]
+SQUAD = {"version": "v2.0", "data": [{"title": "Ferry", "paragraphs": PARAGRAPHS}]}
 # The first question is answered and its document found, the second is not.
 FERRY = """
 def answer(query):
@@ -292,21 +268,7 @@ def test_datasets_of_llama_index_and_squad_are_run_and_scored(
         assert {result.name: result.value for result in run.results} == expected
 
 
-def test_squad_and_llama_index_and_mlflow(tmp_path: Path) -> None:
-    question = {"id": "1", "question": "q?", "answers": [{"text": "22", "answer_start": 3}]}
-    paragraphs = [{"context": "It: 22.", "qas": [question, {"id": "2", "question": "r?", "answers": []}]}]
-    squad = {"version": "v2", "data": [{"title": "t", "paragraphs": paragraphs}]}
-    known, unknown = ae.load_dataset(written(tmp_path / "squad.json", squad))
-    assert [doc.text for doc in known.relevant_docs or ()] == ["It: 22."]
-    assert unknown.labels == {"answerable": False}
-    index = {
-        "queries": {"1": "q?"},
-        "corpus": {"n": "It: 22."},
-        "relevant_docs": {"1": ["n"]},
-        "mode": "text",
-    }
-    sample, _ = one(ae.load_dataset(written(tmp_path / "index.json", index)))
-    assert [(doc.doc_id, doc.text) for doc in sample.relevant_docs] == [("n", "It: 22.")]
+def test_mlflow(tmp_path: Path) -> None:
     rows = [{"inputs": {"question": "q?"}, "outputs": "22", "expectations": {"expected_response": "22"}}]
     sample, output = one(ae.load_dataset(written(tmp_path / "mlflow.json", rows)))
     assert (sample.query, sample.reference_answer.text, output.response.text) == ("q?", "22", "22")
@@ -381,17 +343,10 @@ def test_what_is_written_for_a_tool_is_read_back(tmp_path: Path, form: str) -> N
     [
         ("beir", "beir", 40),
         ("deepeval", "deepeval/written_by_4.x/g.csv", 1),
-        ("deepeval", "deepeval/tests_test_core_test_datasets_convo_goldens.json", 15),
-        ("deepeval", "deepeval/tests_test_core_test_datasets_convo_goldens.csv", 15),
-        ("deepeval", "deepeval/deepeval_inspect_fixtures_test_run_sample.json", 1),
         ("inspect", "inspect/log_streaming.eval", 4),
         ("label-studio", "label-studio/made_rag_feedback_export.json", 1),
         ("promptfoo", "promptfoo/config-multishot_output.json", 4),
-        ("promptfoo", "promptfoo/eval-rag_promptfooconfig.yaml", 2),
-        ("promptfoo", "promptfoo/eval-self-grading_tests.csv", 10),
         ("ragas", "ragas/edited_chain_runs.json", 18),
-        ("ragas", "ragas/hf_doc_qa_eval.csv", 66),
-        ("ragas", "ragas/made_single_turn.jsonl", 2),
         ("ragchecker", "ragchecker/checking_outputs.json", 2),
         ("trec", "trec/cwl.qrels", 3),
     ],

@@ -1,0 +1,252 @@
+"""Find out what to fix first: where wrong answers were lost.
+
+The generator of the run's system is asked again on other documents: the gold alone,
+the gold first, more of them. That shows what each fix would bring at most. Each of
+these is a stored run (RUN~gold) that show, compare and view open. The same command
+again makes no call twice. Without a system whose generator can be handed documents,
+the outputs alone are looked at.
+
+  auepora demo
+  auepora diagnose demo-bm25
+"""
+
+from __future__ import annotations
+
+import shlex
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from ..calls.streams import stdout_for_results
+from ..core.dataset import InMemoryDataset
+from ..core.rag_interface import answerer_of
+from ..core.settings import OF_ENDPOINT, RunSettings
+from ..core.types import Document, EvaluationRun
+from ..errors import DataError, InterruptedRunError, PlanError, RunStoppedError
+from ..interventions.diagnosis import diagnose
+from ..interventions.documents import Corpus
+from ..interventions.probe import Probe, Prober, documents_of, right_metric
+from ..interventions.report import STAGES, Diagnosis
+from ..io.jsonl import save_jsonl_dataset
+from ..store.identity import system_facts
+from ..store.storage import EvaluationResultsStorage
+from . import echo
+from .common import notes_printed_once, progress_bar
+from .flags import add_flag, add_json, add_out, add_settings, call_executor, count, named_system, out_flag
+from .interrupts import StopNow, finishing_first
+
+if TYPE_CHECKING:
+    from ..core.rag_interface import Answerer
+    from ..core.types import EvaluationSample, SystemOutputs
+
+DIAGNOSIS = "diagnosis"  # a fact of the stored run: Diagnosis.to_dict()
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run")
+    add_settings(parser, "system")
+    add_flag(parser, "--corpus", "documents of the system: .jsonl, a folder of texts, or demo", "FILE")
+    add_flag(parser, "--metric", "what decides that an answer is right (default: by the references)", "NAME")
+    add_flag(parser, "--sample", "use only N questions, chosen at random", "N", type=count)
+    add_flag(parser, "--estimate", "print how many calls it takes at most, and their cost; make none")
+    add_flag(parser, "--stage", "show the answers that a stage lost", "NAME", choices=tuple(STAGES))
+    add_flag(parser, "--save", "write the wrong answers' questions: a dataset for regressions", "FILE")
+    add_flag(parser, "--force", "overwrite the FILE of --save if it exists")
+    add_settings(parser, "config", "concurrency", "budget_calls")
+    add_out(parser)
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    storage = EvaluationResultsStorage(args.out)
+    base = _chosen(storage.load_run(args.run_id), args.sample)
+    settings = _settings(args, base)
+    answerer = _answerer(settings, args)
+    notes = [] if answerer is None else _changed_since(storage, args.run_id, answerer)
+    corpus = Corpus(corpus_of(args.corpus, base.configuration.get("dataset")), base.samples)
+    prober = Prober(base, answerer, corpus, right_metric(base.samples, args.metric), storage=storage)
+    prober.mark = f"@{args.sample}" if args.sample else ""
+    if answerer is not None:
+        prober.executor, prober.policy = call_executor(settings), settings.call_policy()
+    if args.estimate:
+        return _say_estimate(prober, settings)
+    probe, code = _probed(prober, args)
+    if probe is None:
+        return code
+    found = diagnose(probe)
+    found.notes += notes
+    if args.sample is None:
+        storage.save_fact(args.run_id, **{DIAGNOSIS: found.to_dict()})
+    _say(found, probe, args)
+    return 0
+
+
+def _chosen(base: EvaluationRun, size: int | None) -> EvaluationRun:
+    """Return the run, or a random part of it."""
+    if not base.samples:
+        raise DataError(base.evaluation_id, "its samples and outputs are not stored.", fix="Run it again.")
+    own = [n for n, one in enumerate(base.samples) if one.metadata.get("closed_context") is not True]
+    if not own:
+        raise DataError(base.evaluation_id, "every sample brings its own documents.", fix="Use stress.")
+    if len(own) < len(base.samples):
+        count = len(base.samples) - len(own)
+        echo.note(f"note: {count} samples bring their own documents and are left out")
+    if size is None or size >= len(own):
+        return base
+    chosen = sorted(Random(0).sample(own, size))  # noqa: S311 - no secret
+    samples, outputs = [base.samples[n] for n in chosen], [base.outputs[n] for n in chosen]
+    return replace(base, samples=samples, outputs=outputs, failed={}, sample_count=size)
+
+
+def _settings(args: Namespace, base: EvaluationRun) -> RunSettings:
+    """Return how calls are made: as the run made them, unless the plan or a flag says something else."""
+    plan: dict[str, Any] = {}
+    if args.config:
+        from ..io.config.plan import planned
+
+        plan = planned(args.config)
+    kept = ("system", "timeout", "retries", "rpm", "tpm", "price_input", "price_output", *OF_ENDPOINT)
+    stored = {name: base.configuration[name] for name in kept if base.configuration.get(name) is not None}
+    return RunSettings.merged(stored, plan, vars(args))
+
+
+def _answerer(settings: RunSettings, args: Namespace) -> Answerer | None:
+    """Return the system by its halves; None for a black box, or if the run does not name its system."""
+    if not settings.system:
+        return None
+    try:
+        return answerer_of(named_system(settings))
+    except DataError as error:
+        if args.system:
+            raise
+        echo.note(f"note: the system of the run cannot be loaded ({error}) Name it: --system NAME")
+        return None
+
+
+def _changed_since(storage: EvaluationResultsStorage, run_id: str, answerer: Answerer) -> list[str]:
+    header = storage.state(storage.find(run_id).name.removesuffix(".results.json")).header or {}
+    before, now = header.get("program_sha256"), system_facts(answerer.system).get("program_sha256")
+    if not before or not now or before == now:
+        return []
+    return ["The file of the system was changed after the run: run it again, or gains mean nothing."]
+
+
+def corpus_of(name: str | None, dataset: object) -> Sequence[Document]:
+    """Return the documents that --corpus names; those of the demo also for its questions."""
+    if name == "demo" or (name is None and dataset == "demo"):
+        from ..demo.world import demo_corpus
+
+        return demo_corpus()
+    return documents_of(name)
+
+
+def _probed(prober: Prober, args: Namespace) -> tuple[Probe | None, int]:
+    """Make the runs, with a progress bar each; None and the exit code if they were interrupted."""
+
+    def stop() -> None:
+        if prober.evaluator is not None:
+            prober.evaluator.stop()
+
+    with ExitStack() as bars, finishing_first(stop) as signalled:
+
+        def start(name: str, calls: int) -> None:
+            bars.close()
+            advance = bars.enter_context(progress_bar(calls, name))
+            prober.on_output = lambda sample, output: advance(output.error is not None)
+
+        prober.on_start = start
+        try:
+            with stdout_for_results(), notes_printed_once(as_json=False):
+                return prober.probe(), 0
+        except (RunStoppedError, StopNow) as error:
+            signalled.is_heeded = True
+            echo.note("kept: every answer so far. The same command again asks for the rest.")
+            if isinstance(error, InterruptedRunError | StopNow):
+                return None, signalled.exit_code
+            raise
+
+
+def _say_estimate(prober: Prober, settings: RunSettings) -> int:
+    """Print how many calls the diagnosis takes at most, by what those of the run took."""
+    from ..decide.pilot import Pilot, estimate_table, estimated, use_of
+
+    calls = prober.planned()
+    policy = settings.call_policy()
+    pilot = Pilot(calls["generate"], calls["generate"])
+    pilot.uses = [use_of(output, policy) for output in prober.base.outputs]
+    estimates = estimated(pilot, policy, settings.concurrency)
+    if settings.json:
+        named = {name: one and one._asdict() for name, one in estimates.items()}
+        echo.say_json({"calls": calls, "questions": len(prober.cases), "estimate": named})
+        return 0
+    per = calls["generate"] / max(1, len(prober.cases))
+    echo.say_words(
+        f"At most {calls['generate']:,} calls of the generator ({per:.1f} per question) and "
+        f"{calls['retrieve']:,} of the retriever. Answers that are stored are not asked for again."
+    )
+    title = f"The calls of the generator, if they take what those of {prober.base.evaluation_id} took"
+    echo.show(replace(estimate_table(pilot, estimates, settings.concurrency), title=title))
+    return 0
+
+
+def _say(found: Diagnosis, probe: Probe, args: Namespace) -> None:
+    wrong = {name for one in found.stages for name in one.sample_ids}
+    if args.save:
+        stage = {name: one.name for one in found.stages for name in one.sample_ids}
+        kept = [
+            replace(one, labels={**one.labels, "stage": stage[one.sample_id]})
+            for one in probe.run.samples
+            if one.sample_id in wrong
+        ]
+        save_jsonl_dataset(InMemoryDataset(Path(args.save).stem, kept), args.save, force=args.force)
+        echo.note(f"{len(kept)} questions are in {args.save}")
+    if args.json:
+        echo.say_json(found.to_dict())
+    elif args.stage:
+        _say_stage(found, probe, args.stage)
+    else:
+        echo.say(str(found))
+        if found.stages and not found.unreached:
+            echo.say("More: the answers of a stage; --save wrong.jsonl keeps the questions")
+            echo.say(f"  {_command(args)} --stage {found.stages[0].name}")
+
+
+def _command(args: Namespace) -> str:
+    """Return the command with the flags that decide what is diagnosed."""
+    given = {name: getattr(args, name) for name in ("system", "corpus", "metric", "sample", "config")}
+    flags = [f" --{name} {shlex.quote(str(value))}" for name, value in given.items() if value]
+    return f"auepora diagnose {shlex.quote(args.run_id)}{''.join(flags)}{out_flag(args.out)}"
+
+
+def _say_stage(found: Diagnosis, probe: Probe, name: str) -> None:
+    """Print the answers that a stage lost, beside those that an intervention gave."""
+    stage = found.stage(name)
+    if stage is None:
+        there = ", ".join(one.name for one in found.stages) or "none"
+        raise PlanError(f"No answer was lost at {name}. There are: {there}.")
+    echo.say(f"{stage.text}: {stage.count} answers ({stage.rule})")
+    outputs = {key: dict(zip(_ids(run), run.outputs, strict=True)) for key, run in probe.runs.items()}
+    for sample_id in stage.sample_ids:
+        sample = probe.cases[sample_id].sample
+        echo.say(f"\n{echo.one_line(sample_id, 60)}: {echo.one_line(sample.query, 200)}")
+        if sample.reference_answer is not None:
+            echo.say(f"  reference  {echo.one_line(sample.reference_answer.text, 200)}")
+        for key in ("retrieved", "ordered", "cleaned", "gold_first", "gold"):
+            if sample_id in outputs.get(key, {}):
+                echo.say(f"  {key:10} {_answer(outputs[key][sample_id])}")
+
+
+def _ids(run: EvaluationRun) -> list[str]:
+    samples: Sequence[EvaluationSample] = run.samples
+    return [sample.sample_id for sample in samples]
+
+
+def _answer(output: SystemOutputs) -> str:
+    if output.error is not None:
+        return echo.one_line(f"failed: {output.error}", 200)
+    shown = ", ".join(hit.doc.doc_id for hit in output.retrieved[:5])
+    return echo.one_line(f"{output.response.text or '(empty)'} [{shown}]", 200)

@@ -1,0 +1,100 @@
+"""Measure how robust a generator is to bad documents.
+
+Each question of the dataset is asked with documents of our choice: its gold alone, with
+near misses, in the last place, without gold, with a false fact, with a hostile order.
+They are one stored run that gate, compare and view open: the targets noise robustness,
+negative rejection and counterfactual robustness are in its results. The same command
+again resumes it. The generator must take documents: auepora help diagnose.
+
+  auepora stress auepora_eval.demo.systems:bm25 --dataset demo --sample 30
+"""
+
+from __future__ import annotations
+
+import warnings
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from random import Random
+
+from ..calls.streams import stdout_for_results
+from ..core.plan import PartialCoverageWarning
+from ..core.rag_interface import answerer_of
+from ..core.runner import name_of
+from ..core.settings import RunSettings
+from ..errors import InterruptedRunError, PlanError, RunStoppedError
+from ..interventions.documents import Corpus
+from ..interventions.probe import right_metric
+from ..interventions.stress import STRESS, robustness, stress_dataset, stress_plan
+from ..store.storage import EvaluationResultsStorage
+from . import echo
+from .common import evaluated_dataset, notes_printed_once, progress, say_stored
+from .diagnose import corpus_of
+from .flags import add_flag, add_json, add_out, add_settings, count, evaluator_of, named_system, settings_of
+from .interrupts import StopNow, finishing_first
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("system", metavar="SYSTEM", help="MODULE:ATTR, openai:URL#MODEL, or an HTTP endpoint")
+    add_settings(parser, "dataset")
+    add_flag(parser, "--corpus", "documents to choose from: .jsonl, a folder of texts, or demo", "FILE")
+    add_flag(parser, "--metric", "what decides that an answer is right (default: by the references)", "NAME")
+    add_flag(parser, "--sample", "use only N questions, chosen at random", "N", type=count)
+    add_flag(parser, "--estimate", "print how many calls it takes; make none")
+    add_settings(
+        parser, "config", "concurrency", "executor", "timeout", "budget_calls", "seed", "id", "force"
+    )
+    add_out(parser)
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    settings = settings_of(args)
+    if settings.dataset is None:
+        raise PlanError("No dataset was named: give --dataset FILE.")
+    answerer = answerer_of(named_system(settings))
+    if answerer is None:
+        raise PlanError(
+            f"The generator of {args.system} cannot be handed documents, so it cannot be stressed. Give a "
+            "pair (retrieve, generate), or a function with a parameter `documents`."
+        )
+    dataset = evaluated_dataset(settings)
+    samples = list(dataset)
+    if args.sample is not None and args.sample < len(samples):
+        samples = Random(settings.seed).sample(samples, args.sample)  # noqa: S311 - no secret
+    metric = right_metric(samples, args.metric)
+    corpus = Corpus(corpus_of(args.corpus, settings.dataset), samples)
+    stressed, about = stress_dataset(samples, corpus, Path(dataset.name).name, seed=settings.seed)
+    if args.estimate:
+        return _say_estimate(len(stressed), about["of"], settings)
+    configuration = {**settings.as_stored(), STRESS: {**about, "metric": metric.name}}
+    evaluator = evaluator_of(settings, answerer.system, stress_plan(metric), configuration)
+    storage = EvaluationResultsStorage(settings.out)
+    run_id = settings.id or f"stress-{name_of(answerer.system)}-{dataset.name}"
+    with finishing_first(evaluator.stop) as signalled, progress(len(stressed), run_id) as bar:
+        evaluator.on_output = bar
+        try:
+            with stdout_for_results(), notes_printed_once(as_json=False):
+                warnings.simplefilter("ignore", PartialCoverageWarning)  # each stress has its own metrics
+                options = {"force": True} if settings.force else {"resume": True, "retry_failed": True}
+                storage.evaluate(evaluator, stressed, evaluation_id=run_id, **options)
+        except (RunStoppedError, StopNow) as error:
+            signalled.is_heeded = True
+            echo.note("kept: every answer so far. The same command again asks for the rest.")
+            if isinstance(error, InterruptedRunError | StopNow):
+                return signalled.exit_code
+            raise
+    found = robustness(storage.load_run(run_id))
+    if args.json:
+        echo.say_json(found.to_dict())
+    else:
+        echo.say(str(found))
+    say_stored(storage.state(run_id).path)
+    return 0
+
+
+def _say_estimate(calls: int, questions: int, settings: RunSettings) -> int:
+    if settings.json:
+        echo.say_json({"calls": calls, "questions": questions})
+    else:
+        echo.say(f"{calls:,} calls of the generator ({calls / questions:.1f} per question).")
+    return 0

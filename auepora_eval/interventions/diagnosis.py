@@ -1,0 +1,354 @@
+"""Where wrong answers were lost, and what each fix would bring: rules over the runs of a probe."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ..comparison.compare import MetricComparison, compare_results
+from ..core.metrics_base import parse_metric
+from ..core.scores import Note, Scores, as_columns, cluster_names, is_unanswerable
+from ..core.types import EvaluationRun, MetricResult
+from ..metrics.robustness.rejection import HALF
+from ..stats.arrays import Array, Mask
+from ..stats.intervals import mean_interval
+from ..stats.significance import holm
+from ..text.refusal import refusal
+from .checks import is_stated, metric_can_tell
+from .documents import DEEPER, DEPTH, FIXES
+from .probe import RETRIEVED, Probe
+from .probe import probe as make_probe
+from .report import (
+    ALPHA,
+    DOUBTFUL,
+    FEW,
+    FIX_TEXTS,
+    GOLD_ALONE,
+    LEAST,
+    NO_LIMITS,
+    OUTPUTS_ALONE,
+    STAGES,
+    TRIED,
+    UNSPLIT,
+    Diagnosis,
+    Fix,
+    StageShare,
+)
+
+Stages = Mapping[str, list[int]]  # the places of the wrong answers that each stage lost
+
+
+class Evidence:
+    """The scores of a probe by intervention and question; NaN where a call failed: that is not measured."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.probe, run = probe, probe.run
+        places = [n for n, one in enumerate(run.samples) if one.sample_id in probe.cases]
+        self.ids = [run.samples[place].sample_id for place in places]
+        self.cases = cases = [probe.cases[name] for name in self.ids]
+        self.clusters = cluster_names([case.sample for case in cases])
+        asked = [name for name in (RETRIEVED, *FIXES) if name in probe.runs]
+        self.right = {name: probe.right(name).values[places] for name in asked}
+        declined = {
+            name: [refusal(out.response).declined for out in probe.runs[name].outputs] for name in asked
+        }
+        self.declined = {name: np.array(column)[places] for name, column in declined.items()}
+        self.has_gold = _mask(case.gold for case in cases)
+        self.missing = _mask(case.missing for case in cases)
+        self.unseen = _mask(case.unseen for case in cases)
+        self.indexed = _mask(probe.in_index.get(name, True) for name in self.ids)
+
+    def is_right(self, name: str) -> Mask:
+        return np.asarray(self.right[name] >= HALF)
+
+    def is_measured(self, place: int) -> bool:
+        """Return whether every intervention that decides about a stage was answered."""
+        return all(np.isfinite(self.right[name][place]) for name in self.right if name != "deeper")
+
+    def result(self, values: Array) -> MetricResult:
+        """Return the result of a column of scores."""
+        notes = {int(place): Note("not measured") for place in np.flatnonzero(~np.isfinite(values))}
+        scores = Scores(self.ids, values, notes=notes)
+        scores.clusters = self.clusters
+        return self.probe.metric.summarise(scores)
+
+    def compared(self, before: Array, after: Array) -> MetricComparison | None:
+        """Compare two columns of scores; what was not measured in both is left out."""
+        measured = np.isfinite(before) & np.isfinite(after)
+        if not measured.any():
+            return None
+        sides = (self.result(np.where(measured, column, math.nan)) for column in (before, after))
+        return compare_results(*sides)
+
+
+def _mask(values: Iterable[object]) -> Mask:
+    return np.array([bool(one) for one in values], dtype=bool)
+
+
+def _rules(evidence: Evidence, place: int) -> Iterator[tuple[str, object]]:
+    """Yield the stages that can have lost a wrong answer, and whether they have: the first one counts."""
+    probe, case = evidence.probe, evidence.cases[place]
+    yield "failed", case.output.error is not None
+    yield "answered", is_unanswerable(case.sample)
+    if probe.is_black_box:
+        yield from _rules_of_outputs(evidence, place)
+    yield "untraced", probe.unreached or not case.gold or not evidence.is_measured(place)
+    yield "unstable", case.sample.sample_id in probe.again
+    helps = {name for name in evidence.right if evidence.right[name][place] >= HALF}
+    on_gold = helps & {"gold", "gold_first", "added"}
+    is_helped = on_gold or "merged" in helps
+    yield "metric", not is_helped and not metric_can_tell(case, probe.metric)
+    yield "suspect", not is_helped and not is_stated(case)
+    if not probe.names_documents:
+        yield "unused", is_helped
+        yield "declined", evidence.declined["gold"][place]
+        yield "generator", True
+    yield "order", "ordered" in helps
+    yield "context", "cleaned" in helps or (on_gold and not case.missing)
+    yield "missed", on_gold and case.unseen is None
+    yield "cutoff", on_gold and not case.unseen
+    yield "search", on_gold and evidence.indexed[place]
+    yield "index", on_gold
+    yield "both", case.missing
+    yield "order", "merged" in helps
+    yield "declined", evidence.declined["gold"][place]
+    yield "generator", True
+
+
+def _rules_of_outputs(evidence: Evidence, place: int) -> Iterator[tuple[str, object]]:
+    """Yield the same as far as the output alone says it."""
+    case = evidence.cases[place]
+    gold = case.needed.relevant_docs or ()
+    yield "untraced", not gold
+    yield "metric", case.gold and not metric_can_tell(case, evidence.probe.metric)
+    yield "suspect", case.gold and not is_stated(case)
+    yield "untraced", not evidence.probe.names_documents
+    yield "missed", len(case.found) < len(gold)
+    yield "declined", evidence.declined[RETRIEVED][place]
+    yield "generator", True
+
+
+def diagnose(probed: Probe | EvaluationRun, *, least: float = LEAST) -> Diagnosis:
+    """Say which stage lost each wrong answer and what each fix would bring at most, with intervals.
+
+    A run alone is a black box: then the outputs say what they can, and no gains are known.
+    """
+    probe = make_probe(None, probed) if isinstance(probed, EvaluationRun) else probed
+    evidence = Evidence(probe)
+    base = evidence.right[RETRIEVED]
+    stages: dict[str, list[int]] = {name: [] for name in STAGES}
+    for place, value in enumerate(base):
+        if evidence.cases[place].output.error is not None or value < HALF:
+            stage = next(name for name, holds in _rules(evidence, place) if holds)
+            stages[stage].append(place)
+    columns = {} if probe.unreached else _fixed(evidence, stages)
+    fixes = _fixes(evidence, stages, columns)
+    first, rivals = _first(evidence, columns, fixes, least)
+    result = evidence.result(base)
+    return Diagnosis(
+        probe.run.evaluation_id,
+        probe.metric.name,
+        result.value,
+        result.interval or NO_LIMITS,
+        int(np.isfinite(base).sum()) + len(stages["failed"]),
+        sum(map(len, stages.values())),
+        _shares(evidence, stages),
+        fixes,
+        first,
+        rivals,
+        _unsupported(evidence),
+        dict(probe.calls),
+        [*probe.notes, *_notes(evidence)],
+        probe.is_black_box,
+        probe.unreached,
+    )
+
+
+def _shares(evidence: Evidence, stages: Stages) -> list[StageShare]:
+    """Return the stages that lost answers, the largest first."""
+    probe = evidence.probe
+    texts = STAGES | (OUTPUTS_ALONE if probe.is_black_box else {} if probe.names_documents else GOLD_ALONE)
+    shares = []
+    for name, places in stages.items():
+        if not places:
+            continue
+        values = np.zeros(len(evidence.ids))
+        values[places] = 1.0
+        limits = mean_interval(values, bounds=(0, 1), clusters=evidence.clusters)
+        ids = tuple(evidence.ids[place] for place in places)
+        interval = (limits.low, limits.high) if limits else NO_LIMITS
+        shares.append(StageShare(name, *texts[name], len(places), float(values.mean()), interval, ids))
+    return sorted(shares, key=lambda one: -one.count)
+
+
+# Fixes. Each is a column of scores beside the system's own, compared as two runs are.
+Columns = Mapping[str, tuple[Array, str | None]]  # with the intervention that the scores are of
+
+
+def _fixed(evidence: Evidence, stages: Stages) -> Columns:
+    """Return the scores under each fix."""
+    base, probe, right = evidence.right[RETRIEVED], evidence.probe, evidence.right
+    fixed: dict[str, tuple[Array, str | None]] = {}
+
+    def where(name: str, applies: Mask) -> tuple[Array, str]:
+        return np.where(evidence.has_gold & applies, right[name], base), name
+
+    def oracle(*names: str) -> tuple[Array, None]:
+        values = base.copy()
+        values[[place for name in names for place in stages[name]]] = 1.0
+        return values, None
+
+    if probe.is_asked:
+        missing, unseen, indexed = evidence.missing, evidence.unseen, evidence.indexed
+        fixed["declines"], fixed["generator"] = oracle("declined"), oracle("generator")
+        fixed["references"] = oracle(*DOUBTFUL)
+        if not probe.names_documents:
+            fixed["documents"] = where("gold", evidence.has_gold)
+        elif "deeper" in right:
+            fixed["index"] = where("gold_first", unseen & ~indexed)
+            fixed["search"] = where("gold_first", unseen & indexed)
+            fixed["rerank"] = where("gold_first", missing & ~unseen)
+            fixed["cutoff"] = where("deeper", evidence.has_gold)
+        else:
+            fixed["retrieval"] = where("gold_first", missing)
+        if "ordered" in right:
+            # Where the order alone makes it right, that is the fix.
+            by_order = evidence.is_right("ordered") & ~evidence.is_right(RETRIEVED)
+            fixed["filter"], fixed["place"] = where("cleaned", ~by_order), oracle("order")
+    if not probe.is_black_box:
+        fixed["refusal"] = oracle("answered")
+    return fixed
+
+
+def _fixes(evidence: Evidence, stages: Stages, columns: Columns) -> list[Fix]:
+    """Return what each fix brings, the largest gain first."""
+    base, probe, rates = evidence.right[RETRIEVED], evidence.probe, _pass_rates(evidence, stages)
+    changes = {name: evidence.compared(base, values) for name, (values, _) in columns.items()}
+    tested = {name: change for name, change in changes.items() if change is not None}
+    sizes = {"depth": DEPTH, "top_k": probe.run.top_k, "deeper": DEEPER * probe.run.top_k}
+    fixes = []
+    for (name, change), p_holm in zip(tested.items(), holm(list(map(_p, tested.values()))), strict=True):
+        text, kind, _ = FIX_TEXTS[name]
+        gain, limits, intervention = change.gain, change.effect.interval or NO_LIMITS, columns[name][1]
+        run_id = None if intervention is None else probe.runs[intervention].evaluation_id
+        expected = gain * rates.get(name, 1.0)
+        fixes.append(
+            Fix(name, text.format(**sizes), kind, gain, limits, _p(change), p_holm, expected, run_id)
+        )
+    # Of equal gains the one that was tried comes first: it needs no oracle.
+    return sorted(fixes, key=lambda fix: (-round(fix.gain, 3), fix.kind != TRIED))
+
+
+def _p(change: MetricComparison | None) -> float:
+    return 1.0 if change is None or change.test.p is None else change.test.p
+
+
+def _pass_rates(evidence: Evidence, stages: Stages) -> dict[str, float]:
+    """Return how often an answer that gets past a fix also gets past the faults that an oracle skips."""
+    if not evidence.probe.is_asked or not evidence.probe.names_documents:
+        return {}
+    chosen = evidence.has_gold & _mask(case.output.error is None for case in evidence.cases)
+    chosen[[place for name in DOUBTFUL for place in stages[name]]] = False
+    right, on_gold = evidence.is_right(RETRIEVED), evidence.is_right("gold")
+    is_found, is_seen = ~evidence.missing, ~evidence.unseen
+
+    def rate(passes: Mask, among: Mask) -> float:
+        asked = chosen & among
+        return float((passes & asked).sum() + 1) / float(asked.sum() + 1)  # one more that passes: never 0 / 0
+
+    used = rate(right, is_found & on_gold)
+    return {
+        "index": used * rate(is_found, is_seen | evidence.indexed),
+        "search": used * rate(is_found, is_seen),
+        "generator": used,
+        "declines": used * rate(on_gold, ~evidence.declined["gold"]),
+        "references": rate(right, chosen),
+    }
+
+
+def _first(
+    evidence: Evidence, columns: Columns, fixes: Sequence[Fix], least: float
+) -> tuple[str | None, list[str]]:
+    """Return the fix to try first, if one stands out, and those that may as well come first."""
+    shown = [
+        fix.name for fix in fixes if fix.name != "references" and fix.p_holm < ALPHA and fix.gain >= least
+    ]
+    if not shown:
+        return None, []
+    best, *others = shown
+    return best, [
+        name for name in others if _p(evidence.compared(columns[name][0], columns[best][0])) >= ALPHA
+    ]
+
+
+def _unsupported(evidence: Evidence) -> list[str]:
+    """Return right answers to which neither gold nor any document with the answer was shown."""
+    if not evidence.probe.names_documents:
+        return []
+    right = zip(evidence.ids, evidence.cases, evidence.is_right(RETRIEVED), strict=True)
+    return [
+        name
+        for name, case, is_right in right
+        if is_right and case.gold and len(case.silent(case.retrieved)) == len(case.retrieved)
+    ]
+
+
+def _notes(evidence: Evidence) -> Iterable[str]:
+    """Yield what cannot be said, and what would help."""
+    cases = evidence.cases
+    gold = [case for case in cases if case.needed.relevant_docs]
+    without = sum(not case.gold for case in gold)
+    if all(case.sample.labels.get("answerable") is False for case in cases):
+        yield "No question has an answer: only refusals can be judged."
+    elif not gold:
+        yield "No question has gold documents: where an answer was lost cannot be said. Add relevant_docs."
+    elif without:
+        yield (
+            f"{without} of {len(gold)} questions have gold documents without a text. "
+            "Give the corpus of the system: --corpus FILE."
+        )
+    if gold and not evidence.probe.names_documents:
+        yield "The answers of the run name no documents: what was retrieved is not known."
+    failed = sum(not evidence.is_measured(n) for n in range(len(cases)) if cases[n].output.error is None)
+    if failed and not evidence.probe.is_black_box:
+        yield f"{failed} questions have an intervention that failed: they are not measured."
+    if len(cases) < FEW:
+        yield f"{len(cases)} questions are too few to name a cause: take {2 * FEW} or more."
+
+
+def stage_changes(before: Diagnosis, after: Diagnosis, run: EvaluationRun) -> Iterator[str]:
+    """Yield in lines how the stages of two diagnoses of the same questions differ; `run` is one of them."""
+    scores = max((as_columns(result.scores) for result in run.results), key=len)
+    metric = parse_metric("right")
+    if before.knows != after.knows:
+        yield "The stages of the two are not compared: they were not diagnosed in the same way."
+        return
+    # Without a depth, a retriever has missed what it has below its cutoff and what it never finds.
+    is_split = not any(one.stage("missed") or one.takes_no_depth for one in (before, after))
+    texts: dict[str, str] = {}
+    ids: dict[str, tuple[set[str], set[str]]] = {}
+    for side, found in enumerate((before, after)):
+        for stage in found.stages:
+            is_merged = not is_split and stage.name in UNSPLIT
+            name = "missed" if is_merged else stage.name
+            texts.setdefault(name, STAGES["missed"][0] if is_merged else stage.text)
+            ids.setdefault(name, (set(), set()))[side].update(stage.sample_ids)
+    if not ids:
+        return
+
+    def lost(keys: set[str]) -> MetricResult:
+        column = Scores(scores.sample_ids, [float(key in keys) for key in scores.sample_ids])
+        column.clusters = scores.clusters
+        return metric.summarise(column)
+
+    changes = {name: compare_results(*map(lost, sides)) for name, sides in ids.items()}
+    adjusted = dict(zip(changes, holm(list(map(_p, changes.values()))), strict=True))
+    yield f"{'Where answers are lost':34}{'before':>6}{'now':>5}  {'change, 95%':20}{'p':>6} (Holm)"
+    for name, one in sorted(changes.items(), key=lambda pair: pair[1].effect.change):
+        (low, high), p = one.effect.interval or NO_LIMITS, adjusted[name]
+        verdict = "" if p >= ALPHA else " better" if one.effect.change < 0 else " worse"
+        change = f"{one.effect.change:+.0%} [{low:+.0%}, {high:+.0%}]"
+        counts = "{:6}{:5}".format(*map(len, ids[name]))
+        yield f"  {texts[name]:32}{counts}  {change:20}{p:6.3f}{verdict}"

@@ -1,0 +1,471 @@
+"""An intervention is a run: the generator of a system, asked on documents that we choose."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from glob import escape as glob_escape
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ..calls.executors import Executor
+from ..calls.policy import CallPolicy
+from ..core.dataset import DatasetForms, InMemoryDataset, canonical_json
+from ..core.matching import gold_found, match_of
+from ..core.metrics_base import SampleMetric, parse_metric
+from ..core.plan import EvaluationPlan, PartialCoverageWarning
+from ..core.rag_interface import Answerer, answerer_of
+from ..core.runner import AueporaEvaluator, MemoryRecord, OnOutput, evaluate
+from ..core.scores import Batch, Scores, as_columns, has_field
+from ..core.systems.call import CACHED, is_from_cache
+from ..core.types import (
+    ANSWER_MISSING,
+    Document,
+    EvaluationRun,
+    EvaluationSample,
+    Response,
+    SystemOutputs,
+    TargetCategory,
+    as_document,
+    gold_documents,
+    names_documents,
+)
+from ..errors import ArgumentError, AueporaError, DataError, RunStoppedError, StorageError
+from ..io.jsonl import read_records
+from ..io.loader import load_dataset
+from ..metrics.parse import correctness_metric
+from ..read.names import DOCUMENT_ID, DOCUMENT_TEXT
+from ..read.outputs import to_output
+from ..store.identity import system_facts
+from ..store.state import SUFFIX
+from ..store.storage import EvaluationResultsStorage
+from .documents import DEPTH, FIXES, Case, Corpus
+from .stress import STRESS, stress_dataset, stress_plan
+
+RETRIEVED, AGAIN, DEEP, INDEXED, NONE = "retrieved", "again", "deep", "indexed", "none"
+_SOME = 20  # questions that are asked without documents first
+_KNOWN_ITEM = 300  # characters of a document that a retriever is asked for by its own words
+Documents = Mapping[str, Sequence[Document]]  # by sample
+Key = tuple[str, ...]  # of an answer: what must be asked on its own, the question, the texts
+
+
+def _key(name: str, query: str, documents: Iterable[Document]) -> Key:
+    return name if name in (AGAIN, NONE) else "", query, *(doc.text for doc in documents)
+
+
+def _documents_alone(raw: Any) -> SystemOutputs:
+    return SystemOutputs(to_output(raw).retrieved, Response(""), extra={ANSWER_MISSING: True})
+
+
+class Intervention:
+    """The system of a run: a generator on the documents that each question is shown; without, a retriever.
+
+    A question that is not among those shown is put to the whole system. It is also the cache of that run: an
+    answer that is known is not asked for again.
+    """
+
+    identity: object = None
+
+    def __init__(
+        self,
+        name: str,
+        of: str,
+        answerer: Answerer,
+        shown: Documents | None,
+        known: Mapping[Key, SystemOutputs],
+    ) -> None:
+        self._kind, self._answerer, self._shown, self._known = name, answerer, shown, known
+        self.name, self.is_async = f"{of}~{name}", answerer.is_async
+
+    def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
+        if self._shown is None:
+            raw = self._answerer.retrieve(sample.query, top_k)
+            return self._awaited(raw) if hasattr(raw, "__await__") else _documents_alone(raw)
+        if sample.sample_id not in self._shown:
+            return self._answerer.system.run(sample, top_k=top_k)
+        return self._answerer.answer(sample, self._shown[sample.sample_id])
+
+    async def _awaited(self, raw: Any) -> SystemOutputs:
+        return _documents_alone(await raw)
+
+    def answer(self, key: bytes, sample: EvaluationSample) -> SystemOutputs | None:
+        """Return the answer to a sample from the documents that it is shown; None if it is not known."""
+        if self._shown is None:
+            return None
+        known = self._known.get(_key(self._kind, sample.query, self._shown.get(sample.sample_id, ())))
+        return None if known is None else replace(known, extra={**known.extra, CACHED: True})
+
+    def add(self, row: object) -> None:
+        """Do nothing: the run has it."""
+
+
+@dataclass(repr=False)
+class Probe:
+    """A system's own run and its runs under interventions, by name, and what was learnt beside them."""
+
+    runs: dict[str, EvaluationRun]
+    cases: dict[str, Case]
+    metric: SampleMetric
+    in_index: dict[str, bool] = field(default_factory=dict)  # whether unseen gold is found by its own words
+    again: frozenset[str] = frozenset()  # wrong, and right when asked again with the same documents
+    calls: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    unreached: str = ""  # why interventions mean nothing, if they do
+    is_black_box: bool = False  # the generator cannot be handed documents
+
+    def __repr__(self) -> str:
+        return f"Probe({len(self.run.samples)} samples; runs: {', '.join(self.runs)})"
+
+    @property
+    def names_documents(self) -> bool:
+        """Whether the run says what was retrieved: an answer without a list of documents does not."""
+        return any(one.error is None and names_documents(one) for one in self.run.outputs)
+
+    @property
+    def run(self) -> EvaluationRun:
+        """The system's own run."""
+        return self.runs[RETRIEVED]
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the generator was asked on other documents: not without gold, nor for a black box."""
+        return bool(set(self.runs) & set(FIXES))
+
+    def right(self, name: str) -> Scores:
+        """Return which answers of a run are right."""
+        return as_columns(self.runs[name].result(self.metric.name).scores)
+
+
+@dataclass
+class Prober:
+    """Makes the runs of interventions; with a storage they are stored as they arrive, and resumed."""
+
+    base: EvaluationRun
+    answerer: Answerer | None
+    corpus: Corpus
+    metric: SampleMetric
+    storage: EvaluationResultsStorage | None = None
+    executor: Executor | None = None
+    policy: CallPolicy | None = None
+    on_output: OnOutput | None = None
+    on_start: Callable[[str, int], None] | None = None  # the name of an intervention, and its questions
+    seed: int = 0
+    mark: str = ""  # behind the ids of the runs, such as "@60" for a part of the questions
+
+    def __post_init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.evaluator: AueporaEvaluator | None = None
+        self._match = match_of(self.base)
+        self._learn_texts(self.base.outputs)
+        pairs = zip(self.base.samples, self.base.outputs, strict=True)
+        cases = [Case(one, output, self.corpus, match=self._match) for one, output in pairs]
+        self._known = {
+            _key(RETRIEVED, one.sample.query, one.retrieved): one.output for one in reversed(cases)
+        }
+        self._shown = {case.sample.sample_id: case.retrieved for case in cases}
+        # A sample that brings its own documents is answered from these: nothing is chosen for it.
+        own = [case for case in cases if case.sample.metadata.get("closed_context") is not True]
+        self.cases = {case.sample.sample_id: case for case in own}
+        self.asked = [case.sample for case in own]
+
+    def probe(self) -> Probe:
+        """Ask for everything that a diagnosis needs."""
+        result = self.metric.summarise(self._scores())
+        others = [one for one in self.base.results if one.name != self.metric.name]
+        runs = {RETRIEVED: replace(self.base, results=[result, *others])}
+        probe = Probe(runs, self.cases, self.metric, calls=self.calls, is_black_box=self.answerer is None)
+        if self.answerer is None or not any(case.has_gold for case in self.cases.values()):
+            return probe
+        self._learn_from_earlier_probes()
+        names = list(FIXES) if probe.names_documents else ["gold", "merged"]
+        if probe.names_documents and self.answerer.has_depth:
+            self._look_deeper(probe)
+        elif probe.names_documents:
+            names.remove("deeper")
+            probe.notes.append(
+                "The retriever takes no top_k: whether gold is below its cutoff or not found is not known."
+            )
+        if not any(case.gold for case in self.cases.values()):
+            return probe
+        for name in names:
+            runs[name] = self._run(name, self.base.samples, self.shown(name))
+            if name == "gold" and not self._reaches(probe):
+                return probe
+        self._ask_again(probe)
+        return probe
+
+    def shown(self, name: str) -> Documents:
+        """Return the documents of a fix; without gold, those that were retrieved."""
+        return self._shown | {key: FIXES[name](case) for key, case in self.cases.items() if case.gold}
+
+    def planned(self) -> dict[str, int]:
+        """Return at most how many calls a diagnosis takes: of the generator and of the retriever."""
+        if self.answerer is None:
+            return {"generate": 0, "retrieve": 0}
+        wrong = int((self._scores().values < 0.5).sum())
+        asked = {
+            _key(name, one.query, shown[one.sample_id])
+            for name in FIXES
+            if name != "deeper"  # not known before the retriever was asked
+            for shown in [self.shown(name)]
+            for one in self.asked
+        }
+        none = min(_SOME, sum(bool(case.gold) for case in self.cases.values()))
+        deep = len(self.cases) if self.answerer.has_depth else 0
+        unseen = {doc.doc_id for case in self.cases.values() for doc in case.missing} if deep else ()
+        return {
+            "generate": len(asked - self._known.keys()) + wrong + deep + none,
+            "retrieve": deep + len(unseen),
+        }
+
+    def _scores(self) -> Scores:
+        return self.metric.score_batch(Batch(self.base.samples, self.base.outputs))
+
+    def _look_deeper(self, probe: Probe) -> None:
+        """Retrieve once more at a depth, and each document that is not found there by its own words."""
+        deep = self._run(DEEP, self.asked)
+        self._learn_texts(deep.outputs)
+        for sample, output in zip(deep.samples, deep.outputs, strict=True):
+            self.cases[sample.sample_id].deep = output
+        unseen = {doc.doc_id: doc for case in self.cases.values() for doc in case.unseen or ()}
+        if not unseen:
+            return
+        asked = [
+            EvaluationSample(f"d{n}", doc.text[:_KNOWN_ITEM], [doc]) for n, doc in enumerate(unseen.values())
+        ]
+        run, lost = self._run(INDEXED, asked), set()
+        for name, sample, output in zip(unseen, run.samples, run.outputs, strict=True):
+            if output.error is None and gold_found(sample, output, self._match)[1]:
+                lost.add(name)
+        probe.in_index = {
+            name: lost.isdisjoint(doc.doc_id for doc in case.unseen or ())
+            for name, case in self.cases.items()
+        }
+
+    def _learn_texts(self, outputs: Iterable[SystemOutputs]) -> None:
+        """Give gold ids without a text that of the same document where it was retrieved."""
+        gold = {doc.doc_id for one in self.base.samples for doc in gold_documents(one)}
+        for hit in (hit for output in outputs for hit in output.retrieved):
+            if hit.doc.text and hit.doc.doc_id in gold:
+                self.corpus.by_id.setdefault(hit.doc.doc_id, hit.doc)
+
+    def _ask_again(self, probe: Probe) -> None:
+        """Ask what was wrong a second time: without this, chance would look like a fix."""
+        first = probe.right(RETRIEVED)
+        wrong = {name for name, value in zip(first.sample_ids, first.values, strict=True) if value < 0.5}
+        chosen = [one for one in self.asked if one.sample_id in wrong]
+        if chosen:
+            shown = self._shown if probe.names_documents else {}  # not known: the system is asked as it is
+            probe.runs[AGAIN] = self._run(AGAIN, chosen, shown)
+            second = probe.right(AGAIN)
+            pairs = zip(second.sample_ids, second.values, strict=True)
+            probe.again = frozenset(name for name, value in pairs if value >= 0.5)
+
+    def _reaches(self, probe: Probe) -> bool:
+        """Ask some questions without documents, all if no answer changes: do documents matter?"""
+        asked = [one for one in self.asked if self.cases[one.sample_id].gold]
+        gold = probe.runs["gold"]
+        on_gold = dict(zip((one.sample_id for one in gold.samples), gold.outputs, strict=True))
+        for some in (asked[:_SOME], asked):
+            run = self._run(NONE, some, {one.sample_id: [] for one in some})
+            pairs = [(on_gold[one.sample_id], out) for one, out in zip(run.samples, run.outputs, strict=True)]
+            texts = [(a.response.text, b.response.text) for a, b in pairs if not a.error and not b.error]
+            if not texts or any(a != b for a, b in texts):
+                return True
+        probe.unreached = (
+            f"Documents do not reach the generator: 0 of {len(texts)} answers change without them. "
+            "Nothing below would mean anything."
+        )
+        return False
+
+    def _run(
+        self, name: str, samples: Sequence[EvaluationSample], shown: Documents | None = None
+    ) -> EvaluationRun:
+        """Ask the generator for the answers to samples from what they are shown; without, the retriever."""
+        assert self.answerer is not None  # noqa: S101 - the caller has checked it
+        system = Intervention(name, self.base.system_name, self.answerer, shown, self._known)
+        texts = [[doc.text for doc in (shown or {}).get(one.sample_id, ())] for one in samples]
+        about = {
+            "of": self.base.evaluation_id,
+            "name": name,
+            "documents_sha256": sha256(canonical_json(texts)).hexdigest(),
+            "system_sha256": self._program,
+        }
+        if self.on_start is not None:
+            self.on_start(name, len(samples))
+        is_known = all(system.answer(b"", one) is not None for one in samples)
+        self.evaluator = evaluator = AueporaEvaluator(
+            system,
+            self._plan(samples, retrieves=shown is None),
+            top_k=DEPTH if shown is None else self.base.top_k,
+            executor=self.executor,
+            policy=self.policy if is_known else self._policy_with_the_rest(),
+            seed=self.seed,
+            on_output=self.on_output,
+            configuration={"intervention": about},
+        )
+        run = self._evaluated(f"{self.base.evaluation_id}~{name}{self.mark}", evaluator, system, samples)
+        self.calls["retrieve" if shown is None else "generate"] += sum(
+            not is_from_cache(output) for output in run.outputs
+        )
+        self._learn(name, run)
+        return run
+
+    def _plan(self, samples: Sequence[EvaluationSample], *, retrieves: bool) -> EvaluationPlan:
+        """Return the metrics of the system's own run that need no judge and that the samples support."""
+        if retrieves:
+            return EvaluationPlan([parse_metric(f"recall@{DEPTH}").matched_by(self._match)])
+        plan = [self.metric]
+        for result in self.base.results:
+            try:
+                metric = parse_metric(result.name)
+            except AueporaError:  # of a file of the user's that is not imported here
+                continue
+            is_of_answers = metric.target is not TargetCategory.LATENCY and not metric.needs_judge
+            fields = metric.required_fields()
+            is_supported = all(any(has_field(one, field) for one in samples) for field in fields)
+            if is_of_answers and is_supported and metric.name != self.metric.name:
+                plan.append(metric.matched_by(self._match))
+        return EvaluationPlan(plan)
+
+    def _policy_with_the_rest(self) -> CallPolicy | None:
+        """Return the policy with what is left of its budget: all runs of a probe share it."""
+        if self.policy is None or self.policy.max_calls is None:
+            return self.policy
+        left = self.policy.max_calls - self.calls.total()
+        if left < 1:
+            raise RunStoppedError(f"stopped: the budget of {self.policy.max_calls} calls is used up.")
+        return replace(self.policy, max_calls=left)
+
+    def _evaluated(
+        self,
+        run_id: str,
+        evaluator: AueporaEvaluator,
+        system: Intervention,
+        samples: Sequence[EvaluationSample],
+    ) -> EvaluationRun:
+        """Return the run of that id: complete, resumed, or made again if it is of something else."""
+        dataset = InMemoryDataset(self.base.dataset_name, list(samples))
+        if self.storage is None:
+            record = MemoryRecord(dataset, evaluator.plan, system.name, run_id)
+            for sample in samples:
+                known = system.answer(b"", sample)
+                if known is not None:
+                    record.keep(sample, known)
+            return evaluate(evaluator, record)
+        options: dict[str, Any] = {"evaluation_id": run_id, "cache": system}
+        try:
+            self.storage.evaluate(evaluator, dataset, resume=True, **options)
+        except StorageError:
+            state = self.storage.state(run_id)
+            if not state.has_results:
+                raise
+            state.remove()  # of other documents, or of another program; what it shares was learnt
+            self.storage.evaluate(evaluator, dataset, **options)
+        return self.storage.load_run(run_id)
+
+    def _learn_from_earlier_probes(self) -> None:
+        """Take over their answers if they are of the same program: none is paid for twice."""
+        if self.storage is None:
+            return
+        runs = self.storage.results_directory.glob(f"{glob_escape(self.base.evaluation_id)}~*{SUFFIX}")
+        for run in map(self.storage.load_run, runs):
+            made = run.configuration.get("intervention") or {}
+            if made.get("system_sha256") == self._program:
+                self._learn(str(made.get("name")), run)
+
+    def _learn(self, name: str, run: EvaluationRun) -> None:
+        if name in (DEEP, INDEXED):
+            return
+        for sample, output in zip(run.samples, run.outputs, strict=True):
+            if output.error is None:
+                shown = [hit.doc for hit in output.retrieved]
+                self._known.setdefault(_key(name, sample.query, shown), output)
+
+    @cached_property
+    def _program(self) -> str:
+        """The hash of the file of the system, or of the server, model and prompt that it asks."""
+        facts = system_facts(self.answerer.system) if self.answerer is not None else {}
+        return sha256(canonical_json(facts)).hexdigest()
+
+
+def probe(
+    system: Any,
+    dataset: DatasetForms | EvaluationRun | str | Path,
+    corpus: DatasetForms | Iterable[Document] | str | Path | None = None,
+    top_k: int = 5,
+    names: str | None = None,
+    *,
+    metric: str | None = None,
+    executor: Executor | None = None,
+    policy: CallPolicy | None = None,
+    seed: int = 0,
+) -> Probe:
+    """Run a system as it is and on the documents of each intervention, and return the runs by name.
+
+    `system` is anything that `answerer_of` accepts, `dataset` also a run of it that was made before, `corpus`
+    the documents that it searches: a list, or a file. `metric` decides which answers are right (at least half
+    of it is); by default it fits the references. `diagnose` says what the runs mean. With `names="stress"`
+    there is one run, of questions with documents that should make the generator fail, for `robustness`.
+    """
+    if names not in (None, STRESS):
+        raise ArgumentError(f"names must be None or {STRESS!r}, not {names!r:.60}")
+    documents = documents_of(corpus)
+    samples = dataset.samples if isinstance(dataset, EvaluationRun) else list(load_dataset(dataset))
+    is_right = right_metric(samples, metric)
+    how: dict[str, Any] = {"executor": executor, "policy": policy, "seed": seed}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PartialCoverageWarning)  # each stress has metrics of its own
+        if names == STRESS:
+            stressed, about = stress_dataset(samples, Corpus(documents, samples), "samples", seed=seed)
+            how["configuration"] = {STRESS: {**about, "metric": is_right.name}}
+            run = AueporaEvaluator(system, stress_plan(is_right), top_k=top_k, **how).run(stressed)
+            return Probe({RETRIEVED: run, STRESS: run}, {}, is_right)
+        if isinstance(dataset, EvaluationRun):
+            base = dataset
+        else:
+            base = AueporaEvaluator(system, EvaluationPlan([is_right]), top_k=top_k, **how).run(samples)
+    answerer = None if system is None else answerer_of(system)
+    return Prober(base, answerer, Corpus(documents, base.samples), is_right, **how).probe()
+
+
+def right_metric(samples: Sequence[EvaluationSample], base: str | None) -> SampleMetric:
+    """Return the metric that decides which answers are right, by the name of another one or as it fits."""
+    name = base or correctness_metric(samples)
+    try:
+        return parse_metric(name if name.startswith("right") else f"right[{name}]")
+    except ValueError as error:
+        raise DataError(f"the metric {name!r:.60}", f"{error}.") from error
+
+
+def documents_of(corpus: Any) -> list[Document]:
+    """Return the documents of a corpus: a list of them, a .jsonl file, or a folder of .txt and .md files."""
+    if corpus is None:
+        return []
+    if not isinstance(corpus, str | Path):
+        return [as_document(one, "corpus") for one in corpus]
+    place = Path(corpus)
+    if place.is_dir():
+        files = sorted(path for kind in ("*.txt", "*.md") for path in place.rglob(kind) if path.is_file())
+        texts = ((path.relative_to(place).as_posix(), path.read_text("utf-8", "replace")) for path in files)
+        documents = [Document(name, text) for name, text in texts]
+    else:
+        documents = [_document(record, where) for where, record in read_records(place)]
+    if not documents:
+        raise DataError(str(corpus), "there are no documents in it.", fix="Name the corpus of the system.")
+    return documents
+
+
+def _document(record: Mapping[str, Any], where: str) -> Document:
+    ids, texts = (
+        [record[name] for name in names if record.get(name)] for names in (DOCUMENT_ID, DOCUMENT_TEXT)
+    )
+    if not ids or not texts or not isinstance(texts[0], str):
+        fix = f"It needs one of {', '.join(DOCUMENT_ID[:3])} and one of {', '.join(DOCUMENT_TEXT)}."
+        raise DataError(where, "it is not a document.", fix=fix)
+    metadata = record.get("metadata")
+    return Document(str(ids[0]), texts[0], metadata if isinstance(metadata, dict) else {})

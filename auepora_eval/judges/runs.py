@@ -1,0 +1,273 @@
+"""A stored run is judged: verdicts go to its database (`ask.py`), judged metrics to its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from ..calls.executors import Executor
+from ..calls.policy import CallPolicy
+from ..core.plan import EvaluationPlan
+from ..core.scores import Batch
+from ..core.scoring import measurable
+from ..core.types import EvaluationSample, MetricResult, SystemOutputs
+from ..errors import ScoringError, StorageError
+from ..metrics.parse import parse_metric
+from ..store.cache import CallCache
+from ..store.database import Database
+from ..store.lock import RunLock
+from ..store.state import SUFFIX, RunState
+from ..store.stopping import sequence_results
+from ..store.storage import EvaluationResultsStorage, database_of
+from ..store.writer import rewrite
+from .ask import JUDGE, Asked, Asking, VerdictLog, copy_verdicts, key_of, stored_verdicts, verdicts_in
+from .judge import Judge, as_judge
+from .jury import judge_named
+from .metric import JudgedMetric, add_note
+from .metrics.faithfulness import CheckedClaims, ClaimCheck
+from .metrics.preference import Preference, preference
+from .question import Judgement, Kind, Question, kind_named
+from .trust.audit import JudgeAudit, read_audit
+from .trust.probes import probed_kinds
+from .trust.record import with_judge
+from .trust.repeats import repeats_in_words
+
+
+class JudgeRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The last judge of a run."""
+
+    judge: str  # its name, as --judge takes it
+    mode: str = ""
+    identities: dict[str, str] = {}  # by the kind of question; of a jury, none
+
+
+def read_judge_record(path: Path) -> JudgeRecord | None:
+    """Return the record of the judge of a run, by its database; None if the run was not judged."""
+    if not path.exists():
+        return None
+    with Database.read(path) as database:
+        return _record_in(database)
+
+
+def _record_in(database: Database) -> JudgeRecord | None:
+    record = database.meta(JUDGE)
+    return None if record is None else msgspec.convert(record, JudgeRecord)
+
+
+@dataclass
+class RunJudging:
+    """Judges a stored run and adds the judged metrics to its results, under the lock of the run.
+
+    `repeats` asks each question several times. `replay` is the database of a run whose verdicts are used
+    instead of calls. `prepare` is called before the questions of the run are asked: it may ask probes and
+    labelled claims, and change `audit`, which is stored with every value. `labels` has people's scores of
+    samples of the run.
+    """
+
+    storage: EvaluationResultsStorage
+    name: str
+    metrics: Sequence[JudgedMetric]
+    judge: Judge
+    executor: Executor | None = None
+    policy: CallPolicy | None = None
+    cache: CallCache | None = None
+    replay: Path | None = None
+    repeats: int = 1
+    on_verdict: Callable[[Judgement], None] | None = None
+    record: JudgeRecord | None = None  # stored with the results
+    prepare: Callable[[Asking], None] | None = None
+    labels: Mapping[str, float] = field(default_factory=dict)
+    asking: Asking = field(init=False)
+    audit: JudgeAudit = field(init=False)  # what is known of the judge in this folder of runs
+
+    def __post_init__(self) -> None:
+        self.path = self.storage.find(self.name)
+        self.state = RunState(self.path.parent, self.path.name.removesuffix(SUFFIX))
+        self.run = self.storage.load_run(self.path)
+        kinds = {kind.name: kind for metric in self.metrics for kind in metric.question_kinds()}
+        self.kinds = list(kinds.values())
+        # The claims that people labelled are asked about in the form that the metrics use.
+        self.audited = next((name for name in kinds if name in ("grounding", "support")), "grounding")
+        identity = self.judge.identity(kind_named(self.audited))
+        self.audit = read_audit(self.storage.results_directory, identity)
+        self._open(
+            VerdictLog(stored=stored_verdicts(self.replay or self.state.database), replay=self._replays)
+        )
+        for metric in self._bound():
+            metric.ready()
+
+    @property
+    def _replays(self) -> bool:
+        return self.replay is not None
+
+    def _open(self, log: VerdictLog) -> None:
+        self.asking = Asking(self.judge, log, self.executor, self.policy, self.on_verdict)
+
+    def _bound(self, repeat: int = 0) -> list[JudgedMetric]:
+        """Return the metrics with the judge and the verdicts that are known."""
+        plan = measurable(EvaluationPlan(self.metrics), self.run.outputs)
+        measured = [metric for metric in plan.metrics if isinstance(metric, JudgedMetric)]
+        return [metric.judged_by(self.asking, repeat) for metric in measured]
+
+    def open_questions(self) -> list[Asked]:
+        """Return who would be asked what would be asked first; nothing is asked or written."""
+        batch = Batch(self.run.samples, self.run.outputs)
+        metrics = [metric for repeat in range(self.repeats) for metric in self._bound(repeat)]
+        asked = {key_of(each): each for metric in metrics for each in metric.open_questions(batch)}
+        return list(asked.values())
+
+    def results(self) -> list[MetricResult]:
+        """Ask what is missing, write the results of the run, and return those of the judged metrics."""
+        with RunLock(self.state.database):
+            # Another judge may have written since this one was made.
+            self.run = self.storage.load_run(self.path)
+            with Database.write(self.state.database) as database:
+                if not self._replays:
+                    self._open(VerdictLog(database, self.cache, verdicts_in(database)))
+                return self._written(self.scored(), database)
+
+    def scored(self) -> list[MetricResult]:
+        """Return the judged metrics; what is not known is asked, and nothing but verdicts is written."""
+        if self.prepare is not None:
+            self.prepare(self.asking)
+        if self.audit.calibration is not None:
+            self.asking.calibrate = self.audit.calibration.chance
+        batch = Batch(self.run.samples, self.run.outputs)
+        metrics = self._bound()
+        results = [metric.summarise(metric.score_batch(batch)) for metric in metrics]
+        if self.repeats > 1:
+            again = [metrics, *(self._bound(repeat) for repeat in range(1, self.repeats))]
+            for result, same in zip(results, zip(*again, strict=True), strict=True):
+                add_note(result, f"{result.name}, {repeats_in_words(same, batch)}")
+        models = self._models()
+        for result in results if len(models) > 1 else ():
+            about = f"mixed judge: the server reported the models {', '.join(models)}"
+            add_note(result, f"Note on {result.name}: {about}.")
+        # A run that stopped early needs intervals that are valid although it was watched.
+        results = sequence_results(metrics, results, self.run.stopping)
+        return [self._trusted(metric, result) for metric, result in zip(metrics, results, strict=True)]
+
+    def _trusted(self, metric: JudgedMetric, result: MetricResult) -> MetricResult:
+        """Return a result with what is known of its judge."""
+        # People labelled whether claims are supported: that says nothing of other questions.
+        kinds = {kind.name for kind in metric.question_kinds()} - {"claims"}
+        probed = probed_kinds(kinds)
+        return with_judge(
+            result,
+            self.audit.calibration if kinds == {self.audited} else None,
+            [report for report in self.audit.probes if report.kind in probed],
+            labels=self.labels,
+            is_share=metric.is_share_of_yes,
+            threshold=getattr(metric, "threshold", None),
+        )
+
+    def _models(self) -> list[str]:
+        """Return the models that answered, as the servers report them; of a jury, none."""
+        if len(self.judge.members) > 1:
+            return []
+        return sorted({verdict.model for verdict in self.asking.of_judge(self.kinds) if verdict.model})
+
+    def _written(self, results: list[MetricResult], database: Database) -> list[MetricResult]:
+        names = {result.name for result in results}
+        kept = [result for result in self.run.results if result.name not in names]
+        self.run = replace(self.run, results=kept + results)
+        if self.record is not None:
+            record, before = self.record, _record_in(database)
+            if len(self.judge.members) == 1:
+                record.identities = {kind.name: self.judge.identity(kind) for kind in self.kinds}
+                if before is not None and before.judge == record.judge:
+                    record.identities = before.identities | record.identities
+            database.set_meta(**{JUDGE: msgspec.to_builtins(record)})
+        rewrite(self.state, database, self.run)
+        return results
+
+    def stop(self) -> None:
+        """Ask nothing more; the calls under way are finished. For signal handlers."""
+        self.asking.limits.halt()
+
+
+def judged_preference(
+    storage: EvaluationResultsStorage,
+    first: Path,
+    second: Path,
+    judge: Judge,
+    executor: Executor | None = None,
+    policy: CallPolicy | None = None,
+) -> Preference:
+    """Ask a judge which answers of two stored runs are better; the verdicts are stored with the second."""
+    runs, path = (storage.load_run(first), storage.load_run(second)), database_of(second)
+    with RunLock(path), Database.write(path) as database:
+        log = VerdictLog(database, stored=verdicts_in(database))
+        return preference(*runs, Asking(judge, log, executor, policy))
+
+
+def judged_plan(
+    plan: EvaluationPlan, judge: object, executor: Executor | None = None, policy: CallPolicy | None = None
+) -> EvaluationPlan:
+    """Return the plan with a judge for its judged metrics, who is asked when they are computed."""
+    chosen = judge_named(judge) if isinstance(judge, str) else as_judge(judge)
+    asking = Asking(chosen, executor=executor, policy=policy, keeps_answers=True)
+    return EvaluationPlan(
+        [one.judged_by(asking) if isinstance(one, JudgedMetric) else one for one in plan.metrics]
+    )
+
+
+def copy_judging(path: Path, to: Path) -> None:
+    """Copy the verdicts and the judge of a run to a run that was computed from them."""
+    with RunLock(to), Database.read(path) as source, Database.write(to) as target:
+        copy_verdicts(source, target)
+        target.set_meta(**{JUDGE: source.meta(JUDGE)})
+
+
+# What the judges of a stored run said of the claims of its answers.
+
+
+class _StoredJudge(Judge):
+    """The judge of a stored run, by its identities: it has verdicts, and cannot be asked."""
+
+    def __init__(self, identities: Mapping[str, str]) -> None:
+        self._identities = identities
+
+    def identity(self, kind: Kind) -> str:
+        return self._identities.get(kind.name, "")
+
+    def judge(self, question: Question) -> Judgement:
+        raise StorageError("a stored judge cannot be asked")
+
+
+def claim_metrics(path: Path, results: Iterable[MetricResult]) -> dict[str, CheckedClaims]:
+    """Return the metrics of a run that check claims, with the verdicts of each judge that was asked.
+
+    They have titles: the name of the metric, and the judge if there are several. Of a jury, its members.
+    """
+    judged = [parse_metric(result.name) for result in results if "judge" in result.signature]
+    checking = [metric for metric in judged if isinstance(metric, CheckedClaims)]
+    if not checking:
+        return {}
+    log, record = _stored_log(path, path.stat().st_mtime_ns)
+    known = {} if record is None else record.identities  # of the kinds that are asked before the claims
+    metrics = {}
+    for metric in checking:
+        kind = metric.question_kinds()[-1].name
+        judges = dict.fromkeys(verdict.identity for verdict in log.book.values() if verdict.kind == kind)
+        for identity in judges:
+            title = f"{metric.name}, by {identity}" if len(judges) > 1 else metric.name
+            metrics[title] = metric.judged_by(Asking(_StoredJudge({**known, kind: identity}), log))
+    return metrics
+
+
+@lru_cache(maxsize=2)  # pages ask for the claims of one sample after the other
+def _stored_log(path: Path, changed: int) -> tuple[VerdictLog, JudgeRecord | None]:
+    return VerdictLog(stored=stored_verdicts(path), replay=True), read_judge_record(path)
+
+
+def claims_of(metric: CheckedClaims, sample: EvaluationSample, output: SystemOutputs) -> list[ClaimCheck]:
+    """Return the claims of an answer with their evidence; none if their verdicts are of another judge."""
+    try:
+        return metric.explain(sample, output)
+    except ScoringError:
+        return []

@@ -1,0 +1,133 @@
+"""What is printed on a terminal and elsewhere: colours, widths, completion, the list of runs, default ids."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+from contextlib import redirect_stdout
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli import echo
+from auepora_eval.cli.list import ago
+from auepora_eval.cli.main import COMMANDS, main
+from auepora_eval.core.table import Table
+
+TABLE = Table(
+    ("Metric", "Verdict"), [("mrr", "better"), ("map", "worse"), ("hit@5", "no worse"), ("x", "n/a")]
+)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    for name in ("NO_COLOR", "COLUMNS", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    return Terminal()
+
+
+def test_verdicts_are_coloured_on_a_terminal(screen: Terminal) -> None:
+    with redirect_stdout(screen):
+        echo.show(TABLE)
+        echo.say("gate FAILED", "bold red")
+    printed = screen.getvalue()
+    assert "\x1b[32mbetter\x1b[0m" in printed
+    assert "\x1b[1;31mworse\x1b[0m" in printed
+    assert "no worse" in printed
+    assert "\x1b[33mn/a\x1b[0m" in printed
+    assert "\x1b[1;31mgate FAILED\x1b[0m" in printed
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_no_colour_is_honoured(
+    screen: Terminal, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with redirect_stdout(screen):
+        echo.show(TABLE)
+    assert "Verdict" in screen.getvalue()
+    assert "\x1b" not in screen.getvalue()
+
+
+def test_a_pipe_gets_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
+    echo.show(TABLE)
+    echo.say_words("gate FAILED", "bold red")
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_sentences_and_notes_wrap_to_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    errors = Terminal()
+    monkeypatch.setattr("sys.stderr", errors)
+    echo.note("note: " + "word " * 30)
+    echo.say_words("  " + "word " * 30)
+    lines = [*errors.getvalue().splitlines(), *capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines)) <= 40
+
+
+@pytest.mark.parametrize(
+    ("back", "text"),
+    [
+        (timedelta(seconds=5), "just now"),
+        (timedelta(minutes=2, seconds=3), "2 min ago"),
+        (timedelta(hours=5), "5 h ago"),
+        (timedelta(days=1, hours=2), "1 day ago"),
+        (timedelta(days=6), "6 days ago"),
+    ],
+)
+def test_how_long_ago(back: timedelta, text: str) -> None:
+    assert ago((datetime.now(UTC) - back).strftime("%Y-%m-%dT%H:%M:%SZ")) == text
+
+
+def test_older_and_foreign_times_stay_readable() -> None:
+    assert [ago("2001-01-05T02:00:00Z"), ago("yesterday"), ago("-")] == ["2001-01-05", "yesterday", "-"]
+
+
+def completed(script: str, *words: str) -> list[str]:
+    line = " ".join(f'"{word}"' for word in words)
+    code = f'{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _auepora; echo "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_bash_completes_commands_and_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    assert completed(script, "auepora", "comp") == ["completion", "compare"]
+    assert set(completed(script, "auepora", "labels", "")) == {"score", "sweep"}
+    assert completed(script, "auepora", "show", "x", "--wo") == ["--worst"]
+    assert "--previous" in completed(script, "auepora", "dataset", "check", "--")
+    assert completed(script, "auepora", "show", "de") == []  # the shell completes files
+
+
+def test_every_command_is_in_each_script(capsys: pytest.CaptureFixture[str]) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert main(["completion", shell]) == 0
+        script = capsys.readouterr().out
+        assert [name for name in COMMANDS if not all(word in script for word in name.split())] == []
+
+
+def test_runs_are_called_after_their_system_and_numbered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rag.py").write_text("def my_rag(query):\n    return query\n", encoding="utf-8")
+    Path("d.csv").write_text("question,answer,ground_truth\na,a,a\n", encoding="utf-8")
+    for _ in range(2):
+        assert main(["run", "--dataset", "d.csv", "--system", "rag.py:my_rag"]) == 0
+        assert main(["score", "d.csv"]) == 0
+    capsys.readouterr()
+    assert main(["list"]) == 0
+    runs = {line.split()[0] for line in capsys.readouterr().out.splitlines()[2:]}
+    assert runs == {"my-rag", "my-rag-2", "d", "d-2"}

@@ -1,0 +1,59 @@
+"""`score` says why a metric has no value, and how a field that was not read is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auepora_eval.cli.main import main
+
+
+def scored(capsys: pytest.CaptureFixture[str], predictions: list[dict[str, object]], metrics: str) -> str:
+    samples = [{"sample_id": name, "query": f"What is {name}?", "reference_answer": "a"} for name in "abc"]
+    samples[0]["relevant_docs"] = ["d1"]  # type: ignore[assignment]
+    for file, records in (("data.jsonl", samples), ("out.jsonl", predictions)):
+        Path(file).write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    main(["score", "--dataset", "data.jsonl", "--outputs", "out.jsonl", "--metrics", metrics])
+    printed = capsys.readouterr()
+    return " ".join((printed.out + printed.err).split())
+
+
+@pytest.mark.parametrize(
+    ("names", "note"),
+    [
+        (
+            ("sample_id", "answer"),
+            "the field 'retrieved_chunks' is not read in 3 records. Did you mean retrieved? Name it: "
+            "--columns retrieved=retrieved_chunks",
+        ),
+        (
+            ("id", "response"),
+            "'retrieved_chunks' (3); if one is the list of retrieved documents, name it: "
+            "--columns retrieved=NAME",
+        ),
+    ],
+)
+def test_an_unread_field_is_named_once_with_its_flag(
+    names: tuple[str, str],
+    note: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows: list[dict[str, object]] = [
+        {names[0]: name, names[1]: "a", "retrieved_chunks": ["d1"]} for name in "abc"
+    ]
+    printed = scored(capsys, rows, "recall@5,token_f1")
+    assert note in printed
+    assert printed.count("retrieved_chunks' ") == 1
+
+
+def test_a_value_that_is_missing_has_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = scored(capsys, [{"sample_id": name, "answer": "a"} for name in "abc"], "mean_latency,token_f1")
+    assert "mean_latency[end_to_end]: not measured, " in printed

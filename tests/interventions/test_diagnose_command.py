@@ -1,0 +1,210 @@
+"""`auepora diagnose`: the screen, its JSON, the stored runs, and one line for each bad case."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+import auepora_eval as ae
+from auepora_eval import EvaluationResultsStorage
+from auepora_eval.cli.main import main
+from auepora_eval.interventions.report import Diagnosis
+
+SYSTEM = """
+import pathlib, json
+HERE = pathlib.Path(__file__)
+DOCS = [json.loads(line) for line in HERE.with_name("corpus.jsonl").read_text().splitlines()]
+CALLS = HERE.with_name("calls.txt")
+def retrieve(query, top_k=5):
+    names = [word.strip("?") for word in query.split()]
+    is_best = lambda doc: doc["doc_id"] in names
+    # The best are last, but for five of them.
+    return sorted(DOCS, key=lambda doc: (is_best(doc) and doc["doc_id"] > "d04", not is_best(doc)))[:top_k]
+def generate(query, documents):
+    with CALLS.open("a") as calls:
+        calls.write("x")
+    name = query.split()[-1].strip("?")
+    for doc in documents:
+        if doc.doc_id == name:
+            return doc.text.rpartition(" ")[2]
+    return "I don't know."
+rag = (retrieve, generate)
+mended = (lambda query, top_k=5: retrieve(query, 100)[::-1][:top_k], generate)
+no_depth = (lambda query: retrieve(query), generate)
+def black_box(query):
+    return "42"
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project of forty questions, whose retriever puts the best documents last."""
+    folder = tmp_path_factory.mktemp("project")
+    records = [{"doc_id": f"d{n:02}", "text": f"The value of d{n:02} is v{n}7"} for n in range(40)]
+    questions = [
+        {
+            "sample_id": f"q{n}",
+            "query": f"What is the value of d{n:02}?",
+            "reference_answer": {"text": f"v{n}7"},
+            "relevant_docs": [{"doc_id": f"d{n:02}"}],
+        }
+        for n in range(40)
+    ]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    (folder / "questions.jsonl").write_text("".join(json.dumps(one) + "\n" for one in questions))
+    (folder / "app.py").write_text(SYSTEM)
+    return folder
+
+
+@pytest.fixture
+def here(project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.chdir(project)
+    run = "run --dataset questions.jsonl --system app.py:rag --id base"
+    assert main([*run.split(), "--out", str(tmp_path)]) == 0
+    return tmp_path
+
+
+def diagnosed(out: Path, *flags: str, run: str = "base") -> int:
+    return main(["diagnose", run, "--corpus", "corpus.jsonl", "--out", str(out), *flags])
+
+
+def test_the_screen(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert diagnosed(here) == 0
+    text = capsys.readouterr().out
+    assert "35 of 40 answers are wrong: right 0.12" in text
+    assert "  below the cutoff                        35   88%" in text
+    assert "First: the order of the candidates" in text
+    assert "calls of the generator" in text
+    *lines, command = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert main(shlex.split(command)[1:]) == 0
+    assert "below the cutoff: 35 answers" in capsys.readouterr().out
+
+
+def test_the_runs_are_stored_and_no_call_is_made_twice(here: Path, project: Path) -> None:
+    assert diagnosed(here) == 0
+    made = len((project / "calls.txt").read_text())
+    assert diagnosed(here) == 0
+    assert len((project / "calls.txt").read_text()) == made
+    gold = ae.load_run(here / "base~gold")
+    assert gold["right"].value == 1
+    assert ae.compare(here / "base", here / "base~gold")["contains_answer"].effect.change == pytest.approx(
+        0.875
+    )
+    assert main(["show", "base~gold", "--out", str(here)]) == 0
+
+
+def test_json_is_what_is_stored(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert diagnosed(here, "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    stored = EvaluationResultsStorage(here).load_fact("base", "diagnosis")
+    assert stored == document
+    assert Diagnosis.of(stored).to_dict() == Diagnosis.of(document).to_dict()
+    assert document["stages"][0]["name"] == "cutoff"
+    assert document["first"] == "rerank"
+    assert document["wrong"] == len(document["stages"][0]["sample_ids"]) == 35
+    fix = document["fixes"][0]
+    assert {"name", "text", "kind", "gain", "interval", "p", "p_holm", "expected", "run_id"} == fix.keys()
+    assert fix["run_id"] == "base~gold_first"
+
+
+def test_stage_and_save(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    file = tmp_path / "wrong.jsonl"
+    assert diagnosed(here, "--stage", "cutoff", "--save", str(file)) == 0
+    text = capsys.readouterr().out
+    assert "q7: What is the value of d07?" in text
+    assert "gold       v77 [d07]" in text
+    saved = ae.load_dataset(file)
+    assert len(saved) == 35
+    assert {one.labels["stage"] for one in saved} == {"cutoff"}
+    assert diagnosed(here, "--save", str(file)) == 4
+    assert "--force" in capsys.readouterr().err
+    assert diagnosed(here, "--save", str(file), "--force") == 0
+
+
+def test_an_estimate_makes_no_call(here: Path, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = len((project / "calls.txt").read_text())
+    assert diagnosed(here, "--estimate") == 0
+    assert "calls of the generator" in capsys.readouterr().out
+    assert len((project / "calls.txt").read_text()) == before
+
+
+def test_a_budget_stops_it_and_the_rest_is_asked_later(
+    here: Path, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = len((project / "calls.txt").read_text())
+    assert diagnosed(here, "--budget-calls", "60") == 1
+    assert "budget" in capsys.readouterr().err
+    assert len((project / "calls.txt").read_text()) - before <= 60
+    assert diagnosed(here) == 0
+    assert ae.load_run(here / "base~gold")["right"].value == 1
+
+
+def test_a_sample_has_runs_of_its_own(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diagnosed(here, "--sample", "10") == 0
+    assert "too few" in capsys.readouterr().out
+    assert len(ae.load_run(here / "base~gold@10").samples) == 10
+
+
+def test_a_black_box_is_told_what_a_hook_would_add(
+    project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project)
+    run = "run --dataset questions.jsonl --system app.py:black_box --id black"
+    assert main([*run.split(), "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert diagnosed(tmp_path, run="black") == 0
+    text = capsys.readouterr().out
+    assert "can be handed documents, so no fix was tried" in " ".join(text.split())
+    assert "what was retrieved is not known" in " ".join(text.split())
+    assert "What a fix would bring" not in text
+
+
+def test_compare_says_which_stage_changed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diagnosed(here) == 0
+    run = "run --dataset questions.jsonl --system app.py:mended --id second"
+    assert main([*run.split(), "--out", str(here)]) == 0
+    assert diagnosed(here, run="second") == 0
+    capsys.readouterr()
+    assert main(["compare", "base", "second", "--out", str(here)]) == 0
+    text = capsys.readouterr().out
+    assert "below the cutoff                    35    5  -75%" in text
+    before, _, stages = text.partition("Where answers are lost")
+    assert "better" in stages.partition("Verdict")[0]
+    assert "Verdict" not in before
+    assert max(map(len, stages.partition("Verdict")[0].splitlines())) <= 80
+
+
+def test_compare_joins_stages_that_one_of_the_runs_cannot_tell_apart(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diagnosed(here) == 0
+    run = "run --dataset questions.jsonl --system app.py:no_depth --id flat"
+    assert main([*run.split(), "--out", str(here)]) == 0
+    assert diagnosed(here, run="flat") == 0
+    capsys.readouterr()
+    assert main(["compare", "base", "flat", "--out", str(here)]) == 0
+    text = capsys.readouterr().out
+    assert "not retrieved                       35   35  +0%" in text
+    assert "below the cutoff" not in text
+
+
+def test_interventions_are_not_listed_beside_their_run(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project)
+    run = "run --dataset questions.jsonl --system app.py:rag --id mine"
+    assert main([*run.split(), "--out", str(tmp_path)]) == 0
+    assert diagnosed(tmp_path, "--system", "app.py:rag", run="mine") == 0
+    capsys.readouterr()
+    assert main(["list", "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert "mine" in shown.out
+    assert "~gold" not in shown.out
+    assert "runs of diagnose and stress" in shown.err

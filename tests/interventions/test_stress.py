@@ -1,0 +1,137 @@
+"""`auepora stress` and `ae.robustness`: a robust and a fragile generator, the metrics of three targets."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import auepora_eval as ae
+from auepora_eval import Robustness
+from auepora_eval.cli.main import main
+from auepora_eval.interventions.stress import Row
+
+from .planted import Faulty, Reader, World
+
+DEMO = "auepora_eval.demo.systems:bm25"
+
+
+@cache
+def stressed(fragile: bool) -> Robustness:
+    world = World(sound=True)
+    pool = [one for one in world.samples if one.labels["scenario"] == "base"]
+    sixty = Random(3).sample([one for one in pool if one.labels["answerable"] is not False], 60)
+    system = (Faulty(world, {}).retrieve, Reader(world, fragile=fragile))
+    return ae.robustness(ae.probe(system, sixty, world.corpus.documents, names="stress"))
+
+
+def by_name(fragile: bool) -> dict[str, Row]:
+    return {row.name: row for row in stressed(fragile).rows}
+
+
+def test_a_robust_and_a_fragile_generator_are_told_from_each_other() -> None:
+    robust, fragile = by_name(False), by_name(True)
+    good_is_high = ("noise_near@0.8", "noise_random@0.8", "gold_middle", "gold_last", "no_gold")
+    for name in good_is_high:
+        assert robust[name].interval[0] > fragile[name].interval[1], name  # type: ignore[index]
+    for name in ("conflict", "injected"):
+        assert robust[name].value < fragile[name].value, name
+    assert robust["gold"].value == fragile["gold"].value
+    assert robust["gold_last"].change == 0
+    assert fragile["false_fact"].value == 1
+    assert fragile["false_fact"].n < fragile["false_fact"].of == 60
+    assert fragile["false_fact"].not_made
+
+
+def test_the_screen() -> None:
+    text = str(stressed(True))
+    assert text.startswith("The documents reach the generator: 60 of 60 answers change without them.")
+    assert "Breaks at:" in text
+    assert "obeys its documents" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "Breaks at none of these." in str(stressed(False))
+
+
+def test_documents_that_do_not_reach_the_generator_end_the_table() -> None:
+    world = World(sound=True)
+    system = (Faulty(world, {}).retrieve, lambda query, documents: "42")
+    found = ae.robustness(ae.probe(system, world.samples[:20], world.corpus.documents, names="stress"))
+    assert found.rows == []
+    assert "Documents do not reach the generator: 0 of" in str(found)
+
+
+def test_a_stress_is_a_stored_run_with_three_targets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["stress", DEMO, "--dataset", "demo", "--sample", "25", "--id", "s", "--out", str(tmp_path)]
+    assert main([*command, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["reached"]["changed"] <= document["reached"]["asked"]
+    assert {row["run_id"] for row in document["rows"]} == {"s"}
+    run = ae.load_run(tmp_path / "s")
+    targets = {result.target.name for result in run.results}
+    assert targets == {"NOISE_ROBUSTNESS", "NEGATIVE_REJECTION", "COUNTERFACTUAL_ROBUSTNESS"}
+    row = next(one for one in document["rows"] if one["name"] == "no_gold")
+    assert row["value"] == pytest.approx(run["rejection_rate"].value)
+    assert main([*command, "--json"]) == 0  # no call again
+    assert json.loads(capsys.readouterr().out) == document
+    gate = ["gate", "s", "--out", str(tmp_path), "--min"]
+    assert main([*gate, "noise_accuracy@0.8=0.99"]) == 1
+    assert main([*gate, "noise_accuracy@0.8=0.0"]) == 0
+
+
+def test_bad_cases_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    black = tmp_path / "black.py"
+    black.write_text("def box(query):\n    return 'no'\n")
+    assert main(["stress", f"{black}:box", "--dataset", "demo", "--out", str(tmp_path)]) == 2
+    assert "cannot be handed documents" in capsys.readouterr().err
+    file = tmp_path / "q.jsonl"
+    file.write_text('{"sample_id": "1", "query": "q", "reference_answer": {"text": "a"}}\n')
+    assert main(["stress", DEMO, "--dataset", str(file), "--out", str(tmp_path)]) == 2
+    assert "nothing can be stressed" in capsys.readouterr().err
+
+
+def answers_in_turn(failing: int) -> ae.Robustness:
+    """Stress a sound reader whose calls fail but for every third (or: every third fails)."""
+    count = itertools.count()
+    documents = [ae.Document(f"d{n}", f"The value of item {n} is v{n}7.") for n in range(30)]
+    samples = [
+        ae.EvaluationSample(f"q{n}", f"What is the value of item {n}?", [doc], reference_answer=f"v{n}7")
+        for n, doc in enumerate(documents)
+    ]
+
+    def generate(query: str, documents: list[ae.Document]) -> str:
+        if next(count) % 3 < failing:
+            raise TimeoutError("slow")
+        number = query.rsplit(maxsplit=1)[-1].strip("?")
+        return next((doc.text for doc in documents if f" item {number} " in doc.text), "I don't know.")
+
+    system = (lambda query, top_k=5: documents[:top_k], generate)
+    policy = ae.CallPolicy(retries=0)
+    return ae.robustness(ae.probe(system, samples, documents, names="stress", policy=policy))
+
+
+@pytest.mark.filterwarnings("ignore:.*calls failed")
+def test_failed_calls_are_counted_and_are_neither_unchanged_nor_not_made() -> None:
+    found = answers_in_turn(1)
+    text = str(found)
+    assert "calls failed: TimeoutError" in text.splitlines()[0]
+    assert found.changed == found.asked < 30
+    row = next(one for one in found.rows if one.name == "gold_last")
+    assert row.failed > 0
+    assert row.n + row.failed == 30
+    assert "30/30" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.filterwarnings("ignore:.*calls failed")
+def test_a_stress_whose_calls_mostly_failed_is_not_measured() -> None:
+    text = str(answers_in_turn(2))
+    assert "not measured" in text
+    assert "nan" not in text
+    assert "Breaks at none" not in text
+    assert "The same command again" in text

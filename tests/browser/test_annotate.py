@@ -118,8 +118,6 @@ def test_the_end_and_the_page_of_the_lead(visit: Visitor, tmp_path: Path) -> Non
             list(seen.every_look())
         seen.page.get_by_role("button", name="supported", exact=True).first.click()
         seen.page.get_by_role("heading", name="2 of 3 disagreements to settle").wait_for()
-        # A server that stops while the page still loads its icon is an error in the console.
-        seen.page.wait_for_load_state("networkidle")
 
 
 def test_a_server_that_is_gone_is_reported_and_the_note_stays(visit: Visitor, tmp_path: Path) -> None:

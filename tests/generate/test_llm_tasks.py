@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auepora_eval.builder.corpus import SourceDocument
 from auepora_eval.calls.chat import ChatModel, fence_of, load_prompt
 from auepora_eval.calls.policy import CallClock, CallPolicy, Limits
 from auepora_eval.errors import AccessRefusedError, DataError, StorageError
-from auepora_eval.generate.corpus import SourceDocument
 from auepora_eval.generate.llm.asking import (
     QaTask,
     Quote,

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...builder.corpus import read_corpus
 from ...calls.chat import ChatModel, split_endpoint
 from ...calls.keys import key_from_environment
 from ...calls.policy import CallPolicy, Limits
 from ...demo.world import DATA
 from ...errors import CallError, DataError, PlanError, StorageError
-from ...generate.corpus import read_corpus
 from ...generate.generator import TASKS, Generation, Settings
 from ...generate.llm.asking import Wanted
 from ...generate.llm.tasks import MOST_FAILURES, ModelRecords, generate_tasks
@@ -41,7 +41,7 @@ from ..flags import add_flag, add_json, add_seed, add_settings, at_least
 from ..interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
-    from ...generate.corpus import Corpus
+    from ...builder.corpus import Corpus
     from ...generate.llm.tasks import Made
     from ...generate.passages import CutDocument
     from ...generate.records import Record

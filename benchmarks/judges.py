@@ -11,7 +11,7 @@ place of the passage that decides. The third calibrates a support function on 10
 The fourth compares a judge with people on a file of
 IBM/mt-rag-benchmark (Apache-2.0): 318 answers of two models, each rated from 1 to 4 by two or three people,
 with the score of a RAGAS-style LLM judge (`rl_f`). --to keeps the labelled claims for
-`auepora judge-audit --labels mtrag.jsonl --columns label=faithfulness --scale 1,4 --score rl_f`.
+`auepora judge-audit --labels mtrag.jsonl --score rl_f`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from auepora_eval.core.types import (
 )
 from auepora_eval.io.jsonl import read_records
 from auepora_eval.judges.ask import Asking
-from auepora_eval.judges.judge import FunctionJudge, Judge
+from auepora_eval.judges.judge import FunctionJudge, Judge, SupportJudge
 from auepora_eval.judges.llm import LlmJudge
 from auepora_eval.judges.metric import JudgedMetric
 from auepora_eval.judges.question import (
@@ -56,10 +56,10 @@ from auepora_eval.judges.question import (
     numbered_texts,
     with_parts,
 )
-from auepora_eval.judges.trust.audit import Audit, audit, judge_scores
-from auepora_eval.judges.trust.calibration import Estimate, JudgeCalibration, Rate
+from auepora_eval.judges.trust.audit import judge_scores
+from auepora_eval.judges.trust.calibration import Estimate, JudgeCalibration, Rate, people_alpha
 from auepora_eval.judges.trust.correction import corrected_value
-from auepora_eval.judges.trust.labels import Columns, Labelled, labelled_claims
+from auepora_eval.judges.trust.labels import Labelled, clusters_of, labelled_claims
 from auepora_eval.judges.trust.record import with_judge
 from auepora_eval.metrics.entailment import support_function
 from auepora_eval.metrics.parse import parse_metric
@@ -174,11 +174,11 @@ def _sets(data: Path) -> Iterator[tuple[str, list[Labelled]]]:
     """Yield the labelled sets that are there, by name; claims with several passages among them."""
     bench = data / "attributionbench/dev_all_subset_balanced.jsonl"
     if bench.is_file():
-        yield "AttributionBench dev", labelled_claims(read_records(bench), Columns())
+        yield "AttributionBench dev", labelled_claims(read_records(bench))
     path = data / "mtrag/reference_subset_with_human_evaluations.json"
     if path.is_file():
         records = ((path.name, record) for record in claims(path))
-        yield "MTRAG", labelled_claims(records, Columns(label="faithfulness", scale=(1.0, 4.0)))
+        yield "MTRAG", labelled_claims(records)
 
 
 def _by_labels(data: Path) -> bool:
@@ -188,7 +188,9 @@ def _by_labels(data: Path) -> bool:
         several = [one for one in labelled if len([each for each in one.evidence if each.strip()]) > 1]
         for title, chosen in ((name, labelled), (f"{name}, several passages", several)):
             yes = np.array([one.is_supported for one in chosen])
-            apart = np.array([score or 0.0 for score in judge_scores("trained", chosen)])
+            apart = np.array(
+                [score or 0.0 for score in judge_scores(Asking(SupportJudge("trained")), chosen)]
+            )
             at_once = np.array(
                 [support_function("trained")("\n".join(one.evidence), one.claim) for one in chosen]
             )
@@ -431,8 +433,8 @@ def a_run(name: str, result: MetricResult) -> EvaluationRun:
 
 
 def calibrated(path: Path, support: str, resamples: int = 20) -> int:
-    claims = labelled_claims(read_records(path), Columns())
-    scores = judge_scores(support, claims)
+    claims = labelled_claims(read_records(path))
+    scores = judge_scores(Asking(SupportJudge(support)), claims)
     pairs = [(score, one.people) for score, one in zip(scores, claims, strict=True) if score is not None]
     x, y = np.array(pairs, dtype=np.float64).T
     rng = np.random.default_rng(11)
@@ -457,13 +459,12 @@ def mtrag(path: Path, to: Path | None) -> int:
         labels = to or Path(folder) / "mtrag.jsonl"
         with labels.open("x", encoding="utf-8") as file:
             file.writelines(f"{json.dumps(record)}\n" for record in claims(path))
-        agreement(labels)
-        for judge, columns in (("rl_f, an LLM judge", {"score": "rl_f"}), ("grounding_overlap", {})):
-            worth(labels, judge, columns)
+        agreement(path)
+        worth(labels)
     return 0
 
 
-def claims(path: Path) -> Iterator[dict[str, Any]]:
+def claims(path: Path, label: str = "faithfulness") -> Iterator[dict[str, Any]]:
     """Return the answers of models, each with its passages, human ratings and judge score."""
     told = json.loads(path.read_text("utf-8"))
     texts = {document["document_id"]: document["text"] for document in told["documents"]}
@@ -478,35 +479,24 @@ def claims(path: Path) -> Iterator[dict[str, Any]]:
         yield {
             "evidence": passages[one["task_id"]],
             "claim": one["model_response"],
-            "conversation": one["task_id"].partition("<")[0],
+            "cluster": one["task_id"].partition("<")[0],
             "rl_f": said["rl_f"]["composite"]["value"],
-            **{name: {who: rating["value"] for who, rating in said[name].items()} for name in SCORES},
+            "label": {who: (rating["value"] - 1) / 3 for who, rating in said[label].items()},
         }
 
 
-def agreement(labels: Path) -> None:
-    print("Krippendorff's alpha, ordinal; one person and the mean of the others, Spearman")
-    print("(95% intervals, a conversation is one unit)")
+def agreement(path: Path) -> None:
+    print("Krippendorff's alpha, ordinal (95% intervals, a conversation is one unit)")
     for score in SCORES:
-        columns = Columns(label=score, scale=(1.0, 4.0), score="rl_f", cluster="conversation")
-        ceiling = audit(labelled_claims(read_records(labels), columns), None).human_ceiling
-        assert ceiling is not None, "the answers of MTRAG are rated by several people"
-        print(f"  {score:<16} {text(ceiling.alpha)}   {text(ceiling.one_person.spearman)}")
+        rated = labelled_claims(("", record) for record in claims(path, score))
+        print(f"  {score:<16} {text(people_alpha([one.ratings for one in rated], clusters_of(rated)))}")
 
 
-def worth(labels: Path, judge: str, columns: dict[str, str]) -> None:
-    named = Columns(label="faithfulness", scale=(1.0, 4.0), **columns)  # type: ignore[arg-type]
-    # Answers that decline have no score: they count as an overlap of 0, as those without passages do.
-    how = Audit(unscored_as=0.0)
-    claims, asked = labelled_claims(read_records(labels), named), None if columns else judge
-    report = audit(claims, asked, how)
-    scores: Array = np.array([0.0 if one is None else one for one in judge_scores(asked, claims)])
-    people: Array = np.array([one.people for one in claims])
-    correlation = report.correlation or {}
-    print(
-        f"\n{judge} and human faithfulness: Pearson {text(correlation['pearson'])}, "
-        f"Spearman {text(correlation['spearman'])}"
-    )
+def worth(labels: Path) -> None:
+    rated = labelled_claims(read_records(labels), "rl_f")
+    scores: Array = np.array([one.score or 0.0 for one in rated])
+    people: Array = np.array([one.people for one in rated])
+    print(f"\nrl_f, an LLM judge, and human faithfulness: Pearson {np.corrcoef(scores, people)[0, 1]:.3f}")
     print("mean width of the 95% interval over 2,000 random splits")
     print("  labels   labels alone   judge at weight 1   judge at its best weight")
     for count in COUNTS:

@@ -49,16 +49,21 @@ DIAGNOSIS = "diagnosis"  # a fact of the stored run: Diagnosis.to_dict()
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run")
     add_settings(parser, "system")
-    add_flag(parser, "--corpus", "documents of the system: .jsonl, a folder of texts, or demo", "FILE")
-    add_flag(parser, "--metric", "what decides that an answer is right (default: by the references)", "NAME")
-    add_flag(parser, "--sample", "use only N questions, chosen at random", "N", type=count)
-    add_flag(parser, "--estimate", "print how many calls it takes at most, and their cost; make none")
+    add_intervention_flags(parser)
     add_flag(parser, "--stage", "show the answers that a stage lost", "NAME", choices=tuple(STAGES))
     add_flag(parser, "--save", "write the wrong answers' questions: a dataset for regressions", "FILE")
     add_flag(parser, "--force", "overwrite the FILE of --save if it exists")
     add_settings(parser, "config", "concurrency", "budget_calls")
     add_out(parser)
     add_json(parser)
+
+
+def add_intervention_flags(parser: ArgumentParser) -> None:
+    """Add the flags that diagnose and stress share."""
+    add_flag(parser, "--corpus", "documents of the system: .jsonl, a folder of texts, or demo", "FILE")
+    add_flag(parser, "--metric", "what decides that an answer is right (default: by the references)", "NAME")
+    add_flag(parser, "--sample", "use only N questions, chosen at random", "N", type=count)
+    add_flag(parser, "--estimate", "print how many calls it takes at most, and their cost; make none")
 
 
 def run(args: Namespace) -> int:

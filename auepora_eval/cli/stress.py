@@ -28,18 +28,15 @@ from ..interventions.stress import STRESS, robustness, stress_dataset, stress_pl
 from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import evaluated_dataset, notes_printed_once, progress, say_stored
-from .diagnose import corpus_of
-from .flags import add_flag, add_json, add_out, add_settings, count, evaluator_of, named_system, settings_of
+from .diagnose import add_intervention_flags, corpus_of
+from .flags import add_json, add_out, add_settings, evaluator_of, named_system, settings_of
 from .interrupts import StopNow, finishing_first
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("system", metavar="SYSTEM", help="MODULE:ATTR, openai:URL#MODEL, or an HTTP endpoint")
     add_settings(parser, "dataset")
-    add_flag(parser, "--corpus", "documents to choose from: .jsonl, a folder of texts, or demo", "FILE")
-    add_flag(parser, "--metric", "what decides that an answer is right (default: by the references)", "NAME")
-    add_flag(parser, "--sample", "use only N questions, chosen at random", "N", type=count)
-    add_flag(parser, "--estimate", "print how many calls it takes; make none")
+    add_intervention_flags(parser)
     add_settings(
         parser, "config", "concurrency", "executor", "timeout", "budget_calls", "seed", "id", "force"
     )

@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from random import Random
 
+from ..builder.corpus import Corpus
 from ..core.dataset import canonical_json
 from ..errors import UnknownNameError
-from .corpus import Corpus
 from .extracts import statements, summary
 from .passages import CONTEXT_PASSAGES, DEPTH, Chunk, CutDocument, Hit, PassageSearch, cut
 from .questions import Facts, Question, questions

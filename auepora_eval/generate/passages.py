@@ -14,10 +14,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..builder.corpus import SourceDocument
 from ..text.bm25 import bm25_index
 from ..text.sentences import sentence_spans
 from ..text.tokens import words
-from .corpus import SourceDocument
 
 Span = tuple[int, int]
 TOKEN = re.compile(r"\w+|[^\w\s]")

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ..builder.corpus import SourceDocument
 from ..core.dataset import canonical_json
-from .corpus import SourceDocument
 from .passages import Chunk, Hit, Span
 
 Record = dict[str, Any]

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ..builder.corpus import read_corpus
 from ..calls.executors import Executor
 from ..calls.policy import CallPolicy
 from ..core.dataset import DatasetForms, InMemoryDataset, canonical_json
@@ -34,11 +35,9 @@ from ..core.types import (
     gold_documents,
     names_documents,
 )
-from ..errors import ArgumentError, AueporaError, DataError, RunStoppedError, StorageError
-from ..io.jsonl import read_records
+from ..errors import ArgumentError, AueporaError, DataError, RunStoppedError, StorageError, warn_user
 from ..io.loader import load_dataset
 from ..metrics.parse import correctness_metric
-from ..read.names import DOCUMENT_ID, DOCUMENT_TEXT
 from ..read.outputs import to_output
 from ..store.identity import system_facts
 from ..store.state import SUFFIX
@@ -443,29 +442,13 @@ def right_metric(samples: Sequence[EvaluationSample], base: str | None) -> Sampl
 
 
 def documents_of(corpus: Any) -> list[Document]:
-    """Return the documents of a corpus: a list of them, a .jsonl file, or a folder of .txt and .md files."""
+    """Return the documents of a corpus: a list of them, a .jsonl file, or a folder of documents."""
     if corpus is None:
         return []
     if not isinstance(corpus, str | Path):
         return [as_document(one, "corpus") for one in corpus]
-    place = Path(corpus)
-    if place.is_dir():
-        files = sorted(path for kind in ("*.txt", "*.md") for path in place.rglob(kind) if path.is_file())
-        texts = ((path.relative_to(place).as_posix(), path.read_text("utf-8", "replace")) for path in files)
-        documents = [Document(name, text) for name, text in texts]
-    else:
-        documents = [_document(record, where) for where, record in read_records(place)]
-    if not documents:
-        raise DataError(str(corpus), "there are no documents in it.", fix="Name the corpus of the system.")
-    return documents
-
-
-def _document(record: Mapping[str, Any], where: str) -> Document:
-    ids, texts = (
-        [record[name] for name in names if record.get(name)] for names in (DOCUMENT_ID, DOCUMENT_TEXT)
-    )
-    if not ids or not texts or not isinstance(texts[0], str):
-        fix = f"It needs one of {', '.join(DOCUMENT_ID[:3])} and one of {', '.join(DOCUMENT_TEXT)}."
-        raise DataError(where, "it is not a document.", fix=fix)
-    metadata = record.get("metadata")
-    return Document(str(ids[0]), texts[0], metadata if isinstance(metadata, dict) else {})
+    found = read_corpus(corpus)
+    if found.left_out:
+        first = found.left_out[0]
+        warn_user(f"{len(found.left_out)} documents are left out, such as {first.name}: {first.reason}.")
+    return [Document(one.doc_id, one.text, dict(one.metadata)) for one in found.documents]

@@ -202,16 +202,12 @@ def settled_labels(
 def next_commands(folder: Path, task: Task, items: Sequence[Item]) -> list[str]:
     """Return the commands to type when the labels are in the folder's label files."""
     labels = shlex.quote(str(folder / LABELS_FILE))
-    scale = " --scale 0,1" if {label.value for label in task.labels} != {0.0, 1.0} else ""
-    # Items of one question are not independent.
-    repeats = len({item.sample_id for item in items}) < len(items)
-    cluster = " --columns cluster=query_id" if repeats and not _is_of_samples(task) else ""
     commands = []
     if task.kind != "pairs":
-        commands.append(f"auepora judge-audit --labels {labels} --judge lexical{scale}{cluster}")
+        commands.append(f"auepora judge-audit --labels {labels} --judge lexical")
     elif metric := _telling_metric(items):
         score = f"--score {shlex.quote(metric)} --threshold 0.5"
-        commands.append(f"auepora judge-audit --labels {labels} {score}{scale}")
+        commands.append(f"auepora judge-audit --labels {labels} {score}")
     if sum(bool(labels.said) for labels in labels_of_all(folder, task).values()) > 1:
         commands.append(f"auepora annotate --agree {shlex.quote(str(folder / GROUND_TRUTH))}")
     return commands

@@ -16,7 +16,6 @@ from ..core.display import NOT_MEASURED
 from ..core.types import MetricResult
 from ..io.files import written
 from .drawing import (
-    COLOURS,
     FAINT,
     INK,
     add_legend,
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..judges.trust.audit import AuditCalibration
     from .drawing import LegendEntry
 
 Results = Sequence[MetricResult] | Mapping[str, Sequence[MetricResult]]
@@ -155,35 +153,3 @@ def _draw_result(axes: Axes, result: MetricResult | None, height: float, step: f
         axes.plot(list(result.interval), [height] * 2, label="_interval", **style)
     look |= {"markersize": 6.5, "markeredgecolor": "white", "markeredgewidth": 0.6, "linestyle": "none"}
     axes.plot([result.value], [height], label="_value", **look)
-
-
-def plot_calibration(judge: str, calibration: AuditCalibration) -> Figure:
-    """Draw people's mean label over the judge's score; on the dashed line a score can be read as a share.
-
-    The bars show the number of claims of each dot.
-    """
-    # An empty bin has neither a dot nor an interval, but keeps its bar of height 0.
-    bins = [each for each in calibration.table if each.claims]
-    figure = new_figure(f"Is {judge} calibrated?", 6.4, 6.8)
-    upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": (4, 1)})
-    (ideal,) = upper.plot([0, 1], [0, 1], color=FAINT, linestyle="--", linewidth=1.2)
-    for each in bins:
-        if limits := each.people.confidence_interval:
-            places = [each.judge, each.judge]
-            upper.plot(places, limits, color=COLOURS[0], alpha=0.45, linewidth=2.2, label="_interval")
-    scores, labels = [each.judge for each in bins], [each.people.value for each in bins]
-    (dots,) = upper.plot(scores, labels, color=COLOURS[0], marker="o", markersize=6, linewidth=1)
-    style_axes(upper, grid="y")
-    upper.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    upper.set_ylabel("what people say", color=INK)
-    style_axes(lower, grid="y")
-    middles = [(each.low + each.high) / 2 for each in calibration.table]
-    counts = [each.claims for each in calibration.table]
-    lower.bar(middles, counts, width=0.92 / len(middles), color=COLOURS[0], alpha=0.45)
-    lower.yaxis.set_major_locator(import_matplotlib().ticker.MaxNLocator(3, integer=True))
-    lower.set_ylabel("claims", color=INK)
-    error, brier = calibration.expected_calibration_error, calibration.brier.value
-    words = f"ECE {error:.3f} ({calibration.bins} bins), Brier {brier:.3f}, {sum(counts)} claims"
-    lower.set_xlabel(f"what {label_text(judge)} says\n{words}", loc="left", color=INK)
-    add_legend(figure, [(dots, "people's mean, 95% interval"), (ideal, "perfectly calibrated")])
-    return with_fixed_layout(figure)

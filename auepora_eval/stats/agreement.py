@@ -13,15 +13,14 @@ is NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from .arrays import Array
-from .correlation import level_counts, ranks_of_levels
+from .arrays import Array, Indices
 from .intervals import Interval, value_interval, weighted_units
 
 if TYPE_CHECKING:
@@ -80,18 +79,6 @@ def numbered(
         for row in rows
     ]
     return np.array(coded, dtype=np.float64), list(numbers)
-
-
-def each_and_others(items: Iterable[Sequence[float]]) -> Iterator[tuple[int, float, float]]:
-    """Yield each person's rating of an item with the mean of the others'; items with one rating have none.
-
-    >>> list(each_and_others([[1.0, 0.0, 0.5], [1.0]]))
-    [(0, 1.0, 0.25), (0, 0.0, 0.75), (0, 0.5, 0.5)]
-    """
-    for number, ratings in enumerate(items):
-        total = math.fsum(ratings)
-        for rating in ratings if len(ratings) > 1 else ():
-            yield number, rating, (total - rating) / (len(ratings) - 1)
 
 
 def cohen_kappa(ratings: Array, weights: Array | None = None) -> Array:
@@ -200,6 +187,18 @@ def _counts(ratings: Array) -> csr_array:
     items, _ = np.nonzero(~np.isnan(ratings))
     levels, level_of = np.unique(ratings[~np.isnan(ratings)], return_inverse=True)
     return level_counts(items, level_of.ravel(), (len(ratings), len(levels)))
+
+
+def level_counts(items: Indices, level_of: Indices, shape: tuple[int, int]) -> csr_array:
+    """How often each item was given each level, as (items, levels): mostly nothing, so it is kept sparse."""
+    from scipy.sparse import csr_array
+
+    return csr_array((np.ones(len(items)), (items, level_of)), shape=shape)
+
+
+def ranks_of_levels(weights: Array) -> Array:
+    """The weight below each level, and half of its own: (resamples, levels)."""
+    return np.asarray(np.cumsum(weights, axis=-1) - weights / 2)
 
 
 def _summed(weights: Array, values: Array) -> Array:

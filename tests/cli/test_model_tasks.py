@@ -47,19 +47,19 @@ def test_generation_with_a_budget_can_be_resumed(place: Path, capfd: pytest.Capt
     with chat_server(says=good_model) as server:
         words = f"dataset generate docs --llm {server.url}#small --per-document 1 --json".split()
         words += ["--api-key-env", "THE_KEY"]
-        assert main([*words, "--budget-calls", "4"]) == 0
+        assert main([*words, "--budget-calls", "3"]) == 0
         first = json.loads(capfd.readouterr().out)
         assert main(words) == 4
         assert "offline_dataset.jsonl exists already" in capfd.readouterr().err
         assert main([*words, "--resume"]) == 0
         said = capfd.readouterr()
-        assert len(server.requests) == 6
+        assert len(server.requests) == 4
     report = json.loads(said.out)
-    assert first["calls"] == {"planned": 6, "answered": 4, "reused": 0, "left": 2}
-    assert report["calls"] == {"planned": 6, "answered": 6, "reused": 4, "left": 0}
-    assert report["tokens"] == {"prompt": 6 * 11, "completion": 6 * 5}
+    assert first["calls"] == {"planned": 4, "answered": 3, "reused": 0, "left": 1}
+    assert report["calls"] == {"planned": 4, "answered": 4, "reused": 3, "left": 0}
+    assert report["tokens"] == {"prompt": 4 * 11, "completion": 4 * 5}
     assert sum(report["tasks"].values()) == len(records())
-    assert report["scenarios"]["base"] == 6
+    assert report["scenarios"]["base"] == 4
     assert {record["metadata"]["generator_model"] for record in records()} == {"fake-1"}
     passages = {record["doc_id"] for record in records("corpus.jsonl")}
     assert {gold for record in records() for gold in record["metadata"]["selected_chunk_ids"]} <= passages
@@ -119,4 +119,4 @@ def test_an_interrupted_generation_keeps_its_answers(place: Path, capfd: pytest.
         assert "Resume with the same command and --resume" in said
         assert not Path("offline_dataset.jsonl").exists()
         assert main([*words, "--resume"]) == 0
-    assert len(requests) == stored_calls() == 6
+    assert len(requests) == stored_calls() == 4

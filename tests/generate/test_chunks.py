@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auepora_eval.generate.corpus import SourceDocument
+from auepora_eval.builder.corpus import SourceDocument
 from auepora_eval.generate.passages import TOKEN, CutDocument, cut
 
 TEXT = """# The pier

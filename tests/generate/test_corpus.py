@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auepora_eval.builder.corpus import html_text, read_corpus
 from auepora_eval.errors import DataError, install_command
-from auepora_eval.generate.corpus import html_text, read_corpus
 
 PROSE = "The north pier is 40 metres long."
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auepora_eval.builder.corpus import Corpus, SourceDocument, read_corpus
 from auepora_eval.cli.main import main
 from auepora_eval.demo.world import DATA
-from auepora_eval.generate.corpus import Corpus, SourceDocument, read_corpus
 from auepora_eval.generate.generator import Generation, Settings
 from auepora_eval.text.tokens import words
 

@@ -19,18 +19,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auepora_eval.builder.corpus import SourceDocument
 from auepora_eval.calls.chat import ChatModel, fence_of, load_prompt
 from auepora_eval.calls.policy import CallClock, CallPolicy, Limits
 from auepora_eval.errors import AccessRefusedError, DataError, StorageError
-from auepora_eval.generate.corpus import SourceDocument
 from auepora_eval.generate.llm.asking import (
-    CitationTask,
     QaTask,
     Quote,
     RejectedError,
     SummaryTask,
     Wanted,
-    checked_citations,
     checked_qa,
     checked_summary,
     find_quote,
@@ -95,15 +93,10 @@ def good_model(body: dict[str, Any]) -> dict[str, Any]:
         }
         return {"tasks": [task]}
     quote = [{"passage": 1, "quote": sentence}]
-    if "reference summaries" in system:
-        return {"tasks": [{"instruction": f"Summarise {name}.", "summary": sentence, "evidence": quote}]}
-    answer = f"{sentence.rstrip('.')} [1]."
-    return {
-        "tasks": [{"instruction": f"Tell of {name}, with citations.", "answer": answer, "evidence": quote}]
-    }
+    return {"tasks": [{"instruction": f"Summarise {name}.", "summary": sentence, "evidence": quote}]}
 
 
-ONE_EACH = Wanted({"qa": 1, "summaries": 1, "citations": 1})
+ONE_EACH = Wanted({"qa": 1, "summaries": 1})
 ONE_QUESTION = Wanted({"qa": 1})
 
 
@@ -180,35 +173,6 @@ def test_bad_questions_are_rejected(fields: dict[str, str], reason: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("answer", "quotes", "reason"),
-    [
-        pytest.param("The pier was built in 1911 [1].", [1], None, id="good"),
-        pytest.param("Built in 1911 [1]. Ansel Brae keeps the lamp [2].", [1, 2], None, id="two"),
-        pytest.param("The pier was built in 1911.", [1], "a sentence cites nothing", id="no mark"),
-        pytest.param(
-            "Built in 1911 [1]. Ansel Brae keeps the lamp.", [1], "a sentence cites nothing", id="one without"
-        ),
-        pytest.param("The pier was built in 1911 [7].", [1], "does not exist", id="no such passage"),
-        pytest.param("Ansel Brae keeps the lamp [2].", [1], "not quoted in evidence", id="not quoted"),
-        pytest.param(
-            "The pier was built in 1911 [2].", [2], "a number that its source lacks", id="wrong passage"
-        ),
-        pytest.param("The pier was built in 1911 [1, 2].", [1, 2], "written one by one", id="two in one"),
-        pytest.param("The pier was built in 1911 [1].", [], "no evidence is quoted", id="nothing quoted"),
-    ],
-)
-def test_citations(answer: str, quotes: list[int], reason: str | None) -> None:
-    sentence = {1: "The north pier was built in 1911", 2: "The lamp of the harbour is kept by Ansel Brae."}
-    evidence = [Quote(number, sentence[number]) for number in quotes]
-    task = CitationTask("When was the pier built?", answer, evidence)
-    if reason is None:
-        assert checked_citations(task, chunks()).response.endswith(f"[{quotes[-1]}].")
-        return
-    with pytest.raises(RejectedError, match=reason):
-        checked_citations(task, chunks())
-
-
-@pytest.mark.parametrize(
     ("summary", "reason"),
     [
         ("The Annet company built the north pier in 1911; three boats moor there in winter.", None),
@@ -249,15 +213,14 @@ def test_every_task_type_is_generated_and_stored(tmp_path: Path) -> None:
     assert Counter(each.call.task_type for each, _ in made.accepted()) == {
         "qa": 3,
         "summaries": 3,
-        "citations": 3,
     }
     assert made.rejected == {}
-    assert made.tokens == {"prompt": 99, "completion": 45}
+    assert made.tokens == {"prompt": 66, "completion": 30}
     kept = rows(tmp_path / "tasks.calls.db")
-    assert [outcome for _, outcome, _ in kept] == [ANSWERED] * 9
+    assert [outcome for _, outcome, _ in kept] == [ANSWERED] * 6
     assert (tmp_path / "tasks.calls.db").stat().st_mode & 0o777 == 0o600
     assert {each.prompt.sha256 for each in made.conversations} == {
-        load_prompt(f"generate_{name}").sha256 for name in ("qa", "summaries", "citations")
+        load_prompt(f"generate_{name}").sha256 for name in ("qa", "summaries")
     }
     text = documents(1)[0].source.text
     span = next(iter(made.accepted()))[1].evidence[0]
@@ -371,7 +334,7 @@ def test_stored_calls_are_not_overwritten_or_mixed(tmp_path: Path) -> None:
             generated(server, calls, resume=True, model={"temperature": 0.7})
         with pytest.raises(DataError, match="corpus was"):
             generated(server, calls, 4, resume=True)
-        with pytest.raises(DataError, match=r"prompts: citations was.*wanted: per_document: "):
+        with pytest.raises(DataError, match=r"prompts: summaries was.*wanted: per_document: "):
             generated(server, calls, resume=True, wanted=ONE_EACH)
         assert rows(calls) == before
         generated(server, calls, force=True)
@@ -434,8 +397,8 @@ def test_records_have_the_form_of_the_raw_dataset(tmp_path: Path) -> None:
     records = ModelRecords(made, documents())
     listed = list(records)
     assert listed == list(ModelRecords(made, documents()))
-    assert records.report()["tasks"] == {"qa": 3, "summaries": 3, "citations": 3}
-    assert len({record["task_id"] for record in listed}) == 9
+    assert records.report()["tasks"] == {"qa": 3, "summaries": 3}
+    assert len({record["task_id"] for record in listed}) == 6
     for record in listed:
         assert list(record) == "task_id task_type instruction expected_response rag metadata".split()
         rag, about = record["rag"], record["metadata"]

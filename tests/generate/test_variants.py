@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from auepora_eval.builder.corpus import Corpus, SourceDocument, read_corpus
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
 from auepora_eval.demo.world import DATA
-from auepora_eval.generate.corpus import Corpus, SourceDocument, read_corpus
 from auepora_eval.generate.generator import Generation, Settings
 from auepora_eval.generate.variants import RATIOS, VARIANTS
 from auepora_eval.io.builds import load_split

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.cli.main import main
-from auepora_eval.errors import UnknownNameError
-from auepora_eval.judges.trust.audit import audit, judge_scores
-from auepora_eval.judges.trust.labels import Columns, Labelled, labelled_claims
+from auepora_eval.judges.ask import Asking
+from auepora_eval.judges.judge import SupportJudge
+from auepora_eval.judges.trust.audit import audit
+from auepora_eval.judges.trust.labels import Labelled, labelled_claims
 from auepora_eval.metrics.entailment import SUPPORTS, Support, support_function
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")
@@ -43,12 +44,12 @@ def echoing() -> Iterator[None]:
 @settings(deadline=None, max_examples=10)
 def test_measures_equal_scikit_learn(rows: list[tuple[float, bool]]) -> None:
     labelled = [Labelled(("x",), str(score), label) for score, label in rows]
-    report = audit(labelled, "echoing")
+    report = audit(labelled, Asking(SupportJudge("echoing")))
     true, scores = [label for _, label in rows], np.array([score for score, _ in rows])
-    assert report.accuracy.value == pytest.approx(sklearn_metrics.accuracy_score(true, scores >= 0.7))
+    assert report.accuracy.value == pytest.approx(sklearn_metrics.accuracy_score(true, scores >= 0.5))
     if len(set(true)) == 2:
         assert report.auroc.value == pytest.approx(sklearn_metrics.roc_auc_score(true, scores))
-        assert report.kappa.value == pytest.approx(sklearn_metrics.cohen_kappa_score(true, scores >= 0.7))
+        assert report.kappa.value == pytest.approx(sklearn_metrics.cohen_kappa_score(true, scores >= 0.5))
     else:
         assert report.auroc.value is None
     for name in ("accuracy", "auroc", "kappa"):
@@ -71,29 +72,14 @@ def test_claims_of_one_cluster_are_resampled_together() -> None:
     ]
     widths = {}
     for name, claims in (("once", once), ("copies", copies), ("named", named)):
-        report: Any = audit(claims, None, unlabelled=claims)
-        estimate = report.estimate.share_of_yes.corrected
-        for figure in ("accuracy", "auroc", "kappa", "people", "bias"):
+        report: Any = audit(claims, None)
+        for figure in ("accuracy", "auroc", "kappa"):
             low, high = getattr(report, figure).confidence_interval
             widths[name, figure] = high - low
-        low, high = estimate.confidence_interval
-        widths[name, "estimate"] = high - low
-    for figure in ("accuracy", "auroc", "kappa", "people", "bias"):
+    for figure in ("accuracy", "auroc", "kappa"):
         assert widths["named", figure] == pytest.approx(widths["once", figure], rel=0.12)
         assert widths["copies", figure] < 0.75 * widths["once", figure]
-    # Here labelled and unlabelled are the same claims, so that their errors add up within a cluster.
-    assert widths["named", "estimate"] > 1.3 * widths["copies", "estimate"]
-    low, high = report.estimate.share_of_yes_by_errors.confidence_interval
-    assert high - low > 0.2, "80 clusters, not 240 claims"
-    assert report.calibration.by_chance is None
-
-
-def test_a_metric_is_a_judge_too() -> None:
-    labelled = [Labelled((PIER,), "The Annet sank at the pier.", True), Labelled((PIER,), "It is.", True)]
-    assert judge_scores("grounding_overlap", labelled) == [pytest.approx(2 / 3), None]
-    assert judge_scores("citation_hallucination_rate", labelled[:1]) == [0.0]  # lower is better: turned round
-    with pytest.raises(UnknownNameError, match=r"no judge .* the support functions are .*lexical"):
-        judge_scores("lexcal", labelled)
+    assert report.by_chance is None
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,19 +90,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ]
     lines += [{"evidence": PIER, "claim": "The Annet moors at the pier.", "label": 1, "set": "t\x1b[31m"}]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    assert main(["judge-audit", "--labels", str(path), "--columns", "by=set"]) == 0
+    assert main(["judge-audit", "--labels", str(path)]) == 0
     captured = capsys.readouterr().out
     assert "accuracy at 0.5" in captured
     assert "\x1b[31m" not in captured
     assert main(["judge-audit", "--labels", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["claims"] == 5
     assert main(["judge-audit", "--labels", str(path), "--judge", "nonsense"]) == 2
-    assert main(["judge-audit", "--labels", str(path), "--columns", "label=absent"]) == 2
-    capsys.readouterr()
-    assert main(["judge-audit", "--labels", str(path), "--positive", "zzz"]) == 2
-    assert "--positive: none of the" in capsys.readouterr().err
-    assert main(["judge-audit", "--labels", str(path), "--columns", "by=nope"]) == 2
-    assert "claims has a field 'nope'" in capsys.readouterr().err
+    assert main(["judge-audit", "--labels", str(path), "--score", "absent"]) == 2
     assert main(["judge-audit", "--labels", str(tmp_path / "none.jsonl")]) == 2
     (tmp_path / "empty.jsonl").write_text("")
     assert main(["judge-audit", "--labels", str(tmp_path / "empty.jsonl")]) == 2
@@ -130,7 +111,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 )
 def test_bundled_judges_on_attributionbench(judge: str, accuracy: float, auroc: float, kappa: float) -> None:
     records = [("", json.loads(line)) for line in BENCH.read_text(encoding="utf-8").splitlines()]
-    report = audit(labelled_claims(records, Columns()), judge)
+    report = audit(labelled_claims(records), Asking(SupportJudge(judge)), 0.7)
     assert (report.claims, report.scored, report.supported) == (1198, 1198, 599)
     assert report.accuracy.value == pytest.approx(accuracy, abs=0.002)
     assert report.auroc.value == pytest.approx(auroc, abs=0.002)

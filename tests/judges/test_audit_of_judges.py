@@ -48,7 +48,7 @@ def test_the_command_audits_a_model_and_stores_what_it_found(
         assert main(command) == 0
         assert len(server.requests) == calls == 60, "the cache has every verdict"
         again = capsys.readouterr()
-    assert "AUROC (0.5 is chance)          1.0000" in first.out
+    assert "AUROC (0.5 is chance) 1.0000" in " ".join(first.out.split())
     assert "accuracy at 0.5" in first.out
     assert again.out == first.out
     assert "stored: grounding/small@" in first.err

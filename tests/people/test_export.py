@@ -9,7 +9,7 @@ import pytest
 
 from auepora_eval.io.ground_truth import load_ground_truth
 from auepora_eval.io.jsonl import read_records
-from auepora_eval.judges.trust.labels import Columns, labelled_claims
+from auepora_eval.judges.trust.labels import labelled_claims
 from auepora_eval.people.agreement import annotator_agreement
 from auepora_eval.people.annotators import read_annotators
 from auepora_eval.people.labels import SETTLED, Said, read_labels
@@ -35,7 +35,7 @@ def test_judge_audit_reads_the_labels_of_each_person(tmp_path: Path) -> None:
     labelled(tmp_path / "t", ada=ADA, ben=BEN)
     path = tmp_path / "labels.jsonl"
     assert export(tmp_path / "t", path) == 4
-    claims = labelled_claims(read_records(path), Columns())
+    claims = labelled_claims(read_records(path))
     assert [claim.ratings for claim in claims] == [
         {"ada": 1, "ben": 1},
         {"ada": 1, "ben": 0},

@@ -20,7 +20,6 @@ from statsmodels.stats.power import TTestPower  # type: ignore[import-untyped]
 
 from auepora_eval.stats import agreement, classification, intervals
 from auepora_eval.stats.calibration import prediction_powered_mean, true_rate
-from auepora_eval.stats.correlation import correlation
 from auepora_eval.stats.intervals import mean_error
 from auepora_eval.stats.power import Spread, detectable_change, units_needed
 from auepora_eval.stats.significance import (
@@ -168,16 +167,6 @@ def test_krippendorffs_own_example(level: Any, alpha: float) -> None:
     ours = float(agreement.krippendorff_alpha(np.array(observers).T, level=level)[0])
     assert ours == pytest.approx(alpha, abs=5e-4)
     assert ours == pytest.approx(krippendorff.alpha(observers, level_of_measurement=level), abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["pearson", "spearman", "kendall"])
-def test_correlations_are_those_of_scipy(kind: Any) -> None:
-    judge: Any = {
-        "pearson": scipy_stats.pearsonr,
-        "spearman": scipy_stats.spearmanr,
-        "kendall": scipy_stats.kendalltau,
-    }[kind]
-    assert correlation(A, B, kind).value == pytest.approx(float(judge(A, B).statistic))
 
 
 # ppi_py 0.2.3 on `labels_and_judge(scale)`: weight, value, low, high. Its wheel brings a package `tests`

@@ -2,8 +2,8 @@
 
 The documents are .txt, .md, .html, .pdf (extra `pdf`) or .jsonl files. The output is a
 file of raw tasks, and corpus.jsonl with the passages, which your system should index.
-The same documents, flags and seed give identical files. With --llm, a model writes the
-tasks, and each reply is stored, so that --resume repeats no call.
+The same documents, flags and seed give identical files. With --llm, a model writes
+questions and summaries, and each reply is stored, so that --resume repeats no call.
 
   auepora dataset generate demo --out offline_dataset.jsonl
 """
@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...builder.corpus import read_corpus
 from ...calls.chat import ChatModel, split_endpoint
 from ...calls.keys import key_from_environment
 from ...calls.policy import CallPolicy, Limits
 from ...demo.world import DATA
 from ...errors import CallError, DataError, PlanError, StorageError
-from ...generate.corpus import read_corpus
 from ...generate.generator import TASKS, Generation, Settings
 from ...generate.llm.asking import Wanted
 from ...generate.llm.tasks import MOST_FAILURES, ModelRecords, generate_tasks
@@ -41,7 +41,7 @@ from ..flags import add_flag, add_json, add_seed, add_settings, at_least
 from ..interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
-    from ...generate.corpus import Corpus
+    from ...builder.corpus import Corpus
     from ...generate.llm.tasks import Made
     from ...generate.passages import CutDocument
     from ...generate.records import Record
@@ -54,8 +54,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("folder", metavar="FOLDER", nargs="?", help=about)
     add_flag(parser, "--out", "file for the tasks (default: offline_dataset.jsonl)", "FILE")
     add_flag(parser, "--corpus", "file for the passages (default: corpus.jsonl)", "FILE")
-    about = "qa, summaries, citations (default: all)"
-    add_flag(parser, "--tasks", about, "NAMES", type=_names, default=TASKS)
+    about = "qa, summaries, citations (default: all; with --llm, the first two)"
+    add_flag(parser, "--tasks", about, "NAMES", type=_names)
     add_flag(parser, "--per-document", "most questions per document", "N", type=at_least(1), default=8)
     about = "noise, unanswerable, counterfactual, paraphrase, typo, or none (default: all)"
     add_flag(parser, "--variants", about, "NAMES", type=_names, default=tuple(VARIANTS))
@@ -133,7 +133,7 @@ def _write_tasks(
 ) -> Record:
     """Write the tasks by rules and their passages. Return the report."""
     settings = Settings(
-        tasks=args.tasks,
+        tasks=args.tasks or TASKS,
         per_document=args.per_document,
         seed=args.seed,
         chunk_tokens=rare.chunk_tokens,
@@ -258,8 +258,8 @@ def _calls_path(out: Path) -> Path:
 def _ask_model(
     args: Namespace, rare: GenerationConfig, documents: Sequence[CutDocument], calls: Path
 ) -> Made:
-    counts = {"qa": args.per_document, "summaries": 1, "citations": max(1, args.per_document // 4)}
-    wanted = Wanted({name: counts.get(name, 1) for name in args.tasks})
+    counts = {"qa": args.per_document, "summaries": 1}
+    wanted = Wanted({name: counts.get(name, 1) for name in args.tasks or counts})
     limits = Limits(CallPolicy(retries=4, max_calls=args.budget_calls, breaker_after=MOST_FAILURES))
     bar = progress_bar(None, "asking the model")
     with finishing_first(limits.halt) as signalled, _model(args, rare) as model, bar as advance:

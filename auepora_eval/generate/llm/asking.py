@@ -12,22 +12,16 @@ import msgspec
 from ...calls.chat import Prompt, Reply, as_material, fence_of, parse_strictly
 from ...calls.http import BadReplyError
 from ...errors import PlanError
-from ...text.content_words import content_words, numbers, without_marks
-from ...text.sentences import sentences
+from ...text.content_words import content_words, numbers
 from ...text.tokens import words
 from ..passages import Chunk, CutDocument
 
 # Replies and their checks.
 
-# The least share of a task's content words that must be in its source. An answer quotes its source, while
-# citations are the furthest from it, because they join several passages.
-LEAST_SUPPORT = {"qa": 0.75, "summaries": 0.7, "citations": 0.6}
+# The least share of a task's content words that must be in its source.
+LEAST_SUPPORT = {"qa": 0.75, "summaries": 0.7}
 # Characters of a text or quote: longer ones are a model that repeats itself.
 _LONGEST = 6_000
-_MARK = re.compile(r"\[(\d{1,3})\]")
-_MARK_AFTER_STOP = re.compile(r"([.!?])\s*((?:\[\d{1,3}\]\s*)+)(?=\s|$)")
-# [1, 2] and [1-3], which the metrics do not read.
-_OTHER_MARK = re.compile(r"\[\d+\s*[,;–-]\s*\d+")
 _SPEAKS_OF_THE_TEXT = re.compile(
     r"\b(?:the|this|that|these|those|above|following|given|provided)\s+"
     r"(?:passage|text|document|excerpt|article|context|material)s?\b|\bpassages?\s+\d",
@@ -59,15 +53,7 @@ class SummaryTask(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     evidence: list[Quote]
 
 
-class CitationTask(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """An answer with citation marks, and the sentences they refer to."""
-
-    instruction: str
-    answer: str
-    evidence: list[Quote]
-
-
-AnyTask = TypeVar("AnyTask", QaTask, SummaryTask, CitationTask)
+AnyTask = TypeVar("AnyTask", QaTask, SummaryTask)
 
 
 class RejectedError(ValueError):
@@ -139,32 +125,6 @@ def checked_summary(task: SummaryTask, chunks: Sequence[Chunk]) -> AcceptedTask:
     return AcceptedTask(task.instruction.strip(), task.summary.strip(), share, evidence, warnings)
 
 
-def checked_citations(task: CitationTask, chunks: Sequence[Chunk]) -> AcceptedTask:
-    """Return the task if every sentence cites a passage of the call that is quoted and supports it."""
-    _check_text("instruction", task.instruction, least=8)
-    _check_text("answer", task.answer, least=8)
-    if _OTHER_MARK.search(task.answer):
-        raise RejectedError("citations are written one by one, as [1][2], not as [1, 2] or [1-2]")
-    answer = _MARK_AFTER_STOP.sub(
-        lambda match: f" {''.join(match[2].split())}{match[1]}", task.answer
-    ).strip()
-    evidence, warnings = _locate_quotes(task.evidence, chunks)
-    quoted = {span.passage for span in evidence}
-    shares = []
-    for sentence in sentences(answer):
-        cited = [int(number) for number in _MARK.findall(sentence)]
-        if not cited:
-            raise RejectedError(f"a sentence cites nothing: {sentence[:80]!r}")
-        for number in cited:
-            if not 1 <= number <= len(chunks):
-                raise RejectedError(f"a cited passage does not exist: [{number}]")
-            if number not in quoted:
-                raise RejectedError(f"a passage is cited but not quoted in evidence: [{number}]")
-        source = " ".join(chunks[number - 1].text for number in cited)
-        shares.append(_check_support("citations", "answer", without_marks(sentence), source))
-    return AcceptedTask(task.instruction.strip(), answer, min(shares), evidence, warnings)
-
-
 class Tasks(msgspec.Struct, Generic[AnyTask], forbid_unknown_fields=True):
     """A reply: several tasks of one type."""
 
@@ -175,7 +135,6 @@ class Tasks(msgspec.Struct, Generic[AnyTask], forbid_unknown_fields=True):
 KINDS: dict[str, tuple[Any, Callable[..., AcceptedTask]]] = {
     "qa": (Tasks[QaTask], checked_qa),
     "summaries": (Tasks[SummaryTask], checked_summary),
-    "citations": (Tasks[CitationTask], checked_citations),
 }
 
 
@@ -303,7 +262,7 @@ class Conversation:
             },
         ]
 
-    def _checked(self, task: QaTask | SummaryTask | CitationTask) -> AcceptedTask:
+    def _checked(self, task: QaTask | SummaryTask) -> AcceptedTask:
         if not self.missing:
             raise RejectedError("there were more tasks than asked for")
         passed = KINDS[self.call.task_type][1](task, self.call.chunks)
@@ -339,7 +298,7 @@ def known_sum(values: Iterable[float | None]) -> float | None:
 class Wanted:
     """The number of tasks of each type per document, and the passages per call."""
 
-    per_document: dict[str, int] = field(default_factory=lambda: {"qa": 4, "summaries": 1, "citations": 1})
+    per_document: dict[str, int] = field(default_factory=lambda: {"qa": 4, "summaries": 1})
     chunks_a_call: int = 6
     characters_a_call: int = 9_600
     parse_retries: int = 2

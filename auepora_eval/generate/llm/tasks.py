@@ -239,7 +239,7 @@ def _continue(conversation: Conversation, turn: Turn) -> None:
 
 # Raw records of offline_dataset.jsonl, in the same form as those by rules.
 
-_QUERY_TYPES = {"qa": "factual", "summaries": "summary", "citations": "citation"}
+_QUERY_TYPES = {"qa": "factual", "summaries": "summary"}
 
 
 # Two questions with this share of common words are duplicates.
@@ -250,8 +250,8 @@ class ModelRecords:
     """The records of a generation, with counts of what is left out and of how easily BM25 finds the passages.
 
     A question that repeats an earlier one in other words is left out. The context of a question is what BM25
-    finds for it, plus the passage with the answer. Summaries and answers with marks [n] have the passages
-    of their call. A share of the questions whose answer is a literal quote get variants.
+    finds for it, plus the passage with the answer. Summaries have the passages of their call. A share of the
+    questions whose answer is a literal quote get variants.
     """
 
     def __init__(
@@ -328,7 +328,7 @@ class ModelRecords:
             tuple(dict.fromkeys(evidence.chunk for evidence in task.evidence)),
             {"scenario": "base", "answerable": True, "query_type": _QUERY_TYPES[call.task_type]},
             checks={"evidence_exact": True, "support": task.support},
-            closed=is_part or call.task_type == "citations",
+            closed=is_part,
         )
 
     def report(self) -> Record:

@@ -139,13 +139,7 @@ def agreement_of(
     )
 
 
-class Alpha(Estimate, frozen=True):
-    """Krippendorff's alpha, for nominal or ordinal ratings."""
-
-    statistic: Statistic = "krippendorff_alpha_nominal"
-
-
-def people_alpha(ratings: Sequence[Mapping[str, float]], clusters: Clusters = None) -> Alpha:
+def people_alpha(ratings: Sequence[Mapping[str, float]], clusters: Clusters = None) -> Estimate:
     """Return Krippendorff's alpha of the people who rated the same claims; ratings are by name."""
     names = sorted({name for each in ratings for name in each})
     rows = np.array([[each.get(name, math.nan) for name in names] for each in ratings])
@@ -153,8 +147,7 @@ def people_alpha(ratings: Sequence[Mapping[str, float]], clusters: Clusters = No
     # Yes and no have no order. Grades have one: a grade that is off by 1 is less wrong than one off by 3.
     statistic: Statistic = "krippendorff_alpha_nominal" if is_binary else "krippendorff_alpha_ordinal"
     alpha = agreement_among(rows, statistic, clusters=clusters)
-    estimate = Estimate.of(alpha.value, alpha.interval)
-    return Alpha(estimate.value, estimate.confidence_interval, estimate.interval_method, statistic)
+    return Estimate.of(alpha.value, alpha.interval)
 
 
 class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,6 @@
 """Read a folder of documents: .txt, .md, .html, .pdf (extra `pdf`) and .jsonl with one document per line.
 
-Unreadable files are left out and reported with the reason, never read in part. All offsets in this package
-are characters of `SourceDocument.text`, counted from 0.
+Unreadable files are left out and reported with the reason, never read in part.
 """
 
 from __future__ import annotations
@@ -11,36 +10,42 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from ..errors import DataError, MissingDependencyError, install_command
+from ..io.jsonl import read_lines
+from ..read.names import DOCUMENT_ID, DOCUMENT_TEXT
+from ..read.text import parse_line
 
 # Limits for files that were named by mistake or made to exhaust the memory.
 MAX_FILE_BYTES = 64_000_000
 MAX_PAGES = 20_000
 KINDS = (".txt", ".md", ".markdown", ".html", ".htm", ".pdf", ".jsonl")
 
-# Characters: a longer file has many topics, so its name does not say which.
-_ONE_TOPIC = 100_000
-_TEXT_FIELDS = ("text", "contents", "content", "body", "page_content")
-_ID_FIELDS = ("doc_id", "_id", "id", "docid")
+_TEXT_FIELDS = ("contents", *DOCUMENT_TEXT)
+_ID_FIELDS = ("docid", *DOCUMENT_ID)
 # Names of files are printed, and these could move the cursor or reverse the text of a terminal.
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """A document: its name in the corpus, its file, its text, and the offsets of its pages."""
+    """A document: its name in the corpus, its file, its text, and the offsets of its pages.
+
+    `doc_id` is its own id in a .jsonl file, where the name has the file before it.
+    """
 
     name: str
     source_path: str
     text: str
     title: str = ""
     page_starts: tuple[int, ...] = ()
+    doc_id: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def page_at(self, offset: int) -> int | None:
         """Return the page of a character, counted from 1, or None for a document without pages."""
@@ -147,9 +152,6 @@ class _Reader:
 
     def _records(self, path: Path, name: str) -> Iterator[SourceDocument]:
         """Yield one document per line, and leave out lines that are not documents."""
-        from ..io.jsonl import read_lines
-        from ..read.text import parse_line
-
         for number, line in enumerate(read_lines(path), start=1):
             if not line.strip():
                 continue
@@ -167,27 +169,24 @@ def _document_of(record: Mapping[str, object], file: str, where: str, number: in
     if not text.strip():
         raise DataError(where, f"has no text in any of {', '.join(_TEXT_FIELDS)}.")
     ids = (record.get(name) for name in _ID_FIELDS)
-    doc_id = next((value for value in ids if isinstance(value, str | int)), number)
+    doc_id = str(next((value for value in ids if isinstance(value, str | int)), number))
     metadata = record.get("metadata")
-    title = record.get("title") or (metadata.get("title") if isinstance(metadata, dict) else "")
-    # The file name alone would be ambiguous.
-    return _document(f"{file}#{doc_id}", Text(text, title if isinstance(title, str) else ""))
+    about = metadata if isinstance(metadata, dict) else {}
+    title = record.get("title") or about.get("title")
+    content = Text(text, title if isinstance(title, str) else "")
+    # The id alone would be ambiguous.
+    return _document(f"{file}#{doc_id}", content, doc_id, about)
 
 
-def _document(name: str, content: Text) -> SourceDocument:
+def _document(
+    name: str, content: Text, doc_id: str = "", metadata: Mapping[str, Any] | None = None
+) -> SourceDocument:
     if not content.text.strip():
         raise DataError(name, "holds no text.")
-    title = " ".join(content.title.split()) or _title_of_file(name, content.text)
-    return SourceDocument(name, name, content.text, title, content.page_starts)
-
-
-def _title_of_file(name: str, text: str) -> str:
-    """Return a title from the file name: `annual_report-2031.txt` has one, `data.txt` does not."""
-    stem = re.sub(r"\.\w+$", "", name.rpartition("/")[2])
-    words = re.sub(r"[_-]+", " ", stem).split()
-    telling = [word for word in words if re.fullmatch(r"[^\W\d_]{3,}", word)]
-    is_plain = re.fullmatch(r"[\w -]+", stem) is not None
-    return " ".join(words) if is_plain and len(telling) >= 2 and len(text) < _ONE_TOPIC else ""
+    title = " ".join(content.title.split())
+    return SourceDocument(
+        name, name, content.text, title, content.page_starts, doc_id or name, metadata or {}
+    )
 
 
 def _escaped_name(path: Path, root: Path) -> str:
@@ -205,11 +204,11 @@ _BLOCKS = frozenset(
     """address article aside blockquote br dd div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5
     h6 header hr li main nav ol p pre section table td th tr ul""".split()
 )
-# Their content is not text of the page, if they are closed.
-_SILENT = ("noscript", "template", "svg", "iframe", "select", "textarea")
-# Each alternative also ends at the end of the page, so that an unclosed one is searched only once.
+# Content that is not text. Each alternative also ends at the end of the page, so that it is searched once.
 _NOT_TEXT = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1[^>]*(?:>|\Z)|\Z)", re.IGNORECASE | re.DOTALL
+    r"<!--.*?(?:-->|\Z)"
+    r"|<(script|style|noscript|template|svg|iframe|select|textarea)\b.*?(?:</\1[^>]*(?:>|\Z)|\Z)",
+    re.IGNORECASE | re.DOTALL,
 )
 _BROKEN_WORD = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 
@@ -273,15 +272,7 @@ def _well_tagged(page: str) -> str:
 
     The parser searches for the end of a tag from every <, which takes hours on a page of unclosed ones.
     """
-    page = _NOT_TEXT.sub("", page)
-    for tag in _SILENT:
-        # Before the last closing tag every opening one is closed, so none is searched for in vain.
-        closings = list(re.finditer(rf"</{tag}\b[^>]*>?", page, re.IGNORECASE))
-        if closings:
-            end = closings[-1].end()
-            pattern = rf"<{tag}\b.*?</{tag}\b[^>]*>?"
-            page = re.sub(pattern, "", page[:end], flags=re.IGNORECASE | re.DOTALL) + page[end:]
-    return re.sub(r"<(?=[^<>]*(?:<|\Z))", "&lt;", page)
+    return re.sub(r"<(?=[^<>]*(?:<|\Z))", "&lt;", _NOT_TEXT.sub("", page))
 
 
 class _Page(HTMLParser):

@@ -69,7 +69,7 @@ Call = tuple[EvaluationSample, SystemOutputs, float | None]  # and when it was s
 
 
 def write_spans(path: Path, run: EvaluationRun, calls: Iterable[Call], *, force: bool = False) -> int:
-    """Write the traces of a stored run as OTLP JSON, one sample a line; return the number of spans.
+    """Write the traces of a stored run as OTLP JSON, one line per sample; return the number of spans.
 
     A trace is `invoke_workflow SYSTEM` and, if the output has their times, its `retrieval` and its `chat`.
     Each score is an event `gen_ai.evaluation.result` of the first.

@@ -22,7 +22,6 @@ from .executors import (
     awaited,
     is_async,
     is_ours,
-    one_process,
     within,
     within_async,
 )
@@ -202,16 +201,14 @@ class Caller(Generic[Request, Value]):
 
     def _asked(self, request: Request) -> Value:
         def run() -> Value:
-            with one_process():
-                value: Any = self.ask(request)
-                return cast(Value, awaited(value) if inspect.isawaitable(value) else value)
+            value: Any = self.ask(request)
+            return cast(Value, awaited(value) if inspect.isawaitable(value) else value)
 
         return run() if self.timeout is None else cast(Value, within(self.timeout, run))
 
     async def _asked_async(self, request: Request) -> Value:
         async def run() -> Value:
-            with one_process():
-                return cast(Value, await self.ask(request))
+            return cast(Value, await self.ask(request))
 
         return await run() if self.timeout is None else cast(Value, await within_async(self.timeout, run))
 

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -180,8 +181,9 @@ class ChatModel:
         return self._asked(document)
 
     def _asked(self, document: dict[str, Any]) -> Reply:
-        answer = self._endpoint.post(document, _read)
-        said, choice = answer.value, answer.value.choices[0]
+        started = monotonic()
+        said = self._endpoint.post(document, _read)
+        seconds, choice = monotonic() - started, said.choices[0]
         redacted = self._endpoint.redacted  # a server that echoes its request must not get the key on record
         text = _text_in(choice.message.content)
         if text is None:
@@ -192,7 +194,7 @@ class ChatModel:
             _count(said.usage, "prompt_tokens"),
             _count(said.usage, "completion_tokens"),
             redacted.within(said.model or self.model),
-            answer.seconds,
+            seconds,
             redacted.within(choice.finish_reason),
             _count(said.usage, "total_tokens"),
             redacted.within(said.system_fingerprint or ""),

@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 import inspect
-import os
 import queue
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-MOST_LEFT_BEHIND = 512
 _CLEAN_UP_SECONDS = 0.5  # for a cancelled coroutine; after that it is left behind
 
 
@@ -229,8 +226,7 @@ def awaited(awaitable: Awaitable[Any]) -> Any:
     import asyncio
 
     async def wait() -> Any:
-        with one_process():
-            return await awaitable
+        return await awaitable
 
     return asyncio.run_coroutine_threadsafe(wait(), background_loop()).result()
 
@@ -252,31 +248,12 @@ def _run_loop(loop: asyncio.AbstractEventLoop, kept: object) -> None:
     loop.run_forever()
 
 
-# Deadlines. Threads and tasks that still work on calls which have timed out are kept: a loop alone does not
-# keep its tasks.
-_left_behind: set[threading.Thread | asyncio.Task[Any]] = set()
-
-
-def threads_left_behind() -> int:
-    """Return the number of hung calls whose threads, or tasks, still exist."""
-    for work in tuple(_left_behind):
-        is_over = not work.is_alive() if isinstance(work, threading.Thread) else work.done()
-        if is_over:
-            _left_behind.discard(work)
-    return len(_left_behind)
-
-
-def _check_hanging_calls() -> None:
-    if threads_left_behind() >= MOST_LEFT_BEHIND:
-        raise RunStoppedError(
-            f"stopped: {MOST_LEFT_BEHIND} calls hang and have not come back; each holds a thread or a task. "
-            "Give the system a timeout of its own, or use the executor `processes`, which ends them."
-        )
+# Deadlines. Tasks that still work on calls which have timed out are kept: a loop alone does not keep them.
+_left_behind: set[asyncio.Task[Any]] = set()
 
 
 def within(seconds: float, function: Callable[[], Any]) -> Any:
     """Call a function in a thread that can be left behind: a hung call must not block the run."""
-    _check_hanging_calls()
     box: list[tuple[bool, Any]] = []
 
     def work() -> None:
@@ -289,7 +266,6 @@ def within(seconds: float, function: Callable[[], Any]) -> Any:
     thread.start()
     thread.join(seconds)
     if not box:
-        _left_behind.add(thread)
         raise late(seconds)
     succeeded, value = box[0]
     if succeeded:
@@ -301,7 +277,6 @@ async def within_async(seconds: float, start: Callable[[], Awaitable[Any]]) -> A
     """Do the same for a coroutine: after the timeout it is cancelled, and left behind if it does not end."""
     import asyncio
 
-    _check_hanging_calls()
     clock = asyncio.get_running_loop().time
     started = clock()
     task = asyncio.ensure_future(_settled(start))
@@ -316,6 +291,7 @@ async def within_async(seconds: float, start: Callable[[], Awaitable[Any]]) -> A
         if not task.done():
             task.cancel()
             _left_behind.add(task)
+            task.add_done_callback(_left_behind.discard)
     if is_late:
         raise late(seconds)
     if task.cancelled():
@@ -341,14 +317,3 @@ async def _settled(start: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseExcept
 def late(seconds: float) -> TimeoutError:
     """Return the error of a call that has taken too long."""
     return TimeoutError(f"no answer within {seconds:g} s")
-
-
-@contextmanager
-def one_process() -> Iterator[None]:
-    """End a process that is forked within the block and leaves it as well: its parent makes the run."""
-    process = os.getpid()
-    try:
-        yield
-    finally:
-        if os.getpid() != process:
-            os._exit(0)  # at once: cleaning up would close connections of the parent

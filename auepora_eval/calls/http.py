@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import msgspec
@@ -32,14 +32,6 @@ _HINTS = {
     404: "Check the URL (it usually ends in /v1) and the model's name.",
 }
 _URL_FIX = "Write, for example, http://127.0.0.1:8000/v1."
-
-
-@dataclass(frozen=True)
-class Answer(Generic[T]):
-    """The value that a reply was read as, and the seconds that the call took."""
-
-    value: T
-    seconds: float
 
 
 class BadReplyError(ValueError):
@@ -94,17 +86,16 @@ class Endpoint:
                 fix="Use https, or allow plain HTTP if this network is yours (plain_http).",
             )
 
-    def post(self, document: Any, read: Callable[[bytes], T]) -> Answer[T]:
+    def post(self, document: Any, read: Callable[[bytes], T]) -> T:
         """Send a document once; `read` turns the reply's body into a value, or raises BadReplyError."""
         body = msgspec.json.encode(document)
-        started = time.monotonic()
         try:
             reply = self._opened().post(
                 body, self._request_headers(), timeout=self.timeout, max_bytes=self.max_bytes
             )
             if not 200 <= reply.status < 300:
                 raise self._refusal(reply)
-            return Answer(read(reply.content), time.monotonic() - started)
+            return read(reply.content)
         except BadReplyError as error:
             what = f"the reply is not what it should be: {self._quoted(error)}."
             raise self._error(CallError(what, kind="bad_output")) from None

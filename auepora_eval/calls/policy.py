@@ -107,24 +107,6 @@ class CallPolicy:
         longest: float = min(self.longest_wait, self.backoff * 2.0 ** min(attempt - 1, 30))
         return self.clock.chance() * longest
 
-    def retried(self, call: Callable[[], T]) -> tuple[T, int]:
-        """Return the value of a call and the number of attempts; raise the last error if all of them failed.
-
-        For single calls outside a run: no budget, pace or breaker counts them.
-        """
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                return call(), attempt
-            except Exception as error:
-                if not self.tries_again(error, attempt):
-                    if isinstance(error, CallError):
-                        error.attempts = attempt
-                    raise
-                pause = self.wait(error, attempt)
-            (self.clock.sleep or time.sleep)(pause)
-
 
 def kind_of(error: BaseException) -> str:
     """Return what kind of failure an exception is, as error records name it.
@@ -172,23 +154,23 @@ def _foreign_kind(error: BaseException, *, depth: int = 4) -> str | None:
             return "rate_limited" if status == 429 else "timeout"
         return "http_5xx" if status >= 500 else "http_4xx"
     names = {name for kind in type(error).__mro__ for name in _names(kind)}
-    if names & _UNTRUSTED or "CERTIFICATE_VERIFY_FAILED" in _text(error):
+    if names & _UNTRUSTED or "CERTIFICATE_VERIFY_FAILED" in str(error):
         return "tls"
     if isinstance(error, TimeoutError) or names & _TIMEOUTS:
         return "timeout"
     unreachable = isinstance(error, OSError) and error.errno in _UNREACHABLE
     if isinstance(error, ConnectionError) or unreachable or names & _CONNECTIONS:
         return "connection"
-    reason = _attribute(error, "reason")  # urllib's URLError wraps another error
+    reason = getattr(error, "reason", None)  # urllib's URLError wraps another error
     return _foreign_kind(reason, depth=depth - 1) if isinstance(reason, BaseException) and depth else None
 
 
 def requested_pause(error: BaseException) -> float | None:
     """Return the seconds that a server requested to wait, if the exception has them."""
-    value = _attribute(error, "retry_after")
+    value = getattr(error, "retry_after", None)
     if value is None:
-        for headers in (_attribute(_attribute(error, "response"), "headers"), _attribute(error, "headers")):
-            get = _attribute(headers, "get")
+        for thing in (getattr(error, "response", None), error):
+            get = getattr(getattr(thing, "headers", None), "get", None)
             if callable(get):
                 value = get("Retry-After") or get("retry-after")  # a plain dict has it in one spelling
                 break
@@ -215,9 +197,9 @@ def _status(error: BaseException) -> int | None:
     """Return the HTTP status of an error, by the attribute names that clients use."""
     if not isinstance(error, Exception):
         return None  # SystemExit has a `code` too, which is not a status
-    for thing in (error, _attribute(error, "response")):
+    for thing in (error, getattr(error, "response", None)):
         for name in ("status_code", "status", "code"):
-            status = _attribute(thing, name)
+            status = getattr(thing, name, None)
             if isinstance(status, int) and 400 <= status < 600:
                 return int(status)
     return None
@@ -225,20 +207,6 @@ def _status(error: BaseException) -> int | None:
 
 def _names(kind: type) -> tuple[str, str]:
     return kind.__name__, f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
-
-
-def _attribute(thing: Any, name: str) -> Any:
-    try:
-        return getattr(thing, name, None)
-    except Exception:  # noqa: BLE001 - a property of a foreign exception may raise anything
-        return None
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - its own code runs here
-        return ""
 
 
 # The state of a policy during a session of calls: pace, budgets and breaker.
@@ -393,27 +361,21 @@ class Limits:
         return f"the budget of {most:,} calls is used up{more}"
 
     def warn_of_gaps(self, results: Iterator[T]) -> Iterator[T]:
-        """Yield the results. Warn, at once and at the end, of answers that a limit cannot count."""
+        """Yield the results. Warn of the first answer that a limit cannot count."""
         is_warned = False
         try:
             for result in results:
                 if self.spent.uncounted and not is_warned:
                     is_warned = True
-                    self._warn(
+                    what = (
                         "The tokens of an answer, or their price, are not all known, so "
                         f"{_limits(self.policy)} cannot be enforced exactly. The run continues. To limit it "
                         "in any case, set --budget-calls (max_calls)."
                     )
+                    warnings.warn(what, UncountedUsageWarning, stacklevel=3)
                 yield result
         except RunStoppedError as stop:
             raise (self.refusal() if self.is_out_of_budget else stop) from None
-        finally:
-            if self.spent.uncounted > 1:
-                counts = f"{self.spent.uncounted:,} of {self.spent.answers:,} answers"
-                self._warn(f"{counts} could not be counted in full for {_limits(self.policy)}.")
-
-    def _warn(self, message: str) -> None:
-        warnings.warn(message, UncountedUsageWarning, stacklevel=4)
 
 
 def _refusal(reason: str) -> RunStoppedError:
@@ -479,7 +441,6 @@ class Spent:
     tokens: float = 0
     input_tokens: float = 0  # to pay for at either price
     output_tokens: float = 0
-    answers: int = 0
     reporting: int = 0  # answers that report any tokens
     uncounted: int = 0  # answers that a limit of the policy could not count in full
 
@@ -493,7 +454,6 @@ class Spent:
         self.tokens += tokens
         self.input_tokens += sent or 0
         self.output_tokens += written or 0
-        self.answers += 1
         needs_tokens = policy.max_tokens is not None or policy.tokens_per_minute is not None
         has_cost = _has_cost(sent, policy.price_input) and _has_cost(written, policy.price_output)
         is_short = (needs_tokens and total is None) or (policy.max_cost is not None and not has_cost)
@@ -502,10 +462,10 @@ class Spent:
 
     def add_stored(self, usage: Usage, policy: CallPolicy) -> None:
         """Count a call of an earlier session."""
-        before = self.answers, self.reporting, self.uncounted
+        before = self.reporting, self.uncounted
         self.calls += int(usage.get(CALLS, 1))
         self.add(usage, policy)
-        self.answers, self.reporting, self.uncounted = before  # those are of this process
+        self.reporting, self.uncounted = before  # those are of this process
 
     def usual_tokens(self) -> float:
         """Return the mean tokens of a call so far: those of the next one are not known before it is made."""

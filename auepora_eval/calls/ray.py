@@ -3,8 +3,8 @@
 Actors make the calls, one on each processor. If there are more calls at a time than processors, an actor
 makes several at a time. Requests are sent in chunks and results come back in chunks, of about a tenth of a
 second: the driver has little to do for each, and little is lost if it is killed. The requests of an actor
-that dies are tried again elsewhere: first together, then one by one. This finds the one that kills its actor,
-and no other is lost.
+that dies are tried again elsewhere, one by one: this finds the one that kills its actor, and no other is
+lost.
 """
 
 from __future__ import annotations
@@ -115,20 +115,12 @@ def _connect(address: str | None, processors: int) -> None:
     try:
         ray.init(**options)
     except (ConnectionError, ValueError, RuntimeError, OSError, ray.exceptions.RayError) as error:
-        raise PlanError(_unreachable(address, error)) from error
+        where = address or "of this machine"
+        raise PlanError(
+            f"the Ray cluster {where} cannot be reached: {_in_a_line(error)}. Is it running (ray status), "
+            "does `address` name it, and is its token set (RAY_AUTH_TOKEN)?"
+        ) from error
     atexit.register(_shut_down)  # before Ray's own: the last registered runs first
-
-
-def _unreachable(address: str | None, error: Exception) -> str:
-    where = f"the Ray cluster {address or 'of this machine'}"
-    reason = _in_a_line(error)
-    if "auth" in reason.lower() or "token" in reason.lower():
-        return (
-            f"{where} asks for its token. Set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH "
-            "(a file): `ray get-auth-token` on the head node prints the token. Start every node and this "
-            f"command with the same one. Ray says: {reason}"
-        )
-    return f"{where} cannot be reached: {reason}. Is it running (ray status), and does `address` name it?"
 
 
 def _shut_down() -> None:
@@ -314,8 +306,6 @@ class _ClusterCalls(RemoteCalls[Item]):
             if len(chunk) == 1 and tries >= MOST_TRIES:
                 lost = WorkerLostError(f"the worker died {tries} times on it: {_in_a_line(error)}")
                 self._done.append((pair[0], lost))
-            elif tries < MOST_TRIES - 1:
-                self._todo.appendleft(pair)
             else:
                 self._lost.append(pair)
 

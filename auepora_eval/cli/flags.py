@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import settings as known
 from ..core.settings import DEFAULT_OUT, SETTINGS, Number, RunSettings, named_number
 from ..core.types import EvaluationSample
-from ..errors import CallError, PlanError, StorageError
+from ..errors import PlanError
 from . import echo
 
 if TYPE_CHECKING:
@@ -292,40 +292,3 @@ def stop_rule(
             f"decided: {goals}"
         )
     return rule
-
-
-# --spans: a run as OpenTelemetry spans, in a file or sent to a collector.
-
-
-def check_span_file(settings: RunSettings) -> None:
-    """Raise StorageError before the run if its spans could not be written."""
-    if settings.spans:
-        from ..store.spans import check_writable
-
-        check_writable(settings.spans, force=settings.force)
-
-
-def span_flags(settings: RunSettings) -> str:
-    """Return the flags about spans for a command to type: a stored run does not have them."""
-    flags = f" --spans {shlex.quote(settings.spans)}" if settings.spans else ""
-    return f"{flags} --spans-content" if settings.spans_content else flags
-
-
-def deliver_spans(settings: RunSettings, storage: EvaluationResultsStorage, evaluation_id: str) -> None:
-    """Write the spans of a stored run to the file or URL that the settings name, if they do.
-
-    If that fails, print the command that writes them later.
-    """
-    if not settings.spans:
-        return
-    from ..store.spans import write_spans
-
-    content = settings.spans_content or None  # None: the environment decides
-    try:
-        count = write_spans(storage, evaluation_id, settings.spans, force=settings.force, content=content)
-        echo.note(f"spans: {count:,} in {settings.spans}")
-    except (CallError, StorageError):
-        out = out_flag(str(storage.results_directory))
-        command = f"auepora show {shlex.quote(evaluation_id)}{out}{span_flags(settings)}"
-        echo.note(f"The run is stored. Write its spans later: {command}")
-        raise

@@ -5,7 +5,7 @@ Parquet file) as Phoenix exports them. Each trace becomes a sample and its outpu
 With --dataset the traces are matched to its samples instead.
 
   auepora demo
-  auepora show demo-bm25 --spans spans.jsonl --spans-content
+  auepora show demo-bm25 --spans spans.jsonl
   auepora import-traces spans.jsonl --samples live.jsonl --outputs out.jsonl
 """
 

@@ -67,12 +67,9 @@ from .flags import (
     add_settings,
     as_measured,
     call_cache,
-    check_span_file,
-    deliver_spans,
     evaluator_of,
     named_system,
     out_flag,
-    span_flags,
     stop_rule,
     without_judged,
 )
@@ -105,7 +102,7 @@ _FLAGS = (
 def add_arguments(parser: ArgumentParser) -> None:
     add_settings(parser, *_FLAGS)
     parser.add_argument("--resume", metavar="ID", nargs="?", const="", help=SETTINGS["resume"].help)
-    add_settings(parser, "retry_failed", "keep_going", "spans", "spans_content", "id", "out", "force", "json")
+    add_settings(parser, "retry_failed", "keep_going", "id", "out", "force", "json")
 
 
 def run(args: Namespace) -> int:
@@ -187,7 +184,6 @@ class RunCommand:
         self.settings, self.storage, self.record, self.judge = settings, storage, record, judge
         self.evaluator, self.size = record.evaluator, record.survey.size
         self.resume = resume or _resume_command(settings)
-        check_span_file(settings)
         self.has_started = False  # before that, what is in the folder may be another process's
         self.display = ExitStack()  # the progress bar
         record.on_start = self._start
@@ -289,7 +285,6 @@ class RunCommand:
             flags = f"{' --failed' if record.tally.failed else ''}{out_flag(settings.out)}"
             echo.say(f"Next: auepora show {shlex.quote(record.evaluation_id)}{flags}")
         say_stored(record.state.path)
-        deliver_spans(settings, self.storage, record.evaluation_id)
 
     def _say_stopped(self, reason: object) -> None:
         if not isinstance(reason, AccessRefusedError) or _answered(self.record.state):
@@ -340,7 +335,7 @@ def _answered(state: RunState) -> int | None:
 
 def _resume_command(settings: RunSettings) -> str:
     name = shlex.quote(settings.id or "")
-    return f"auepora run --resume {name}{out_flag(settings.out)}{span_flags(settings)}"
+    return f"auepora run --resume {name}{out_flag(settings.out)}"
 
 
 # Settings: defaults, then the header of the run that is resumed, then the plan file, then the flags.
@@ -451,14 +446,12 @@ def _unfinished(storage: EvaluationResultsStorage) -> str:
 def _say_complete(settings: RunSettings, storage: EvaluationResultsStorage) -> int:
     """Report that a run is complete, and return the exit code that it had."""
     name = settings.id or ""
-    check_span_file(settings)
     failed = storage.state(name).remaining(retry_failed=True)
     more = f" {failed} failures would happen again; --retry-failed retries them anyway." if failed else ""
     if not _judge_the_rest(settings, storage):
         echo.note(f"Run {echo.one_line(name)!r} is already complete; nothing to resume.{more}")
     if settings.json:
         echo.say_json(storage.load_results(name))
-    deliver_spans(settings, storage, name)
     if not is_ours(read_results_head(storage.find(name))):
         return 0  # another tool wrote the results: they have no coverage that a minimum could apply to
     stored = storage.load_summary(name)

@@ -15,7 +15,8 @@ import textwrap
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ..core.display import value_text
 from ..core.matching import gold_found, match_of
@@ -32,7 +33,7 @@ from ..io.benchmark import benchmark_of_run, save_benchmark
 from ..metrics.parse import parse_metric
 from ..store.pages import RunSamples
 from ..store.state import read_results_head
-from ..store.storage import EvaluationResultsStorage, metric_values
+from ..store.storage import EvaluationResultsStorage, StoredRun, metric_values
 from . import echo
 from .common import (
     add_report_flags,
@@ -46,15 +47,10 @@ from .flags import (
     add_flag,
     add_json,
     add_out,
-    add_settings,
     at_least,
-    check_span_file,
-    deliver_spans,
-    settings_of,
 )
 
-if TYPE_CHECKING:
-    from pathlib import Path
+_CALL_TIMES = "SELECT c.at FROM sample s JOIN call c ON c.n = s.answer ORDER BY s.n"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -71,7 +67,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_report_flags(parser, parser)
     add_flag(parser, "--benchmark", "write times and resources, as .benchmark.json", "FILE")
     add_flag(parser, "--force", "overwrite a file that exists")
-    add_settings(parser, "spans", "spans_content")
+    add_flag(parser, "--spans", "write the calls as spans (OTLP JSON)", "FILE")
     add_out(parser)
     add_json(parser)
 
@@ -80,7 +76,6 @@ def run(args: Namespace) -> int:
     storage = EvaluationResultsStorage(args.out)
     if args.verify:
         return _verify(args, storage)
-    check_span_file(settings_of(args))
     if args.html:
         from ..pages.workspace import Workspace
 
@@ -93,8 +88,20 @@ def run(args: Namespace) -> int:
         _say(args, storage)
     if args.benchmark:
         _write_benchmark(args, storage)
-    deliver_spans(settings_of(args), storage, args.run_id)
+    if args.spans:
+        _write_spans(args, storage)
     return 0
+
+
+def _write_spans(args: Namespace, storage: EvaluationResultsStorage) -> None:
+    from ..io.spans import write_spans
+
+    with StoredRun(storage.find(args.run_id)) as stored:
+        run = stored.run(texts=False)
+        times = stored.whole().stream(_CALL_TIMES)
+        calls = ((*pair, at) for pair, (at,) in zip(stored.pairs(), times, strict=True))
+        count = write_spans(Path(args.spans), run, calls, force=args.force)
+    echo.note(f"spans: {count:,} in {args.spans}")
 
 
 def _write_benchmark(args: Namespace, storage: EvaluationResultsStorage) -> None:

@@ -219,9 +219,6 @@ class RunSettings:
     judge_price_input: float | None = _setting("USD per 1,000 input tokens of the judge", "USD", PRICE)
     judge_price_output: float | None = _setting("USD per 1,000 output tokens of the judge", "USD", PRICE)
 
-    spans: str | None = _setting("write the run's spans (OTLP) to a file or a collector", "FILE|URL")
-    spans_content: bool = _setting("with --spans: include questions, answers, documents", default=False)
-
     seed: int = _setting("random seed (default: 0)", "N", AMOUNT, default=0)
     price_input: float | None = _setting("USD per 1,000 input tokens of the system", "USD", PRICE)
     price_output: float | None = _setting("USD per 1,000 output tokens of the system", "USD", PRICE)
@@ -348,7 +345,7 @@ SETTINGS: dict[str, Setting] = _described()
 
 # Of one command only, or found out while it runs.
 _NOT_IN_PLANS = {
-    *("config", "estimate", "resume", "retry_failed", "spans", "spans_content", "force", "json"),
+    *("config", "estimate", "resume", "retry_failed", "force", "json"),
     *("metric_files", "judge_metrics", "arguments"),
 }
 PLAN_KEYS: dict[str, Setting] = {name: one for name, one in SETTINGS.items() if name not in _NOT_IN_PLANS}

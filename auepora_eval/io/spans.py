@@ -13,27 +13,26 @@ Attributes come out flat, whatever form they had: `retrieval.documents.0.documen
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from ..core.types import EvaluationRun, EvaluationSample, SampleScore, SystemOutputs, known_score
 from ..errors import DataError
 from ..read.text import parse_document, parse_json, parse_line
 from .documents import read_content, read_document
+from .files import written
 from .jsonl import BYTE_ORDER_MARK, encode, opened, placed_lines
+from .outputs import MISSING_PREDICTION
 from .parquet import parquet_rows
 
 Attributes = dict[str, Any]  # by their flat names; values are texts, numbers, booleans and lists of them
 Record = Mapping[str, Any]  # an object of a file, as its tool wrote it
-# The numbers that OTLP has for kinds of spans, and for the status of a failed one.
-INTERNAL, CLIENT = 1, 3
-_ERROR = 2
-_MAX_NESTED = 20  # levels of an attribute's value
 
 
 @dataclass
@@ -41,7 +40,6 @@ class SpanEvent:
     """Something that happened at one moment of a span."""
 
     name: str
-    time_ns: int
     attributes: Attributes = field(default_factory=dict)
 
 
@@ -55,7 +53,6 @@ class Span:
     start_ns: int | None = None
     end_ns: int | None = None
     parent_id: str | None = None
-    kind: int = INTERNAL
     attributes: Attributes = field(default_factory=dict)
     events: list[SpanEvent] = field(default_factory=list)
     error: str | None = None  # what went wrong; None if nothing is said to have
@@ -68,52 +65,144 @@ class Span:
         return (self.end_ns - self.start_ns) / 1e9
 
 
-def otlp_document(
-    spans: Iterable[Span], resource: Mapping[str, object], scope: str, version: str
-) -> dict[str, object]:
-    """Return spans as a document of OTLP."""
-    scoped = {"scope": {"name": scope, "version": version}, "spans": [_span_record(span) for span in spans]}
-    return {"resourceSpans": [{"resource": {"attributes": _pairs(resource)}, "scopeSpans": [scoped]}]}
+Call = tuple[EvaluationSample, SystemOutputs, float | None]  # and when it was stored, if it was called
 
 
-def _span_record(span: Span) -> dict[str, object]:
-    record: dict[str, object] = {
-        "traceId": span.trace_id,
-        "spanId": span.span_id,
-        "name": span.name,
-        "kind": span.kind,
-        "startTimeUnixNano": str(span.start_ns or 0),
-        "endTimeUnixNano": str(span.end_ns or 0),
-        "attributes": _pairs(span.attributes),
+def write_spans(path: Path, run: EvaluationRun, calls: Iterable[Call], *, force: bool = False) -> int:
+    """Write the traces of a stored run as OTLP JSON, one line per sample; return the number of spans.
+
+    A trace is `invoke_workflow SYSTEM` and, if the output has their times, its `retrieval` and its `chat`.
+    Each score is an event `gen_ai.evaluation.result` of the first.
+    """
+    total = 0
+    resource = {"attributes": _pairs({"service.name": "auepora"})}
+    with written(path, force=force, private=True) as file:
+        for place, (sample, output, at) in enumerate(calls):
+            if output.error is not None and output.error.type == MISSING_PREDICTION:
+                continue  # it was never called
+            spans = _trace(run, place, sample, output, at)
+            scoped = {"scope": {"name": "auepora_eval"}, "spans": spans}
+            file.write(encode({"resourceSpans": [{"resource": resource, "scopeSpans": [scoped]}]}) + b"\n")
+            total += len(spans)
+    return total
+
+
+def _trace(
+    run: EvaluationRun, place: int, sample: EvaluationSample, output: SystemOutputs, at: float | None
+) -> list[dict[str, Any]]:
+    stages = {name: output.timings[name] for name in ("retrieval", "generation") if name in output.timings}
+    failed = output.error.seconds if output.error is not None else None
+    seconds = output.timings.get("end_to_end", failed or sum(stages.values()))
+    start = datetime.fromisoformat(run.started_at).timestamp() if at is None else at - seconds
+    end = start + seconds
+    documents = _document_attributes(output)
+    attributes = {
+        "openinference.span.kind": "CHAIN",
+        "gen_ai.operation.name": "invoke_workflow",
+        "auepora.evaluation.id": run.evaluation_id,
+        "auepora.sample.id": sample.sample_id,
+        "input.value": sample.query,
+        "output.value": output.response.text if output.error is None else None,
+        "error.type": output.error.type if output.error is not None else None,
+        **({} if "retrieval" in stages else documents),
     }
-    if span.parent_id:
-        record["parentSpanId"] = span.parent_id
-    if span.events:
-        record["events"] = [
-            {"timeUnixNano": str(event.time_ns), "name": event.name, "attributes": _pairs(event.attributes)}
-            for event in span.events
-        ]
-    if span.error is not None:
-        record["status"] = {"code": _ERROR, "message": span.error}
-    return record
+    ids = (run.evaluation_id, run.started_at, sample.sample_id)
+    root = _span_record(ids, f"invoke_workflow {run.system_name}", start, end, attributes)
+    root["events"] = [
+        {"timeUnixNano": _ns(end), "name": "gen_ai.evaluation.result", "attributes": _pairs(facts)}
+        for result in run.results
+        if len(result.scores)
+        for facts in [_score_attributes(result.name, result.scores[place])]
+    ]
+    if output.error is not None:
+        root["status"] = {"code": 2, "message": output.error.message}
+    spans = [root]
+    for stage, length in stages.items():
+        stop = min(end, start + length)
+        if stage == "retrieval":
+            facts = {
+                "openinference.span.kind": "RETRIEVER",
+                "gen_ai.operation.name": "retrieval",
+                **documents,
+            }
+        else:
+            facts = _generated(output)
+        spans.append(_span_record(ids, str(facts["gen_ai.operation.name"]), start, stop, facts, root))
+        start = stop
+    return spans
 
 
-def _pairs(attributes: Mapping[str, object]) -> list[dict[str, object]]:
-    return [{"key": key, "value": _wrapped(value)} for key, value in attributes.items() if value is not None]
+def _span_record(
+    ids: Sequence[str],
+    name: str,
+    start: float,
+    end: float,
+    attributes: Attributes,
+    parent: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    # The ids are the same whenever the same run is written.
+    return {
+        "traceId": _digest(16, *ids),
+        "spanId": _digest(8, *ids, name),
+        **({} if parent is None else {"parentSpanId": parent["spanId"]}),
+        "name": name,
+        "kind": 1,  # internal
+        "startTimeUnixNano": _ns(start),
+        "endTimeUnixNano": _ns(end),
+        "attributes": _pairs(attributes),
+    }
 
 
-def _wrapped(value: object) -> dict[str, object]:
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value} if math.isfinite(value) else {"stringValue": str(value)}
-    if isinstance(value, list | tuple):
-        return {"arrayValue": {"values": [_wrapped(each) for each in value]}}
-    if isinstance(value, Mapping):
-        return {"kvlistValue": {"values": _pairs(value)}}
-    return {"stringValue": str(value)}
+def _document_attributes(output: SystemOutputs) -> Attributes:
+    attributes: Attributes = {}
+    for place, hit in enumerate(output.retrieved):
+        score = known_score(hit)
+        facts = {
+            "id": hit.doc.doc_id,
+            "content": hit.doc.text,
+            "score": None if score is None else float(score),
+        }
+        attributes |= {f"retrieval.documents.{place}.document.{name}": value for name, value in facts.items()}
+    return attributes
+
+
+def _generated(output: SystemOutputs) -> Attributes:
+    known = output.response.metadata | output.extra
+    model = known.get("model")
+    counts = {"prompt": known.get("input_tokens"), "completion": known.get("output_tokens")}
+    return {
+        "openinference.span.kind": "LLM",
+        "gen_ai.operation.name": "chat",
+        "llm.model_name": model if isinstance(model, str) else None,
+        **{f"llm.token_count.{name}": count for name, count in counts.items() if type(count) is int},
+    }
+
+
+def _score_attributes(metric: str, score: SampleScore) -> Attributes:
+    attributes = {"gen_ai.evaluation.name": metric, "gen_ai.evaluation.explanation": score.reason or None}
+    if score.value is not None:
+        return attributes | {"gen_ai.evaluation.score.value": float(score.value)}
+    return attributes | {"gen_ai.evaluation.score.label": "failed" if score.failed else "skipped"}
+
+
+def _digest(size: int, *parts: str) -> str:
+    return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
+
+
+def _ns(seconds: float) -> str:
+    return str(int(seconds * 1e9))
+
+
+def _pairs(attributes: Attributes) -> list[dict[str, Any]]:
+    kinds = {int: "intValue", float: "doubleValue"}
+    return [
+        {"key": key, "value": {kinds.get(type(value), "stringValue"): value}}
+        for key, value in attributes.items()
+        if value is not None
+    ]
+
+
+# Spans from files.
 
 
 def otlp_spans(document: Record) -> Iterator[tuple[str, Record]]:
@@ -136,18 +225,18 @@ def _objects(value: object) -> Iterator[tuple[int, Record]]:
         yield from ((place, each) for place, each in enumerate(value) if isinstance(each, dict))
 
 
-def _unwrapped_pairs(pairs: object, depth: int = 0) -> Record:
+def _unwrapped_pairs(pairs: object) -> Record:
     if isinstance(pairs, dict):  # some tools write attributes as plain objects
         return pairs
     return {
-        pair["key"]: _unwrapped(pair.get("value"), depth)
+        pair["key"]: _unwrapped(pair.get("value"))
         for _, pair in _objects(pairs)
         if isinstance(pair.get("key"), str)
     }
 
 
-def _unwrapped(value: Any, depth: int) -> Any:
-    if not isinstance(value, dict) or depth > _MAX_NESTED:
+def _unwrapped(value: Any) -> Any:
+    if not isinstance(value, dict):
         return None
     kind, inner = next(iter(value.items()), ("", None))
     if kind == "intValue":
@@ -157,18 +246,13 @@ def _unwrapped(value: Any, depth: int) -> Any:
             return None
     if kind == "arrayValue":
         values = inner.get("values") if isinstance(inner, dict) else None
-        return [_unwrapped(each, depth + 1) for each in values] if isinstance(values, list) else []
+        return [_unwrapped(each) for each in values] if isinstance(values, list) else []
     if kind == "kvlistValue":
-        return _unwrapped_pairs(inner.get("values") if isinstance(inner, dict) else None, depth + 1)
+        return _unwrapped_pairs(inner.get("values") if isinstance(inner, dict) else None)
     return inner if kind in ("stringValue", "boolValue", "doubleValue") else None
 
 
-# Spans from files.
-
 _MAX_LINE = 64_000_000  # a collector writes a batch of spans a line
-_MAX_ATTRIBUTES = 20_000  # of one span
-_MAX_EVENTS = 1_000  # of one span
-_MAX_DEPTH = 12
 _FIX = "Export spans as OTLP JSON, or one a line as Phoenix does."
 # Documents of their own, in whichever form: kept as one text.
 _VALUES = (
@@ -199,26 +283,14 @@ class SpanDump:
                 refusals = refusals or [record]
                 continue
             for place, each in _spans_in(record):
-                try:
-                    span = self._read(f"{where}: {place}" if place else where, each)
-                except DataError as refusal:
-                    refusals = refusals or [refusal]
-                    continue
                 could_be_read = True
-                if span is not None:
+                span = _span(each)
+                if span is None:
+                    self._leave_out(f"{where}: {place}" if place else where, "no trace id or span id")
+                else:
                     yield span
         if refusals and not could_be_read:
             raise refusals[0]
-
-    def _read(self, where: str, record: Record) -> Span | None:
-        span = _span(record)
-        if span is None:
-            self._leave_out(where, "no trace id or span id")
-        elif len(span.attributes) >= _MAX_ATTRIBUTES:
-            reason = f"over {_MAX_ATTRIBUTES:,} attributes"
-            self._leave_out(where, reason)
-            raise DataError(where, f"a span has {reason}.", fix="Is it the right file?")
-        return span
 
     def _leave_out(self, where: str, reason: str) -> None:
         self.left_out[reason] += 1
@@ -294,10 +366,10 @@ def _span(record: Record) -> Span | None:
         return None
     parent = record.get("parent_id") or record.get("parentSpanId") or record.get("parent_span_id")
     attributes: Attributes = {}
-    _flatten(record.get("attributes"), "", attributes, 0)
+    _flatten(record.get("attributes"), "", attributes)
     for name, value in record.items():  # columns of a table
         if name.startswith("attributes."):
-            _flatten(value, name.removeprefix("attributes."), attributes, 0)
+            _flatten(value, name.removeprefix("attributes."), attributes)
     kind = record.get("span_kind")  # Phoenix has it as a field of its own
     if isinstance(kind, str) and "openinference.span.kind" not in attributes:
         attributes["openinference.span.kind"] = kind
@@ -315,27 +387,27 @@ def _span(record: Record) -> Span | None:
 
 
 def _events(events: Any) -> Iterator[SpanEvent]:
-    for record in events[:_MAX_EVENTS] if isinstance(events, list) else ():
-        if isinstance(record, dict) and isinstance(record.get("name"), str):
+    for _, record in _objects(events):
+        if isinstance(record.get("name"), str):
             attributes: Attributes = {}
-            _flatten(record.get("attributes"), "", attributes, 0)
-            yield SpanEvent(record["name"], _time(record, "timestamp", "timeUnixNano") or 0, attributes)
+            _flatten(record.get("attributes"), "", attributes)
+            yield SpanEvent(record["name"], attributes)
 
 
-def _flatten(value: Any, name: str, into: Attributes, depth: int) -> None:
+def _flatten(value: Any, name: str, into: Attributes) -> None:
     """Names joined by dots: {"a": [{"b": 1}]} and {"a.0.b": 1} are the same."""
-    if value is None or name.startswith(_NOT_READ) or len(into) >= _MAX_ATTRIBUTES or depth > _MAX_DEPTH:
+    if value is None or name.startswith(_NOT_READ):
         return
     if name in _VALUES and isinstance(value, dict | list):
         into[name] = encode(value).decode()  # as most tools write it: the text of a document
     elif isinstance(value, dict):
         for key, inner in value.items():
-            _flatten(inner, f"{name}.{key}" if name else str(key), into, depth + 1)
+            _flatten(inner, f"{name}.{key}" if name else str(key), into)
     elif not name:
         return  # attributes that are not an object
     elif isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
         for place, inner in enumerate(value):
-            _flatten(inner, f"{name}.{place}", into, depth + 1)
+            _flatten(inner, f"{name}.{place}", into)
     else:
         into[name] = value
 

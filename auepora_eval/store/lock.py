@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from contextlib import suppress
 from pathlib import Path
-
-import msgspec
 
 from ..errors import StorageError
 from ..io.files import made_folders
@@ -17,7 +16,7 @@ try:
 except ImportError:  # Windows: there two processes may write to one run
     fcntl = None  # type: ignore[assignment]
 
-_NOTE_BYTES = 4_096  # a note has a hundred bytes; a larger file is not read whole
+_NOTE_BYTES = 200
 
 
 class RunLock:
@@ -32,9 +31,8 @@ class RunLock:
             self._folders = made_folders(database)
             self._file = self._locked(database)
             self._process = os.getpid()
-            note = {"pid": self._process, "host": platform.node()}
             os.ftruncate(self._file, 0)
-            os.pwrite(self._file, msgspec.json.encode(note), 0)
+            os.pwrite(self._file, f"process {self._process} on {platform.node()}".encode(), 0)
         except StorageError:
             raise
         except OSError as error:
@@ -107,31 +105,18 @@ def _is_free(file: int, *, alone: bool) -> bool:
 
 
 def _who(file: int) -> str:
-    note = _note(file)
-    return (
-        f"process {note['pid']!s:.20} on {note.get('host', '?')!s:.80}"
-        if "pid" in note
-        else "another process"
-    )
+    return os.pread(file, _NOTE_BYTES, 0).decode("utf-8", "replace") or "another process"
 
 
 def _is_dead(file: int) -> bool:
     """Return whether the process that took a lock is known to be dead."""
-    note = _note(file)
-    if not isinstance(pid := note.get("pid"), int) or note.get("host") != platform.node():
+    match = re.fullmatch(r"process (\d{1,9}) on (.*)", _who(file))
+    if match is None or match[2] != platform.node():
         return False
     try:
-        os.kill(pid, 0)
+        os.kill(int(match[1]), 0)
     except ProcessLookupError:
         return True
     except OSError:
         pass
     return False
-
-
-def _note(file: int) -> dict[str, object]:
-    try:
-        note = msgspec.json.decode(os.pread(file, _NOTE_BYTES, 0))
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {}
-    return note if isinstance(note, dict) else {}

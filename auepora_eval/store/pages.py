@@ -5,7 +5,6 @@ Scores are columns, so a page is sorted by numpy, and only its fifty samples are
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,11 +19,10 @@ from ..core.scores import Note
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore, SystemOutputs
 from ..errors import UnknownNameError
 from ..io.results.document import results_to_run
-from ..read.records import read_prediction, read_sample
 from .columns import SHOWN, ScoreColumns, searched
 from .database import Database
 from .state import read_results_head
-from .storage import StoredRun
+from .storage import StoredRun, decoded_output, decoded_sample
 
 _MOST_WORDS = 20
 
@@ -88,7 +85,6 @@ class RunSamples:
         self.fields: dict[str, list[str]] = self.database.meta("fields")
         self.errors: list[tuple[str, str]] = [(kind, words) for kind, words in self.database.meta("errors")]
         self.ids_digest: str = self.database.meta("ids")  # equal for runs with the same samples in order
-        self._lock = threading.Lock()
 
     @cached_property
     def digest(self) -> str:
@@ -263,11 +259,7 @@ class RunSamples:
         query = f"{both} WHERE s.n IN ({marks})"
         found = {n: (record, reply) for n, record, reply in self.database.select(query, places)}
         return [
-            (
-                read_sample(msgspec.json.decode(found[place][0]), name),
-                read_prediction(msgspec.json.decode(found[place][1]), name)[1],
-            )
-            for place in places
+            (decoded_sample(found[place][0], name), decoded_output(found[place][1], name)) for place in places
         ]
 
     def named(self, sample_ids: Iterable[str]) -> dict[str, tuple[EvaluationSample, SystemOutputs]]:

@@ -376,21 +376,23 @@ def predictions_at(path: str | Path, columns: Mapping[str, str] | None = None) -
     return predictions_of(path, columns)
 
 
+# Documents are a list, or columns of ids, texts and scores.
+_LONGEST = (
+    "SELECT max(coalesce(json_array_length(reply, '$.retrieved.doc_id'), "
+    "json_array_length(reply, '$.retrieved'))) FROM call WHERE kind = 'answer'"
+)
+
+
 class StoredOutputs:
     """The outputs of a run, by its database; one that did not finish has them too."""
 
     def __init__(self, path: Path) -> None:
         self._database = Database.read(path)
         self._size = self._database.outcomes().total()
-        self.longest = self._longest()
+        self.longest: int = self._database.select(_LONGEST)[0][0] or 0
 
     def __len__(self) -> int:
         return self._size
-
-    def _longest(self) -> int:
-        decode = msgspec.json.Decoder(_Hits).decode
-        replies = self._database.stream("SELECT reply FROM call WHERE kind = 'answer'")
-        return max((decode(reply).count for (reply,) in replies), default=0)
 
     def check_known_samples(self, known: Container[str]) -> None:
         """Raise DataError if there are outputs of samples that the dataset does not have."""
@@ -403,19 +405,6 @@ class StoredOutputs:
             row = self._database.answers([sample_id]).get(sample_id)
             where = self._database.path.name
             yield missing_output() if row is None else read_prediction(msgspec.json.decode(row[1]), where)[1]
-
-
-class _Ranked(msgspec.Struct):
-    doc_id: list[msgspec.Raw]
-
-
-class _Hits(msgspec.Struct):
-    retrieved: list[msgspec.Raw] | _Ranked = []
-
-    @property
-    def count(self) -> int:
-        hits = self.retrieved
-        return len(hits.doc_id) if isinstance(hits, _Ranked) else len(hits)
 
 
 class PredictionRecord:

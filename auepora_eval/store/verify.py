@@ -19,9 +19,7 @@ from ..errors import AueporaError, DataError, StorageError, UnknownNameError
 from ..io.jsonl import encode
 from ..io.results.document import (
     SECTIONS,
-    JsonRows,
     Row,
-    add_stored_attempts,
     is_ours,
     query_result,
     results_head,
@@ -37,7 +35,10 @@ from .storage import EvaluationResultsStorage, database_of, decoded_output, deco
 
 FITS, DOES_NOT_FIT, UNCHECKED = "fits", "does not fit", "cannot be checked"
 CONTENTS, ROWS = "samples and outputs", "rows against samples and outputs"
-_RECOMPUTED = (*COUNTS, "higher_is_better", "unit", "bounds", "interval_method", "confidence_interval")
+_RECOMPUTED = {
+    *(*COUNTS, "higher_is_better", "unit", "bounds", "bounds_if_failed", "interval_method"),
+    "confidence_interval",
+}
 _NOT_COMPARED = {"_metadata", "query_results"}  # when it was stored; rows are compared one by one
 
 
@@ -98,8 +99,6 @@ def _checks(results: dict[str, Any], path: Path) -> Iterator[Check]:
         database = Database.read(database_of(path))
     except StorageError as error:
         yield Check(CONTENTS, UNCHECKED, str(error))
-        if "run_file" not in results:
-            yield from _check_document_alone(results, path)
         return
     with database:
         yield from _check_contents(results, path, database)
@@ -122,19 +121,6 @@ def _check_contents(results: dict[str, Any], path: Path, database: Database) -> 
         expected["run_file"] = {"name": database.path.name, "rows": contents.tally.total}
     if run.stopping is not None:
         yield check_same("stopping.samples_used", run.stopping.samples_used, contents.tally.total)
-    yield from _compared(results, expected, {check.what for check in unchecked})
-
-
-def _check_document_alone(results: dict[str, Any], path: Path) -> Iterator[Check]:
-    """Check what a document says of its rows. The rest needs the outputs, and is taken as it is."""
-    rows = JsonRows(results.get("query_results", []), path.name)
-    run = results_to_run(results, rows, [], [], path.name)
-    run.results, unchecked = _recomputed(run.results, run.stopping, None)
-    yield from unchecked
-    outputs_sha256 = results["metadata"].get("outputs_sha256")
-    expected = results_head(run, add_stored_attempts(rows.tally(), results), outputs_sha256)
-    if usage := results["performance_metrics"].get("api_usage"):
-        expected["performance_metrics"]["api_usage"] = usage
     yield from _compared(results, expected, {check.what for check in unchecked})
 
 
@@ -195,7 +181,7 @@ class _Contents:
 
 
 def _recomputed(
-    stored: Sequence[MetricResult], stopping: Any, samples: Mapping[str, EvaluationSample] | None
+    stored: Sequence[MetricResult], stopping: Any, samples: Mapping[str, EvaluationSample]
 ) -> tuple[list[MetricResult], list[Check]]:
     """Return the results by the stored scores, and a check for each that cannot be computed here."""
     results, unchecked = [], []
@@ -213,15 +199,13 @@ def _recomputed(
             unchecked.append(Check(result.name, UNCHECKED, what))
             results.append(result)
             continue
-        scores, names = as_columns(result.scores), set(_RECOMPUTED)
-        if samples is not None:
-            _add_failed(scores, metric, samples)
-            names.add("bounds_if_failed")
+        scores = as_columns(result.scores)
+        _add_failed(scores, metric, samples)
         computed = metric.summarise(scores)
         if stopping is not None:
             computed = sequence_result(metric, computed, stopping)
-        fresh = {name: computed.details[name] for name in names & computed.details.keys()}
-        kept = {name: value for name, value in result.details.items() if name not in names}
+        fresh = {name: computed.details[name] for name in _RECOMPUTED if name in computed.details}
+        kept = {name: value for name, value in result.details.items() if name not in _RECOMPUTED}
         results.append(replace(computed, details={**kept, **fresh}))
     return results, unchecked
 

@@ -44,7 +44,17 @@ def ask(
 ) -> tuple[Reply, int]:
     """The model's reply, and the number of attempts."""
     with ChatModel(server.url, "m", **fields) as model:
-        return (waits or NoWaiting()).policy(retries).retried(lambda: model.complete(HELLO))
+        policy, attempt = (waits or NoWaiting()).policy(retries), 0
+        while True:
+            attempt += 1
+            try:
+                return model.complete(HELLO), attempt
+            except CallError as error:
+                if not policy.tries_again(error, attempt):
+                    error.attempts = attempt
+                    raise
+                assert policy.clock.sleep is not None
+                policy.clock.sleep(policy.wait(error, attempt))
 
 
 def test_a_reply_and_what_it_took() -> None:

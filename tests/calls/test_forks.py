@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.store.database import Database
 from tests.commands import ran
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")]
@@ -55,14 +54,6 @@ def system(query):
     child.join()
     return "yes"
 """
-RETURNS_TWICE = """
-import os
-
-def system(query):
-    if query == "q 1":
-        os.fork()
-    return "yes"
-"""
 
 
 @pytest.fixture
@@ -92,13 +83,3 @@ def test_child_of_a_system_ends_when_it_is_terminated(here: Path) -> None:
     assert "Traceback" not in done.stderr  # the child ended by the signal, not by an exception of ours
     results = json.loads((here / "runs" / "x.results.json").read_text(encoding="utf-8"))
     assert results["performance_metrics"]["latency_stats"]["max"] < 9_000
-
-
-def test_fork_that_returns_twice_stores_nothing(here: Path) -> None:
-    (here / "mine.py").write_text(RETURNS_TWICE, encoding="utf-8")
-    done = ran(here, "run", "--system", "mine.py:system", *RUN)
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    with Database.read(here / "runs" / "x.run.db") as database:
-        stored = [name for (name,) in database.select("SELECT sample FROM call ORDER BY sample")]
-    assert stored == [f"s{n}" for n in range(5)]

@@ -174,7 +174,7 @@ def test_folder_and_stdout_of_the_command_are_its_own(executor: str, tmp_path: P
     (tmp_path / "mine.py").write_text(WANDERING, encoding="utf-8")
     words = ["run", "--dataset", "d.jsonl", "--system", "mine.py:system", "--metrics", "exact_match"]
     words += ["--out", "runs", "--id", "x", "--json", "--executor", executor, "--concurrency", "1"]
-    words += ["--cache", "answers", "--spans", "spans.jsonl"]
+    words += ["--cache", "answers"]
     # Without buffers in Python there are none in C either.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(
@@ -191,5 +191,4 @@ def test_folder_and_stdout_of_the_command_are_its_own(executor: str, tmp_path: P
     for source in ("a library in C", "a helper", "Python"):
         assert done.stderr.count(f"from {source}") == 3
     assert (tmp_path / "runs" / "x.results.json").is_file()
-    assert (tmp_path / "spans.jsonl").is_file()
     assert (tmp_path / "answers").is_file()

@@ -129,9 +129,8 @@ def test_impossible_requests_write_nothing(
 
 def test_own_spans_round_trip(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ["run", "--dataset", "demo", "--system", "auepora_eval.demo.systems:bm25", "--id", "r"]
-    assert (
-        main([*run, "--limit", "5", "--metrics", "recall@5", "--spans", "own.jsonl", "--spans-content"]) == 0
-    )
+    assert main([*run, "--limit", "5", "--metrics", "recall@5"]) == 0
+    assert main(["show", "r", "--spans", "own.jsonl"]) == 0
     asked = ["import-traces", "own.jsonl", "--dataset", "demo", "--outputs", "own.p.jsonl"]
     assert main([*asked, "--id-attribute", "auepora.sample.id"]) == 0
     path = EvaluationResultsStorage("data/evaluation/results").find("r")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.spans import Span, SpanDump, SpanEvent, otlp_document, otlp_spans
+from auepora_eval.io.spans import Span, SpanDump
 from auepora_eval.io.traces import TraceReader
 
 NESTED = {
@@ -121,12 +121,11 @@ def test_errors_of_spans(tmp_path: Path, fields: dict[str, Any], error: str | No
 def test_a_bad_line_is_left_out_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     cut = json.dumps(FLAT)[:-20]
-    many = json.dumps({**FLAT, "attributes": {str(n): n for n in range(30_000)}})
-    path.write_text("\n".join(["oops", json.dumps(FLAT), "", many, cut]), encoding="utf-8")
+    path.write_text("\n".join(["oops", json.dumps(FLAT), "", cut]), encoding="utf-8")
     dump = SpanDump(path)
     assert len(list(dump)) == 1
-    assert dump.left_out == {"no JSON object": 2, "over 20,000 attributes": 1}
-    assert dump.first == {"no JSON object": "s.jsonl:1", "over 20,000 attributes": "s.jsonl:4"}
+    assert dump.left_out == {"no JSON object": 2}
+    assert dump.first == {"no JSON object": "s.jsonl:1"}
     path.write_text(json.dumps([FLAT, 7, FLAT]), encoding="utf-8")
     dump = SpanDump(path)
     assert len(list(dump)) == 2
@@ -163,11 +162,6 @@ def test_events_are_read(tmp_path: Path, record: dict[str, Any]) -> None:
         pytest.param("[1, 2]", "this is not a span", id="a list of numbers"),
         pytest.param('["' + "a" * 10 + '"', "s.jsonl", id="cut off"),
         pytest.param('{"attributes":' + "[" * 5000 + "]" * 5000 + "}", "nested too deeply", id="deep"),
-        pytest.param(
-            json.dumps({**FLAT, "attributes": {str(n): n for n in range(30_000)}}),
-            "over 20,000 attributes",
-            id="attributes without end",
-        ),
     ],
 )
 def test_hostile_files_are_refused_in_words(tmp_path: Path, content: str, words: str) -> None:
@@ -208,22 +202,3 @@ def test_nothing_that_is_json_breaks_the_reader(record: dict[str, Any], tmp_path
     except DataError:
         return
     assert all(trace.problem or trace.sample.query for trace in traces)
-
-
-@given(
-    attributes=st.dictionaries(
-        st.text(min_size=1, max_size=5),
-        st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-        max_size=4,
-    )
-)
-def test_otlp_gives_back_what_it_was_given(attributes: dict[str, Any]) -> None:
-    span = Span(
-        "a" * 32, "b" * 16, "n", 1, 2, "c" * 16, 3, attributes, [SpanEvent("e", 5, attributes)], "bad"
-    )
-    document = json.loads(json.dumps(otlp_document([span], {"service.name": "x"}, "scope", "1")))
-    ((place, read),) = otlp_spans(document)
-    assert place == "$.resourceSpans[0].scopeSpans[0].spans[0]"
-    assert read["attributes"] == attributes
-    assert (read["traceId"], read["parentSpanId"], read["endTimeUnixNano"]) == ("a" * 32, "c" * 16, "2")
-    assert read["status"] == {"code": 2, "message": "bad"}

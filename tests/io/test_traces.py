@@ -22,7 +22,7 @@ def a_span(
     if kind:
         attributes["openinference.span.kind"] = kind
     parent = None if span_id == "root" else parent
-    return Span("t", span_id, span_id, base + start * SECOND, base + end * SECOND, parent, 1, attributes)
+    return Span("t", span_id, span_id, base + start * SECOND, base + end * SECOND, parent, attributes)
 
 
 def documents(

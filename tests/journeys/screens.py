@@ -310,7 +310,7 @@ def import_traces() -> str:
 def spans() -> str:
     """What a run writes as spans can be imported again."""
     with_runs("few2")
-    call("show few2 --spans spans.jsonl --spans-content")
+    call("show few2 --spans spans.jsonl")
     return screens("import-traces spans.jsonl --dataset few.jsonl --outputs again.jsonl")
 
 

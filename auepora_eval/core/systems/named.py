@@ -381,7 +381,7 @@ class HttpSystem:
         if self._fields.given and documents is not None:
             given = [{self._fields.id: doc.doc_id, self._fields.text: doc.text} for doc in documents]
             _put(request, self._fields.given, given)
-        return self._endpoint.post(request, self._read).value
+        return self._endpoint.post(request, self._read)
 
     def _read(self, body: bytes) -> SystemOutputs:
         try:

@@ -24,10 +24,8 @@ from ..comparison.regressions import lost_most, lost_samples, stored_texts_of_re
 from ..comparison.tables import (
     comparison_table,
     comparison_to_dict,
-    comparison_to_latex,
     ranked_names,
     ranking_to_dict,
-    ranking_to_latex,
 )
 from ..comparison.words import compared_names, comparison_in_plain_words, interval_notes, shortened
 from ..core.types import EvaluationRun
@@ -83,7 +81,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_out(parser)
     form = parser.add_mutually_exclusive_group()
     add_report_flags(parser, form)
-    add_flag(form, "--latex", "print a LaTeX table")
     add_json(form)
     add_flag(parser, "--force", "overwrite a file that exists")
 
@@ -156,8 +153,6 @@ def _compare(
     if args.json:
         regressions = [asdict(one) for one in lost]
         echo.say_json({**comparison_to_dict(comparison), "largest_regressions": regressions})
-    elif args.latex:
-        echo.say(comparison_to_latex(comparison))
     elif args.markdown:
         from ..pages.markdown import report_markdown
 
@@ -191,9 +186,6 @@ def _rank(
 
         workspace = Workspace.named(args.out, (args.baseline, *args.candidates))
         write_page(args, workspace, ranking=ranking)
-    if args.latex:
-        echo.say(ranking_to_latex(ranking))
-        return 0
     best, shown = _shown_pair(ranking, args)
     lost = _lost(storage, ranking.pairs[best - 1], args, args.candidates[best - 1])
     compared = {one.name for one in ranking.metrics}
@@ -331,8 +323,8 @@ def _say_tables(comparison: Comparison, names: Sequence[str]) -> None:
         echo.say_words(text)
     echo.say()
     echo.say_words(
-        "Effect sizes (d: Cohen's d, δ: Cliff's delta). Detectable: the smallest difference this sample size "
-        "can detect with 80% power."
+        "Effect sizes (Cohen's d). Detectable: the smallest difference this sample size can detect with 80% "
+        "power."
     )
     sizes = tables.size_table(comparison)
     # The last column, the range with everything missing scored, is empty unless something is missing.

@@ -33,7 +33,6 @@ _OTHERS = {"ab_test": "experiment", "benchmark": "benchmark"}  # by their evalua
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--trend", "show a metric over time, with its intervals", "METRIC")
-    add_flag(parser, "--across-systems", "with --trend: one series for all systems")
     add_out(parser)
     add_json(parser)
 
@@ -42,8 +41,6 @@ def run(args: Namespace) -> int:
     storage = EvaluationResultsStorage(args.out)
     if args.trend is not None:
         return _trend(storage, args)
-    if args.across_systems:
-        raise PlanError("--across-systems is for a trend: add --trend METRIC.")
     heads, unfinished = storage.list_results(), unfinished_runs(storage.results_directory)
     if args.json:
         echo.say_json(heads)
@@ -131,7 +128,7 @@ def ago(timestamp: str) -> str:
 
 
 def _trend(storage: EvaluationResultsStorage, args: Namespace) -> int:
-    trend = metric_trend(storage, args.trend, across_systems=args.across_systems)
+    trend = metric_trend(storage, args.trend)
     if not trend.lines:
         _say_notes(trend_notes(trend))
         raise PlanError(f"no run in {args.out} has {trend.metric!r:.60}. {_available_metrics(trend)}")

@@ -10,11 +10,6 @@ from ..errors import PlanError
 _ANYWAY = "auepora compare --allow-mismatch compares them all the same, with this on record."
 
 
-def check_same_data(runs: Sequence[EvaluationRun]) -> None:
-    """Runs can be put side by side only if they are on the same samples."""
-    data_mismatches(runs, allowed=False)
-
-
 def data_mismatches(runs: Sequence[EvaluationRun], *, allowed: bool) -> list[str]:
     """How the runs' datasets differ, and which of them stopped early; PlanError unless that is allowed."""
     # One run alone may have stopped early: `power` uses only how much its scores vary.

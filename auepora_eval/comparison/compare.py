@@ -18,7 +18,7 @@ from ..core.types import EvaluationSample, MetricResult, Target
 from ..core.verdict import Verdict
 from ..errors import PlanError, UnknownNameError, did_you_mean
 from ..stats.intervals import MANY
-from ..stats.significance import cliffs_delta, cohens_dz, odds_ratio
+from ..stats.significance import cohens_dz
 from .checks import data_mismatches, snapshot_notes, stopping_notes, value_notes
 from .paired_tests import (
     FEW_TO_COMPARE,
@@ -78,8 +78,6 @@ class Effect:
     change: float
     interval: Limits | None = None
     d: float | None = None  # Cohen's d_z: in standard deviations of the differences
-    delta: float | None = None  # Cliff's delta
-    odds_ratio: float | None = None
     bounds: Limits | None = None
     wins: int = 0
     ties: int = 0
@@ -352,13 +350,10 @@ def _effect(tested: Tested) -> Effect:
     gains = pairs.differences()[pairs.both] * (1 if pairs.known.higher_is_better else -1)
     wins, losses = int((gains > 0).sum()), int((gains < 0).sum())
     rows_a, rows_b, _ = pairs.used()
-    a, b = rows_a[:, 0], rows_b[:, 0]
     return Effect(
         change=tested.difference,
         interval=_limits(tested.interval),
-        d=number_or_null(cohens_dz(b - a)) if pairs.is_mean else None,
-        delta=number_or_null(cliffs_delta(a, b)),
-        odds_ratio=number_or_null(odds_ratio(a, b)) if pairs.is_binary() else None,
+        d=number_or_null(cohens_dz(rows_b[:, 0] - rows_a[:, 0])) if pairs.is_mean else None,
         bounds=pairs.difference_bounds(),
         wins=wins,
         ties=len(gains) - wins - losses,

@@ -1,9 +1,9 @@
-"""Comparisons and rankings as tables, Markdown, LaTeX and JSON."""
+"""Comparisons and rankings as tables and JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from ..core.display import (
@@ -22,7 +22,6 @@ from .ranking import Ranking, Standing
 from .regressions import LostSample
 from .slices import SliceComparison
 from .words import (
-    compared_names,
     comparison_in_plain_words,
     interval_notes,
     names_apart,
@@ -157,9 +156,7 @@ _REPEAT_HEADINGS = ("Metric", "Baseline, run to run", "Candidate, run to run", "
 
 
 def _effect(metric: MetricComparison) -> str:
-    if metric.effect.d is not None:
-        return f"d {metric.effect.d:+.2f}"
-    return _NONE if metric.effect.delta is None else f"δ {metric.effect.delta:+.2f}"
+    return _NONE if metric.effect.d is None else f"d {metric.effect.d:+.2f}"
 
 
 def _detectable(metric: MetricComparison) -> str:
@@ -362,19 +359,6 @@ def ranking_to_dict(ranking: Ranking) -> dict[str, Any]:
     }
 
 
-def comparison_to_latex(comparison: Comparison) -> str:
-    """Return the table of a comparison as LaTeX."""
-    a, b = compared_names(comparison)
-    about = f"Two-sided paired tests, Holm-corrected over metrics, alpha {comparison.alpha:g}."
-    table = comparison_table(comparison, (a, b))
-    return replace(table, title=f"{b} compared with {a}, sample by sample.", notes=[about]).to_latex()
-
-
-def ranking_to_latex(ranking: Ranking) -> str:
-    """Return the table of a ranking as LaTeX."""
-    return replace(ranking_table(ranking), notes=[ranking_legend(ranking)]).to_latex()
-
-
 def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
     """A comparison as JSON has it, with the verdict in plain words."""
     metrics = [metric_to_dict(metric) for metric in comparison.metrics]
@@ -411,8 +395,6 @@ def metric_to_dict(metric: MetricComparison) -> dict[str, object]:
         "difference": effect.change,
         "interval": effect.interval,
         "effect_size": effect.d,
-        "cliffs_delta": effect.delta,
-        "odds_ratio": effect.odds_ratio,
         "difference_bounds": effect.bounds,
         "wins": effect.wins,
         "ties": effect.ties,

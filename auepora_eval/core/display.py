@@ -1,6 +1,6 @@
 """Show values and texts: numbers as text, and text from models and files made safe for its place.
 
-The places are a terminal, Markdown and LaTeX. HTML is made by pages/components/markup.py.
+The places are a terminal and Markdown. HTML is made by pages/components/markup.py.
 """
 
 from __future__ import annotations
@@ -73,26 +73,6 @@ def _escape_line_start(match: re.Match[str]) -> str:
     start = match[1]
     # "1." begins a list: the backslash belongs between the number and its dot.
     return f"{start}\\" if start.isdigit() else f"\\{start}"
-
-
-_LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "µ": r"\textmu{}",
-    "↓": r"$\downarrow$",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-}
-
-
-def latex_text(text: str) -> str:
-    """Return text that LaTeX prints as it is, on one line.
-
-    >>> latex_text("recall@5_top & more")
-    'recall@5\\\\_top \\\\& more'
-    """
-    flat = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-    return "".join(_LATEX_SPECIAL.get(sign, sign) for sign in flat)
 
 
 # Numbers, intervals and lists as the text of a cell or a sentence.

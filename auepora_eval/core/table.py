@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from ..errors import MissingDependencyError
-from .display import html_text, latex_text, markdown_cell, markdown_text, terminal_line
+from .display import html_text, markdown_cell, markdown_text, terminal_line
 
 Row = Sequence[str]
 
@@ -84,24 +84,6 @@ class Table:
         lines += [_markdown_row(_padded(self, row)) for row in self.rows]
         parts = [f"### {markdown_text(self.title)}"] if self.title else []
         return "\n\n".join([*parts, "\n".join(lines), *map(markdown_text, self.notes)])
-
-    def to_latex(self) -> str:
-        """Return a LaTeX table in the style of booktabs; title and notes are its caption."""
-        alignment = "".join("r" if place in self.numeric else "l" for place in range(len(self.headings)))
-        lines = [
-            "% needs \\usepackage{booktabs}",
-            r"\begin{table}",
-            r"\centering",
-            rf"\begin{{tabular}}{{{alignment}}}",
-            r"\toprule",
-            _latex_row(self.headings),
-            r"\midrule",
-            *(_latex_row(_padded(self, row)) for row in self.rows),
-            r"\bottomrule",
-            r"\end{tabular}",
-        ]
-        caption = " ".join(latex_text(text) for text in (self.title, *self.notes) if text)
-        return "\n".join([*lines, *([rf"\caption{{{caption}}}"] if caption else []), r"\end{table}"])
 
     def to_json(self) -> str:
         """Return one JSON document: title, headings, rows and notes."""
@@ -240,10 +222,6 @@ def _html_cells(table: Table, row: Row) -> Iterator[str]:
 
 def _markdown_row(cells: Row) -> str:
     return "| " + " | ".join(map(markdown_cell, cells)) + " |"
-
-
-def _latex_row(cells: Row) -> str:
-    return " & ".join(map(latex_text, cells)) + r" \\"
 
 
 def frame_of(records: list[dict[str, object]]) -> Any:

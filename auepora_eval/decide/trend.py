@@ -90,8 +90,8 @@ class Trend:
     metrics: tuple[str, ...] = ()
 
 
-def metric_trend(storage: EvaluationResultsStorage, name: str, *, across_systems: bool = False) -> Trend:
-    """The trend of a metric over all stored runs; with `across_systems` whatever the system is called."""
+def metric_trend(storage: EvaluationResultsStorage, name: str) -> Trend:
+    """The trend of a metric over all stored runs."""
     metric = _known(name)
     name = name if metric is None else metric.name
     groups: dict[tuple[str | bytes, ...], list[TrendLine]] = {}
@@ -114,7 +114,7 @@ def metric_trend(storage: EvaluationResultsStorage, name: str, *, across_systems
         if name not in {result.name for result in run.results}:
             left_out[path.name] = f"has no {name}"
             continue
-        one = _line_of_one(run, run.result(name), metric, "all systems" if across_systems else "")
+        one = _line_of_one(run, run.result(name), metric)
         alike = canonical_json([one.signature, one.settings])
         groups.setdefault((one.system, one.dataset_sha256, alike), []).append(one)
     lines = sorted(map(_joined, groups.values()), key=_longest_first)
@@ -129,14 +129,12 @@ def _known(name: str) -> SampleMetric | None:
         return None
 
 
-def _line_of_one(
-    run: EvaluationRun, result: MetricResult, metric: SampleMetric | None, system: str
-) -> TrendLine:
+def _line_of_one(run: EvaluationRun, result: MetricResult, metric: SampleMetric | None) -> TrendLine:
     return TrendLine(
         dataset=run.dataset_name,
         version=str(run.snapshot.get("version") or ""),
         dataset_sha256=run.dataset_fingerprint,
-        system=system or run.system_name,
+        system=run.system_name,
         settings=settings_of(run),
         signature=result.signature,
         unit=result.unit,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .arrays import Array, ArrayLike, Patterns
-from .intervals import MeanError, aggregate_units, mean_error, t_quantile
+from .intervals import aggregate_units, mean_error, t_quantile
 from .resamples import CELLS_AT_ONCE, numbered, summed_by_unit
 
 RESAMPLES = 10_000
@@ -216,10 +216,7 @@ def mcnemar_exact(only_a: int, only_b: int) -> PairedTest:
     return PairedTest(p_value, only_b / count, f"McNemar, exact, {count} samples")
 
 
-# Two systems that were not asked the same questions: is one better, and how many questions does it take?
-#
-# welch_difference      the difference of two means, by Welch's t, also where samples come in clusters
-# welch_of_errors       the same for any two values whose standard errors are known
+# Two systems that were run several times: whole runs are compared, which are not paired.
 
 
 class UnpairedTest(NamedTuple):
@@ -234,50 +231,35 @@ class UnpairedTest(NamedTuple):
     method: str
 
 
-def welch_difference(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    clusters_a: Sequence[Hashable] | None = None,
-    clusters_b: Sequence[Hashable] | None = None,
-) -> UnpairedTest:
-    """Welch's t-test on mean b - mean a, two-sided; with clusters on their robust errors.
+def welch_difference(a: ArrayLike, b: ArrayLike) -> UnpairedTest:
+    """Welch's t-test on mean b - mean a, two-sided.
 
-    The p-value is NaN where a side has fewer than two units. Where neither has any spread, it is that of the
-    ways to divide the units between the sides: at most two of them give such a difference.
+    The p-value is NaN where a side has fewer than two values. Where neither has any spread, it is that of the
+    ways to divide the values between the sides: at most two of them give such a difference.
 
     >>> round(welch_difference([1.0, 2.0, 3.0], [2.0, 4.0, 6.0]).p_value, 4)
     0.2209
     """
-    return welch_of_errors(mean_error(a, clusters=clusters_a), mean_error(b, clusters=clusters_b))
-
-
-def welch_of_errors(first: MeanError, second: MeanError) -> UnpairedTest:
-    """Welch's t-test on the difference of two values with their standard errors."""
     from scipy.special import stdtr
 
+    first, second = mean_error(a), mean_error(b)
     difference = second.mean - first.mean
     if not first.freedom or not second.freedom:
         missing = "Welch: fewer than two samples"
         return UnpairedTest(difference, math.nan, math.nan, math.nan, math.nan, 0.0, missing)
     error = math.hypot(first.error, second.error)
     if error <= 1e-15 * abs(difference) or error == 0.0:
-        a, b = (int(side.freedom) + 1 for side in (first, second))
-        p_value = max(min(1.0, 2 / math.comb(a + b, a)), _SMALLEST_P) if difference else 1.0
+        counts = (int(side.freedom) + 1 for side in (first, second))
+        ways = math.comb(sum(counts), int(first.freedom) + 1)
+        p_value = max(min(1.0, 2 / ways), _SMALLEST_P) if difference else 1.0
         method = "Welch: no spread, so permutation, exact"
         return UnpairedTest(difference, difference, difference, p_value, 0.0, math.inf, method)
-    freedom = welch_freedom(first, second)
+    # Satterthwaite, by shares of the variance: squares of tiny ones would vanish.
+    freedom = 1 / sum((side.error / error) ** 4 / side.freedom for side in (first, second))
     half = t_quantile(freedom, 0.975) * error
     p_value = 2 * float(stdtr(freedom, -abs(difference) / error))
     method = f"Welch, {freedom:.1f} degrees of freedom"
     return UnpairedTest(difference, difference - half, difference + half, p_value, error, freedom, method)
-
-
-def welch_freedom(first: MeanError, second: MeanError) -> float:
-    """Return the degrees of freedom of a difference (Satterthwaite)."""
-    error = math.hypot(first.error, second.error)
-    # Shares of the variance: squares of tiny ones would vanish.
-    return 1 / sum((side.error / error) ** 4 / side.freedom for side in (first, second))
 
 
 # Many questions at once: p-values that stay honest when there are several.
@@ -328,42 +310,9 @@ def cohens_dz(differences: ArrayLike) -> float:
     return _over(float(values.mean()), float(values.std(ddof=1))) if len(values) >= 2 else math.nan
 
 
-def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
-    """P(b > a) - P(b < a) over all pairs of a score of a with one of b; found by ranks, not pair by pair.
-
-    >>> cliffs_delta([1.0, 2.0], [2.0, 3.0])
-    0.75
-    """
-    first, second = np.sort(_array(a)), np.sort(_array(b))  # in order, neighbours are found near each other
-    if not len(first) or not len(second):
-        return math.nan
-    below = np.searchsorted(second, first, side="left").sum()
-    above = len(second) * len(first) - np.searchsorted(second, first, side="right").sum()
-    return float(above - below) / (len(first) * len(second))
-
-
-def odds_ratio(a: ArrayLike, b: ArrayLike) -> float:
-    """Of 0/1 scores on the same samples: those that only b got over those that only a got.
-
-    Infinite where b lost none of a's; NaN where no sample differs.
-    """
-    first, second = _binary(a), _binary(b)
-    won, lost = float(((first == 0) & (second == 1)).sum()), float(((first == 1) & (second == 0)).sum())
-    if not lost:
-        return math.inf if won else math.nan
-    return won / lost
-
-
 def _over(difference: float, spread: float) -> float:
     # Rounding leaves a hair of spread where all values are equal.
     return difference / spread if spread > 1e-14 * abs(difference) else math.nan
-
-
-def _binary(values: ArrayLike) -> Array:
-    found = _array(values)
-    if not bool(((found == 0) | (found == 1)).all()):
-        raise ValueError("an odds ratio needs scores that are 0 or 1")
-    return found
 
 
 def _array(values: ArrayLike) -> Array:

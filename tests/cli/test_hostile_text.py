@@ -67,7 +67,6 @@ COMMANDS = [
     ("compare", "a", "b", "--by", "kind", "--regressions-of", "token_f1"),
     ("compare", "a", "b", "--json", "--by", "kind"),
     ("compare", "a", "b", "--markdown", "-", "--by", "kind"),
-    ("compare", "a", "b", "--latex"),
     ("gate", "a", "--baseline", "b"),
     ("gate", "a", "--min", f"{HOSTILE}=1"),
     ("gate", "a", "--json", "--min", "recall@5=0.5"),

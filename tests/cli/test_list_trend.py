@@ -63,7 +63,6 @@ def test_failures_are_shown_and_not_counted_as_gains(
     [
         (("--trend", "nonsense"), "has 'nonsense'. They have recall@1, bleu, mean_latency"),
         (("--trend", "recal@1"), "Did you mean recall@1?"),
-        (("--across-systems",), "add --trend METRIC"),
     ],
 )
 def test_rejected_arguments(listed: Listed, words: tuple[str, ...], says: str) -> None:

@@ -11,7 +11,6 @@ from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.ranking import rank_runs
 from auepora_eval.comparison.regressions import LostSample
 from auepora_eval.comparison.tables import (
-    comparison_to_latex,
     ranking_in_words,
     statistical_analysis,
 )
@@ -61,12 +60,6 @@ def test_equal_runs_share_a_rank_and_go_by_their_ids() -> None:
     assert ranking.metrics[0].standings[0].rank_interval == (1, 1)
     assert ranking.systems == ["good", "again", "bad"]
     assert "Several share the best value on mrr." in ranking_in_words(ranking)
-
-
-def test_latex_is_not_steered_by_names() -> None:
-    runs = three()
-    runs[0] = replace(runs[0], system_name="\\write18{rm}")
-    assert r"\textbackslash{}write18\{rm\}" in comparison_to_latex(compare_runs(runs[0], runs[2]))
 
 
 def test_the_significance_tests_have_the_names_of_results_files() -> None:

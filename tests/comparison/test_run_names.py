@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.comparison.compare import compare_runs
-from auepora_eval.comparison.tables import comparison_to_latex
 from auepora_eval.comparison.words import compared_names, comparison_in_plain_words, names_apart, shortened
 from auepora_eval.pages.markdown import report_markdown
 from tests.comparison.test_margins_and_repeats import scored
@@ -41,5 +40,3 @@ def test_two_runs_of_one_system_go_by_their_ids_everywhere() -> None:
     assert comparison_in_plain_words(comparison)[0].startswith("chunks-512 is worse at finding")
     comment = report_markdown([before, now], comparison)
     assert comment.startswith("### chunks-512 compared with chunks-256: ")
-    latex = comparison_to_latex(comparison)
-    assert "Metric & chunks-256 & chunks-512 &" in latex

@@ -41,13 +41,6 @@ def test_other_data_systems_and_signatures_are_not_joined(
     assert [len(line.points) for line in lines(tmp_path)] == [2, 1, 1, 1]
 
 
-def test_systems_are_joined_when_asked(tmp_path: Path) -> None:
-    store(tmp_path, 1, 20)
-    store(tmp_path, 2, 50, name="other")
-    (line,) = lines(tmp_path, across_systems=True)
-    assert (line.system, len(line.points)) == ("all systems", 2)
-
-
 def test_a_crash_counts_as_the_worst(tmp_path: Path) -> None:
     """What was answered is right as before, but two in five were not answered."""
     for day, failing in enumerate([0, 0, 0, 24, 24], start=1):

@@ -201,7 +201,7 @@ def built_dataset() -> Any:
 
 def trend() -> Any:
     with_runs("steady", "shaky", "other", "sharp")
-    return call("list --trend recall@5 --across-systems --json")
+    return call("list --trend recall@5 --json")
 
 
 def shown_as_json() -> Any:

@@ -56,11 +56,6 @@ def compare_two() -> str:
     )
 
 
-def compare_in_latex() -> str:
-    with_runs("steady", "sharp")
-    return screens("compare steady sharp --latex --resamples 2000")
-
-
 def compare_three() -> str:
     with_runs("steady", "shaky", "sharp")
     return screens("compare steady shaky sharp --full --resamples 2000")
@@ -126,7 +121,7 @@ def power_in_words() -> str:
 def lists() -> str:
     empty = screens("list")
     with_runs("steady", "shaky", "sharp", "few")
-    return f"{empty}\n" + screens("list", "list --trend recall@5", "list --trend recall@5 --across-systems")
+    return f"{empty}\n" + screens("list", "list --trend recall@5")
 
 
 def metrics() -> str:
@@ -412,7 +407,7 @@ def python() -> str:
 
 
 SCENARIOS = (
-    *(overview, show, show_samples, compare_two, compare_in_latex, compare_three, compare_different_data),
+    *(overview, show, show_samples, compare_two, compare_three, compare_different_data),
     *(
         small_screen,
         gate,

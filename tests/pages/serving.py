@@ -167,7 +167,7 @@ def served(*words: str | Path, folder: Path | None = None) -> Iterator[Served]:
             assert line, process.communicate()[1]
             printed += line
         yield Served(process, found[0], printed=printed).enter()
-        # Not killed: a page may still load its style, and a server that is asked to stop sends that to the end.
+        # Not killed: a page may still load its style, which a server that is asked to stop sends to the end.
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=20)

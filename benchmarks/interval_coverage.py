@@ -38,12 +38,12 @@ from auepora_eval.stats.intervals import (
     Interval,
     aggregate_units,
     agreeing_with_test,
-    change_interval,
     change_size,
     mean_change_interval,
     mean_interval,
     mean_units,
     plus_two,
+    shares_change_interval,
     value_ends,
     value_interval,
 )
@@ -299,7 +299,7 @@ def _share_change(after: float, study: Study, rng: Rng, n: int) -> Interval | No
     rows = _citations(rng, n), _citations(rng, n, after)
     before, now = (aggregate_units(one, ratio, of_sums=True) for one in rows)
     units = now.minus(before)
-    interval = change_interval(units, (rows[0] != rows[1]).any(axis=1), 1.0)
+    interval = shares_change_interval([(units, (rows[0] != rows[1]).any(axis=1))], 1.0)
     test = paired_swap_test(*rows, ratio, of_sums=True, resamples=study.resamples, levels=(), seed=study.seed)
     return interval and agreeing_with_test(interval, test.statistic, test.p_value)
 

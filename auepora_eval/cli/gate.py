@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..decide import gate_report as tables
 from ..decide.figures import GatedRun
 from ..decide.gate import gate_run
-from ..decide.gate_report import annotation_lines, gate_to_junit, is_junit_of_a_gate, job_summary
+from ..decide.gate_report import annotation_lines, gate_to_junit, is_junit_of_a_gate
 from ..decide.rules import GateRules, read_rules, rules_of
 from ..errors import PlanError
 from ..io.files import write_bytes
@@ -140,6 +140,6 @@ def _tell_github(report: GateReport) -> None:
     if path:
         try:
             with Path(path).open("a", encoding="utf-8", errors="replace") as file:
-                file.write(job_summary(report))
+                file.write(tables.gate_to_markdown(report) + "\n\n")
         except (OSError, ValueError) as error:  # the verdict stands, seen or not
             echo.note(f"note: the job's summary cannot be written: {error}.")

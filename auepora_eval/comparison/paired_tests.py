@@ -115,7 +115,7 @@ class Tested:
             return None  # runs that are all alike do not show how much runs differ
         if self.by_run is not None:
             return Estimate(np.asarray(self.gain), np.asarray(self.by_run.error), self.by_run.freedom)
-        reach = self.reach(margin)
+        reach = reach_of(self.pairs, margin)
         if self.units < 2 or not math.isfinite(reach):
             return None
         gains = [units.times(self.sign) for units, _ in changes(self.pairs)]
@@ -131,14 +131,6 @@ class Tested:
         """Return the lowest gain that is not ruled out: the lower limit of the two-sided interval."""
         estimate = self.margin_estimate(margin)
         return None if estimate is None else float(estimate.limits(confidence)[0])
-
-    def reach(self, margin: float = 0.0) -> float:
-        """The most that a sample can change, by the bounds of its metric.
-
-        Where there are none, as much as lies between the scores that were seen, or as the whole value; and
-        not less than twice the margin, so that a few samples never rule out what they cannot show.
-        """
-        return reach_of(self.pairs, margin)
 
     @property
     def clusters_worth(self) -> float | None:
@@ -177,7 +169,7 @@ class Tested:
 
     def samples_to_rule_out(self, margin: float, alpha: float) -> int | None:
         """Return how many samples rule out a loss of the margin four times in five, were there no change."""
-        reach = self.reach(margin)
+        reach = reach_of(self.pairs, margin)
         if self.not_tested or self.by_run is not None or self.units < 2 or not math.isfinite(reach):
             return None
         spread = self.spread()
@@ -217,16 +209,12 @@ def corrected(
         p_values = iter(correct([one.test.p_value for one in family if not one.not_tested]))
         return [None if one.not_tested else next(p_values) for one in family]
 
+    # What a p-value is compared with, where the corrected one is compared with alpha.
     settled = [
-        one if p is None else one.settled(uncorrected_level(alpha, one.test.p_value, p))
+        one if p is None else one.settled(alpha * one.test.p_value / p if p else alpha)
         for one, p in zip(tested, adjusted(tested), strict=True)
     ]
     return settled, adjusted(settled)
-
-
-def uncorrected_level(alpha: float, p_value: float, p_adjusted: float) -> float:
-    """Return what a p-value is compared with, where the corrected one is compared with alpha."""
-    return alpha * p_value / p_adjusted if p_adjusted else alpha
 
 
 def is_of_time(metric: SampleMetric) -> bool:
@@ -236,7 +224,11 @@ def is_of_time(metric: SampleMetric) -> bool:
 
 
 def reach_of(pairs: Pairs, margin: float = 0.0) -> float:
-    """Return the most that a sample can change (`Tested.reach`)."""
+    """Return the most that a sample can change, by the bounds of its metric.
+
+    Where there are none, as much as lies between the scores that were seen, or as the whole value; and
+    not less than twice the margin, so that a few samples never rule out what they cannot show.
+    """
     low, high = pairs.known.bounds
     if math.isfinite(high - low):
         return high - low

@@ -385,7 +385,6 @@ def _text(text: str) -> str:
 
 _SHOWN = 10  # GitHub shows no more of a kind from one step
 _LONGEST_ANNOTATION = 1_000
-SUMMARY_BYTES = 1_000_000  # a step may write a mebibyte; a summary that is longer is not shown at all
 
 
 def annotation_lines(report: GateReport) -> list[str]:
@@ -398,14 +397,6 @@ def annotation_lines(report: GateReport) -> list[str]:
         title = title.replace(":", "%3A").replace(",", "%2C")
         lines[level].append(f"::{level} title={title}::{_data(problem_words(one))}")
     return [line for each in lines.values() for line in each[:_SHOWN]]
-
-
-def job_summary(report: GateReport) -> str:
-    """Markdown to append to the summary of a job."""
-    text = gate_to_markdown(report) + "\n\n"
-    if len(text.encode()) <= SUMMARY_BYTES:
-        return text
-    return f"### gate: {report.outcome}\n\nThere are too many rules to show: see the log of the job.\n\n"
 
 
 def _data(text: str) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 BINS, MOST_BINS = 10, 1_000
+_Z = NormalDist().inv_cdf(0.975)  # of a 95% interval
 DRAWS = 1_000
 _MANY = 1_000  # members of a bin: above, their count of labels is as good as normal
 
@@ -219,7 +220,6 @@ def prediction_powered_mean(
     *,
     weight: float | None = None,
     clusters: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
-    confidence: float = 0.95,
 ) -> PoweredMean:
     """The mean of what people say, from `labels` with the judge's scores of the same, and the judge alone.
 
@@ -238,7 +238,7 @@ def prediction_powered_mean(
     else:
         variance = _clustered_variance(y - weight * f, weight * rest, clusters)
     error = math.sqrt(variance)
-    half = NormalDist().inv_cdf((1 + confidence) / 2) * error
+    half = _Z * error
     method = f"prediction-powered, weight {weight:.3f}, {len(y)} labels and {len(rest)} judgements"
     return PoweredMean(value, Interval(value - half, value + half, method), error, weight)
 
@@ -279,8 +279,6 @@ def true_rate_interval(
     reported: tuple[int, int],
     sensitivity: tuple[int, int],
     specificity: tuple[int, int],
-    *,
-    confidence: float = 0.95,
 ) -> Interval:
     """The interval of `true_rate` from counts (yes, of how many), each with its own uncertainty.
 
@@ -289,7 +287,7 @@ def true_rate_interval(
     for yes, n in (reported, sensitivity, specificity):
         if not 0 <= yes <= n or n <= 0:
             raise ValueError(f"{yes} of {n} is not a share")
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = _Z
     (p_yes, n_p), (se_yes, n_se), (sp_yes, n_sp) = reported, sensitivity, specificity
     _check_coin(se_yes / n_se, sp_yes / n_sp)
     p = (p_yes + z * z / 2) / (n_p + z * z)

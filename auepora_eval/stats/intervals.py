@@ -143,18 +143,18 @@ def value_ends(units: Units, bounds: Bounds) -> tuple[Array, Array]:
     )
 
 
-def value_interval(units: Units, bounds: Bounds, *, confidence: float = 0.95) -> Interval | None:
+def value_interval(units: Units, bounds: Bounds) -> Interval | None:
     """Return the interval of a value; None for one unit, and for equal scores of a metric without bounds."""
-    return shares_interval([units], bounds, confidence=confidence)
+    return shares_interval([units], bounds)
 
 
-def shares_interval(shares: Sequence[Units], bounds: Bounds, *, confidence: float = 0.95) -> Interval | None:
+def shares_interval(shares: Sequence[Units], bounds: Bounds) -> Interval | None:
     """Return the interval of the weighted sum of shares, as `value_interval` does."""
     # Of several classes one may have a single sample: its t has one degree of freedom, which is wide enough.
     if sum(len(one.numbers) for one in shares) < 2 or not all(math.isfinite(one.value) for one in shares):
         return None
     whole = weighted_sum([(one, plus_two(one, *value_ends(one, bounds))) for one in shares])
-    low, high = (float(end) for end in whole.limits(confidence))
+    low, high = (float(end) for end in whole.limits())
     if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
         return None
     return Interval(low, high, shares[0].method).within(*bounds)
@@ -200,24 +200,18 @@ def change_size(units: Units, differs: Mask, reach: float) -> Array:
     return np.where(is_shown, typical, reach)
 
 
-def change_interval(
-    units: Units, differs: Mask, reach: float, *, confidence: float = 0.95
-) -> Interval | None:
-    """Return the interval of a change; None for one unit, and where nothing differs and nothing bounds it."""
-    return shares_change_interval([(units, differs)], reach, confidence=confidence)
+def shares_change_interval(shares: Sequence[tuple[Units, Mask]], reach: float) -> Interval | None:
+    """Return the interval of the change of a weighted sum of shares.
 
-
-def shares_change_interval(
-    shares: Sequence[tuple[Units, Mask]], reach: float, *, confidence: float = 0.95
-) -> Interval | None:
-    """Return the interval of the change of a weighted sum of shares, as `change_interval` does."""
+    None for one unit, and where nothing differs and nothing bounds it.
+    """
     sizes = [float(change_size(units, differs, reach)) for units, differs in shares]
     if sum(len(units.numbers) for units, _ in shares) < 2 or not all(0 < size < math.inf for size in sizes):
         return None
     whole = weighted_sum(
         [(units, plus_two(units, -size, size)) for (units, _), size in zip(shares, sizes, strict=True)]
     )
-    low, high = (float(end) for end in whole.limits(confidence))
+    low, high = (float(end) for end in whole.limits())
     return Interval(low, high, shares[0][0].method)
 
 
@@ -244,12 +238,11 @@ def mean_interval(
     *,
     clusters: Sequence[Hashable] | None = None,
     bounds: Bounds = (-math.inf, math.inf),
-    confidence: float = 0.95,
 ) -> Interval | None:
     """Return the interval of a mean of scores; None where the data cannot give one."""
     if not len(values):
         return None
-    return value_interval(mean_units(values, clusters), bounds, confidence=confidence)
+    return value_interval(mean_units(values, clusters), bounds)
 
 
 def mean_change_interval(
@@ -257,7 +250,7 @@ def mean_change_interval(
 ) -> Interval | None:
     """Return the interval of a mean of paired differences, of which none can be larger than `reach`."""
     differs = summed_by_unit((differences != 0).astype(np.float64).reshape(-1, 1), clusters)[:, 0] > 0
-    return change_interval(mean_units(differences, clusters), differs, reach)
+    return shares_change_interval([(mean_units(differences, clusters), differs)], reach)
 
 
 def mean_units(values: Array, clusters: Sequence[Hashable] | None = None) -> Units:

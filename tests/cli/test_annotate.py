@@ -64,8 +64,7 @@ def test_judge_audit_reads_the_labels_of_every_kind(kind: str, capsys: pytest.Ca
     assert main(["annotate", str(folder), "--export", f"{kind}.jsonl", "--force"]) == 0
     printed = capsys.readouterr()
     assert "me: 12 of 12 labelled, 0 not sure" in printed.out
-    scale = ["--scale", "0,1"] if kind == "documents" else []
-    assert main(["judge-audit", "--labels", f"{kind}.jsonl", "--judge", "lexical", *scale]) == 0
+    assert main(["judge-audit", "--labels", f"{kind}.jsonl", "--judge", "lexical"]) == 0
     assert "12 labelled claims" in capsys.readouterr().out
 
 
@@ -84,7 +83,7 @@ def test_pairs_say_which_run_people_prefer_and_agree_reads_them(capsys: pytest.C
     assert "pairs against two; a tie counts one half." in " ".join(out.split())
     assert main(["annotate", "--agree", "pairs.gt.json"]) == 0
     assert "aspect_ratings.preference" in capsys.readouterr().out
-    words = ["--score", "token_f1", "--threshold", "0.5", "--scale", "0,1", "--min-coverage", "0"]
+    words = ["--score", "token_f1", "--threshold", "0.5", "--min-coverage", "0"]
     assert main(["judge-audit", "--labels", "pairs.jsonl", *words]) == 0
 
 

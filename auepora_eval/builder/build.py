@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
@@ -39,9 +38,7 @@ from ..io.jsonl import opened, placed_lines
 from ..read.tasks import QA, SPLIT_NAMES, SUMMARIES, TaskError, read_task, split_record
 
 OnSkipped = Callable[[str, str, str], None]  # where, reason, what
-# Bytes that another thread hashes and writes at a time. It waits for its turn in Python, so smaller portions
-# would take longer; larger ones do not stay in a core's cache.
-_PORTION = 1_000_000
+_PORTION = 1_000_000  # bytes that are hashed and written at a time
 _encode_into = msgspec.json.Encoder().encode_into
 
 
@@ -123,23 +120,23 @@ class _Build:
         """Write the splits, and return the facts about them and about the source."""
         plan = self.plan
         before = _state(plan.source)
-        # Hashing costs as much as parsing, and runs beside it.
-        with ThreadPoolExecutor(2) as beside:
+        self.sinks = {name: Sink(together[path], path) for name, path in plan.outputs.items()}
+        if plan.rejects is not None:
+            self.rejects = Sink(together[plan.rejects], plan.rejects)
+        # Hashing the source costs as much as parsing it, and runs beside it.
+        with ThreadPoolExecutor(1) as beside:
             source_sha256 = beside.submit(file_sha256, plan.source)
-            self.sinks = {name: Sink(together[path], path, beside) for name, path in plan.outputs.items()}
-            if plan.rejects is not None:
-                self.rejects = Sink(together[plan.rejects], plan.rejects, beside)
             self._read()
-            splits = {
-                name: FileFacts(
-                    relative_path(plan.outputs[name], plan.manifest), sink.count, sink.sha256(), sink.size
-                )
-                for name, sink in self.sinks.items()
-            }
-            if self.rejects is not None:
-                self.rejects.sha256()
-            self._check_usable()
-            name, sha256 = relative_path(plan.source, plan.manifest), source_sha256.result()
+        splits = {
+            name: FileFacts(
+                relative_path(plan.outputs[name], plan.manifest), sink.count, sink.sha256(), sink.size
+            )
+            for name, sink in self.sinks.items()
+        }
+        if self.rejects is not None:
+            self.rejects.sha256()
+        self._check_usable()
+        name, sha256 = relative_path(plan.source, plan.manifest), source_sha256.result()
         if _state(plan.source) != before:
             fix = "Build when nothing writes to it any more."
             raise DataError(str(plan.source), "the file changed while it was read.", fix=fix)
@@ -200,15 +197,12 @@ class _Build:
 
 
 def _rejected(line: bytes, where: str, error: TaskError) -> dict[str, object]:
-    """Return the record of a line that was left out: the line as JSON, as text, or as bytes in base64."""
+    """Return the record of a line that was left out: the line as JSON, or as text if it is not JSON."""
     kept: dict[str, object] = {"where": where, "reason": error.reason, "what": error.what}
     line = line.strip()
     if error.reason != "invalid_json":
         return kept | {"record": msgspec.Raw(line)}
-    try:
-        return kept | {"line": line.decode("utf-8")}
-    except UnicodeDecodeError:
-        return kept | {"line_base64": b64encode(line).decode("ascii")}
+    return kept | {"line": line.decode("utf-8", "replace")}
 
 
 def _manifest(
@@ -275,54 +269,33 @@ def _check_same_content(plan: BuildPlan, manifest: Manifest, before: Manifest) -
 
 
 class Sink:
-    """A file that grows by lines; its size and sha256 are known at the end.
+    """A file that grows by lines; its size and sha256 are known at the end."""
 
-    Another thread hashes and writes the lines, a portion at a time. One portion waits at most.
-    """
-
-    def __init__(self, file: BinaryIO, path: Path, beside: Executor) -> None:
+    def __init__(self, file: BinaryIO, path: Path) -> None:
         self.count = self.size = 0
-        self._file, self._path, self._beside = file, path, beside
+        self._file, self._path = file, path
         self._digest = hashlib.sha256()
-        self._line = bytearray()
-        # Used again and again: new memory costs more than the copy of a line.
-        self._lines, self._written = bytearray(_PORTION), bytearray(_PORTION)
-        self._used = 0  # bytes
-        self._writing: Future[None] | None = None
+        self._lines = bytearray()
 
     def add(self, record: object) -> None:
         """Write a record as one more line."""
-        _encode_into(record, self._line)
-        self._line += b"\n"
+        _encode_into(record, self._lines, -1)
+        self._lines += b"\n"
         self.count += 1
-        end = self._used + len(self._line)
-        if end > len(self._lines):
-            self._hand_over()
-            end = len(self._line)
-        self._lines[self._used : end] = self._line
-        self._used = end
+        if len(self._lines) > _PORTION:
+            self._write()
 
     def sha256(self) -> str:
         """Write what is left, and return the hash of everything."""
-        self._hand_over()
-        if self._writing is not None:
-            self._writing.result()
+        self._write()
         return self._digest.hexdigest()
 
-    def _hand_over(self) -> None:
-        if self._writing is not None:
-            self._writing.result()
-        self._writing = self._beside.submit(self._write, self._lines, self._used, self.size)
-        self.size += self._used
-        self._lines, self._written, self._used = self._written, self._lines, 0
-
-    def _write(self, lines: bytearray, size: int, start: int) -> None:
-        with memoryview(lines)[:size] as portion, naming(self._path):
-            self._digest.update(portion)
-            self._file.write(portion)
-        if hasattr(os, "posix_fadvise"):
-            # Lets the disk start now, so that the commit need not wait for all of it at the end.
-            os.posix_fadvise(self._file.fileno(), start, size, os.POSIX_FADV_DONTNEED)
+    def _write(self) -> None:
+        with naming(self._path):
+            self._file.write(self._lines)
+        self._digest.update(self._lines)
+        self.size += len(self._lines)
+        self._lines.clear()
 
 
 def _state(path: Path) -> tuple[int, int, int]:

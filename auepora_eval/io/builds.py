@@ -488,7 +488,6 @@ def _other_bytes(path: Path, snapshot: Snapshot) -> DataError:
 
 # The share of records that may be lost: a tenth, as seed 000 has it.
 MAX_DROP = 0.10
-_LISTED = 3  # drops of a kind that are described one by one
 
 
 @dataclass(frozen=True)
@@ -519,27 +518,6 @@ def drops(before: Manifest, after: Manifest, max_drop: float = MAX_DROP) -> list
         if old > 0 and (old - new.get(name, 0)) / old > max_drop
     ]
     return sorted(losses, key=lambda drop: (-drop.share, -drop.before, drop.kind, drop.name))
-
-
-def drops_in_words(losses: list[Drop]) -> list[str]:
-    """Return a sentence for each drop, or one for all drops of a kind if there are many of it."""
-    by_kind: dict[str, list[Drop]] = {}
-    for drop in losses:
-        by_kind.setdefault(drop.kind, []).append(drop)
-    sentences: list[str] = []
-    for kind, group in by_kind.items():
-        if len(group) <= _LISTED:
-            sentences += map(str, group)
-            continue
-        gone = sum(drop.after == 0 for drop in group)
-        lost = sum(drop.before - drop.after for drop in group)
-        largest = sorted(group, key=lambda drop: drop.after - drop.before)[:_LISTED]
-        named = ", ".join(f"{drop.name} ({drop.before} to {drop.after})" for drop in largest)
-        sentences.append(
-            f"{len(group)} {kind}s have lost records: {gone} are gone, {len(group) - gone} have fewer, "
-            f"{lost} records in all. The largest losses: {named}."
-        )
-    return sentences
 
 
 def not_compared(before: Manifest, after: Manifest) -> list[str]:

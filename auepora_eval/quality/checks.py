@@ -22,7 +22,6 @@ from .samples import (
     check_declared,
     check_empty_queries,
     check_label_values,
-    check_labels,
     check_near_duplicates,
     check_prompts,
     check_query_uniqueness,
@@ -59,7 +58,6 @@ class DataQualityChecker:
             check_answer_in_question,
             partial(check_reference_support, min_support=min_support),
             check_near_duplicates,
-            check_labels,
             check_label_values,
             check_declared,
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..core.scores import cluster_of, is_given
+from ..core.scores import cluster_of
 from ..core.types import PAIR, EvaluationSample, gold_documents
 from ..errors import ScoringError, did_you_mean
 from ..read.messages import HISTORY
@@ -168,41 +168,11 @@ def _answers(sample: EvaluationSample) -> set[str]:
     return {flat for text in texts if isinstance(text, str) and (flat := squad_normalised(text))}
 
 
-# Letters; "cat" and "car" are two words.
-_SHORTEST = 4
+# Values of labels that no metric reads.
 
-
-def spelt_alike(word: str, other: str) -> bool:
-    """Return whether one word may be a misspelling of the other: boat and baot, not 2018 and 2019."""
-    from rapidfuzz.distance import OSA
-
-    if min(len(word), len(other)) < _SHORTEST or any(c.isdigit() for c in word + other):
-        return False
-    return OSA.distance(word, other, score_cutoff=1) <= 1
-
-
-# Misspelt labels, and values that no metric reads.
-
-_MAX_VALUES = 50  # a label with more values is a text or an id, not a category
 # The values of labels.scenario that metrics ask for by name; any other is a kind of noise, which needs a base
 # question (labels.variant_of) or a level (labels.noise_ratio) to be contrasted with.
 SCENARIOS = ("base", "closed_book", "counterfactual", "unanswerable")
-
-
-def check_labels(view: DatasetView) -> Iterator[QualityIssue]:
-    """Misspelt names and values of labels."""
-    values: dict[str, Counter[str]] = {}
-    for sample in view.samples:
-        for name, value in sample.labels.items():
-            if is_given(value):
-                values.setdefault(name, Counter())[_value_text(value)] += 1
-    carriers = Counter({name: counter.total() for name, counter in values.items()})
-    for name, counter in values.items():
-        meant = _misspelt(name, carriers)
-        if meant:
-            message = f"the label {name!r:.60} looks like a misspelt {meant!r:.60}."
-            yield QualityIssue("warning", "labels", message, where=f"labels.{name}", fix="Rename it.")
-        yield from _misspelt_values(view, name, counter)
 
 
 def check_label_values(view: DatasetView) -> Iterator[QualityIssue]:
@@ -256,44 +226,6 @@ def _unusable_label_set(
     if isinstance(scenario, str) and scenario_id(scenario) is None:
         fix = did_you_mean(scenario, SCENARIO_NAMES, "Give its threshold: labels score --thresholds FILE.")
         yield FHRI_SCENARIO, f"the scenario {scenario!r:.60} has no threshold.", fix
-
-
-def _misspelt_values(view: DatasetView, name: str, counter: Counter[str]) -> Iterator[QualityIssue]:
-    if len(counter) > _MAX_VALUES:
-        return
-    likely = {value: meant for value in counter if (meant := _misspelt(value, counter))}
-    for place, sample in enumerate(view.samples if likely else ()):
-        value = _value_text(sample.labels.get(name))
-        if value in likely:
-            yield view.issue(
-                "warning",
-                "labels",
-                f"{name} is {value!r:.60}, which looks like a misspelt {likely[value]!r:.60}.",
-                place=place,
-                part=f"labels.{name}",
-                fix="Correct it: results are split by the exact value.",
-            )
-
-
-def _misspelt(text: str, counter: Counter[str]) -> str:
-    """Return a far more frequent text that this one may be a misspelling of; "" if there is none."""
-    count = counter[text]
-    for other, times in counter.most_common():
-        if times <= count or other == text:
-            break
-        if _folded(text) == _folded(other):
-            return other
-        if count == 1 and times >= 5 and spelt_alike(text, other):
-            return other
-    return ""
-
-
-def _folded(text: str) -> str:
-    return "".join(character for character in text.casefold() if character.isalnum())
-
-
-def _value_text(value: object) -> str:
-    return value if isinstance(value, str) else repr(value)[:200]
 
 
 # Checks of reference answers: given away by the question, or not supported by the gold documents.

@@ -125,17 +125,6 @@ def labelled(*labels: dict[str, Any]) -> EvaluationDataset:
     ("labels", "said"),
     [
         pytest.param(
-            [{"k": "easy"}] * 5 + [{"k": "hard"}] * 5 + [{"k": "esay"}], "misspelt 'easy'", id="value"
-        ),
-        pytest.param(
-            [{"k": "easy"}, {"k": "easy"}, {"k": "Easy"}, {"k": "no"}], "misspelt 'easy'", id="case"
-        ),
-        pytest.param(
-            [{"kind": "a"}, {"kind": "b"}] * 5 + [{"kidn": "a"}],
-            "label 'kidn' looks like a misspelt",
-            id="name",
-        ),
-        pytest.param(
             [{"variant_of": "q9"}], "its base question 'q9' is not the id of a sample", id="variant of none"
         ),
         pytest.param([{"variant_of": "q0"}], "a variant of itself", id="variant of itself"),

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import DataError, PlanError
-from ...io.builds import MANIFEST_NAME, drops, drops_in_words, not_compared, read_manifest
+from ...io.builds import MANIFEST_NAME, drops, not_compared, read_manifest
 from ...io.config.project import EvaluationConfig, load_evaluation_config
 from ...io.detect import kind_of_file
 from ...io.documents import read_document
@@ -280,7 +280,7 @@ def _say_build(one: _Checked, limit: int | None) -> None:
     """Print what the build lost, and the commands that show a few records of each split."""
     if one.drops:
         echo.say(f"{echo.one_line(one.name, 200)}: {_counted(len(one.drops), 'drop')}")
-    _say_some(drops_in_words(one.drops), limit)
+    _say_some(one.drops, limit)
     if one.not_compared:
         listed = echo.one_line(", ".join(one.not_compared), 200)
         echo.note(f"note: not compared, since these have too many values to count: {listed}")

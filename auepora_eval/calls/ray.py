@@ -118,7 +118,7 @@ def _connect(address: str | None, processors: int) -> None:
         where = address or "of this machine"
         raise PlanError(
             f"the Ray cluster {where} cannot be reached: {_in_a_line(error)}. Is it running (ray status), "
-            "does `address` name it, and is its token set (RAY_AUTH_TOKEN)?"
+            "does `address` name it, and is its token set (RAY_AUTH_TOKEN, printed by `ray get-auth-token`)?"
         ) from error
     atexit.register(_shut_down)  # before Ray's own: the last registered runs first
 

@@ -163,7 +163,7 @@ class _ClusterCalls(RemoteCalls[Item]):
         self._actors: list[_Actor] = []
         self._running: dict[Any, tuple[_Actor, list[tuple[int, Item]]]] = {}
         self._lost: deque[tuple[int, Item]] = deque()  # items that are tried alone, after all others
-        self._tries: dict[int, int] = {}  # how often an actor died that had the item
+        self._tries: dict[int, int] = {}  # how often an actor died that had the item alone
         self._failed_starts = 0
         self._is_informed = False  # the actors know that the run is to stop
         for _ in range(self._size):
@@ -302,8 +302,9 @@ class _ClusterCalls(RemoteCalls[Item]):
             self._drop(chunk)
             return
         for pair in chunk:
-            tries = self._tries[pair[0]] = self._tries.get(pair[0], 0) + 1
-            if len(chunk) == 1 and tries >= MOST_TRIES:
+            # The first death may be due to another item of the actor: from then on it is tried alone.
+            tries = self._tries[pair[0]] = self._tries.get(pair[0], -1) + 1
+            if tries >= MOST_TRIES:
                 lost = WorkerLostError(f"the worker died {tries} times on it: {_in_a_line(error)}")
                 self._done.append((pair[0], lost))
             else:

@@ -40,10 +40,12 @@ from .names import (
     IDS,
     IDS_OR_TEXTS,
     KNOWN,
+    MEASURED,
     NAMES,
     OUTPUT_FIELDS,
     OUTPUT_NAMES,
     SAMPLE_NAMES,
+    check_spelling,
     has_only,
     plain_name,
 )
@@ -109,6 +111,16 @@ class FieldReader:
         self._place_of_conversation()
         self._place_of_answer()
         self._place_of_context()
+        check_spelling(self._free(), self._missing(), where)
+
+    def _missing(self) -> list[str]:
+        """Return the fields that metrics need and that no column holds."""
+        found = {*self.fields}
+        found |= {"relevant_docs"} if "relevant_ids" in self.fields else set()
+        found |= {"retrieved"} if "retrieved_ids" in self.fields else set()
+        # Beside a question, a "citation" is that of its source.
+        found |= set() if self._for_outputs else {"citations"}
+        return [field for field in MEASURED if field not in found]
 
     def _free(self) -> list[str]:
         return [name for name in self._names if name not in self.fields.values()]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Set
 
-from ..errors import nearest_names
+from ..errors import DataError, nearest_names
 
 # Of ids the first name counts; two names of another field are ambiguous.
 NAMES: dict[str, tuple[str, ...]] = {
@@ -124,3 +124,19 @@ def has_own_names(record: Mapping[str, object]) -> bool:
 def has_only(own: Set[str], names: Iterable[str]) -> bool:
     """Return whether all names that are known, in any spelling, are among our own."""
     return {plain_name(name) for name in names} & KNOWN <= own
+
+
+# What metrics are computed from: a slip of the pen in one of these names would leave them unmeasured.
+MEASURED = ("relevant_docs", "reference_answer", "retrieved", "answer", "response", "citations")
+
+
+def check_spelling(unread: Iterable[str], missing: Iterable[str], where: str) -> None:
+    """Raise DataError if a field that metrics need is missing and an unread one has nearly its name."""
+    wanted = tuple(sorted(field for field in missing if field in MEASURED))
+    for name in (name[:80] for name in unread):
+        for field in nearest_names(name, wanted, cutoff=0.8):
+            # A name that only begins like it, such as retrieved_at, is another field.
+            if abs(len(name) - len(field)) <= 1:
+                what = f"the field {name!r} is not read, and there is no {field}, which it looks like."
+                fix = f"Name it: --columns {field}={name} (in Python columns={{...}}), or use --convert."
+                raise DataError(where, what, fix=fix)

@@ -30,6 +30,7 @@ from ..core.types import (
     split_timings,
 )
 from ..errors import DataError, did_you_mean, nearest_names, warn_user
+from .names import check_spelling
 from .text import MAX_DEPTH, is_deep
 
 Record = dict[str, Any]
@@ -375,7 +376,12 @@ def _converted(record: Record, kind: type[_Kind], where: str, unread: UnreadFiel
     except msgspec.ValidationError:
         pass  # a record with an unknown field has a warning, and is read
     noun = "a prediction" if kind is RawPrediction else "a sample"
-    check_has_fields(record, kind.__struct_fields__, where, noun)
+    fields = kind.__struct_fields__
+    check_has_fields(record, fields, where, noun)
+    missing = {name for name in fields if record.get(name) is None}
+    if not {"answer", "response"} <= missing:
+        missing -= {"answer", "response"}  # either of them is the answer
+    check_spelling([str(name) for name in record if name not in fields], missing, where)
     found = unread or UnreadFields()
     try:
         return msgspec.convert(_without_unknown_fields(record, kind, found), kind)

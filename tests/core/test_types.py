@@ -87,10 +87,8 @@ def test_datasets_are_coerced() -> None:
 
 
 def test_an_unknown_field_is_a_warning() -> None:
-    with pytest.warns(
-        UnknownFieldWarning, match="'reference_anser' is not read. Did you mean reference_answer?"
-    ):
-        as_dataset([{"sample_id": "1", "query": "q", "reference_anser": "x"}])
+    with pytest.warns(UnknownFieldWarning, match="'lables' is not read. Did you mean labels?"):
+        as_dataset([{"sample_id": "1", "query": "q", "lables": {}}])
 
 
 DETAILS = {

@@ -78,7 +78,7 @@ def test_odd_texts_are_kept(tmp_path: Path, query: str, expected: str) -> None:
     ("field", "message"),
     [
         pytest.param(
-            '"relevant_doc":[]', r"data\.jsonl: .*'relevant_doc'.* Did you mean relevant_docs\?", id="near"
+            '"candidat_docs":[]', r"data\.jsonl: .*'candidat_docs'.* Did you mean candidate_docs\?", id="near"
         ),
         pytest.param('"zzz":1', "'zzz' is not read. Put what you want kept under 'metadata'", id="far"),
         pytest.param(
@@ -96,11 +96,11 @@ def test_unknown_fields_warn(tmp_path: Path, field: str, message: str) -> None:
 
 
 def test_a_field_that_is_not_read_is_named_once_with_its_count(tmp_path: Path) -> None:
-    lines = (f'{{"sample_id": "{n}", "query": "q", "refernce_answer": "a"}}' for n in range(3))
+    lines = (f'{{"sample_id": "{n}", "query": "q", "candidat_docs": []}}' for n in range(3))
     with pytest.warns(UnknownFieldWarning) as caught:
         loaded(tmp_path, "\n".join(lines).encode())
     [message] = {str(warning.message) for warning in caught}
     assert message == (
-        "data.jsonl: the field 'refernce_answer' is not read in 3 records. Did you mean reference_answer? "
-        "Name it: --columns reference_answer=refernce_answer (in Python columns={...})."
+        "data.jsonl: the field 'candidat_docs' is not read in 3 records. Did you mean candidate_docs? "
+        "Name it: --columns candidate_docs=candidat_docs (in Python columns={...})."
     )

@@ -119,11 +119,6 @@ def note(text: object, style: str = "") -> None:
     _print("\n".join(lines) or message, sys.stderr, style)
 
 
-def annotate(line: str) -> None:
-    """Print a command to the CI runner, which is the one line that it should act on."""
-    print(clean(line), file=sys.stderr)
-
-
 def say_json(document: Any) -> None:
     """Print one JSON document, indented; what a terminal or a CI runner would act on is escaped."""
     import msgspec

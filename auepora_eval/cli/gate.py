@@ -3,7 +3,7 @@
 The exit code is 0 if the run passes, 1 if it fails, 3 if the result is
 inconclusive. If no rule uses the --baseline, every metric is checked: none of
 them may be significantly worse. A file of rules has the flags as keys, and more:
-max_loss, max_count_drop, min_samples, on, alpha, allow_uncalibrated.
+max_loss, max_count_drop, on, alpha, allow_uncalibrated.
 
   auepora demo
   auepora gate demo-hybrid --baseline demo-bm25 --no-regression recall@5
@@ -11,19 +11,15 @@ max_loss, max_count_drop, min_samples, on, alpha, allow_uncalibrated.
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..decide import gate_report as tables
 from ..decide.figures import GatedRun
 from ..decide.gate import gate_run
-from ..decide.gate_report import annotation_lines, gate_to_junit, is_junit_of_a_gate
 from ..decide.rules import GateRules, read_rules, rules_of
 from ..errors import PlanError
-from ..io.files import write_bytes
 from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import check_distinct_runs, check_no_repeats
@@ -62,8 +58,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_flag(parser, "--allow-mismatch", "check although the data or settings differ")
     add_resamples(parser)
-    add_flag(parser, "--junit", "also write JUnit XML", "FILE")
-    add_flag(parser, "--force", "let --junit overwrite a file that gate did not write")
     add_flag(parser, "--full", "also print the table of all rules")
     add_flag(parser, "--markdown", "print Markdown, for a pull request")
     add_out(parser)
@@ -86,11 +80,6 @@ def run(args: Namespace) -> int:
         resamples=args.resamples,
         allow_mismatch=args.allow_mismatch,
     )
-    if args.junit:
-        path = Path(args.junit)
-        # A CI job writes the same file at each run. Only a file of another kind needs --force.
-        write_bytes(path, gate_to_junit(report).encode(), force=args.force or is_junit_of_a_gate(path))
-    _tell_github(report)  # before the table: what prints may fail
     _say(report, args)
     return report.exit_code
 
@@ -129,17 +118,3 @@ def _say(report: GateReport, args: Namespace) -> None:
         echo.say_words(text)
     # The verdict last: it is what stays on the screen.
     echo.say_words(tables.title(report), _STYLES[report.exit_code])
-
-
-def _tell_github(report: GateReport) -> None:
-    """Annotations to the log, and the table to the summary of the job, where there is one."""
-    if os.environ.get("GITHUB_ACTIONS"):
-        for line in annotation_lines(report):
-            echo.annotate(line)
-    path = os.environ.get("GITHUB_STEP_SUMMARY")
-    if path:
-        try:
-            with Path(path).open("a", encoding="utf-8", errors="replace") as file:
-                file.write(tables.gate_to_markdown(report) + "\n\n")
-        except (OSError, ValueError) as error:  # the verdict stands, seen or not
-            echo.note(f"note: the job's summary cannot be written: {error}.")

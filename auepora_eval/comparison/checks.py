@@ -9,6 +9,9 @@ from ..errors import PlanError
 
 _ANYWAY = "auepora compare --allow-mismatch compares them all the same, with this on record."
 
+# How the reasons of `signature_mismatch` start.
+NOT_ALIKE = ("it has another judge in each run", "it was not computed alike")
+
 
 def data_mismatches(runs: Sequence[EvaluationRun], *, allowed: bool) -> list[str]:
     """How the runs' datasets differ, and which of them stopped early; PlanError unless that is allowed."""
@@ -54,10 +57,10 @@ def signature_mismatch(a: MetricResult, b: MetricResult) -> tuple[str, str]:
         return "", ""
     judges = [_judge_text(signature) for signature in (ours, theirs)]
     if all(judges) and judges[0] != judges[1]:
-        return f"it has another judge in each run: {judges[0]} and {judges[1]}", "judge both by the same one"
+        return f"{NOT_ALIKE[0]}: {judges[0]} and {judges[1]}", "judge both by the same one"
     names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
     sides = (", ".join(f"{name} {side.get(name, '-')}" for name in names) for side in (ours, theirs))
-    return f"it was not computed alike: {' and '.join(sides)}", "score one again"
+    return f"{NOT_ALIKE[1]}: {' and '.join(sides)}", "score one again"
 
 
 def _judge_text(signature: Mapping[str, object]) -> str:

@@ -30,7 +30,7 @@ from .paired_tests import (
     tested_pairs,
     whole_change,
 )
-from .pairs import Pairs, Runs, RunToRun, ids_of, listed_runs, pairs_of
+from .pairs import LAST_BITS, Pairs, Runs, RunToRun, ids_of, listed_runs, pairs_of
 from .slices import SliceComparison, slice_comparisons
 
 REGRESSIONS = 1_000  # kept of each metric
@@ -66,6 +66,7 @@ class SignificanceTest:
     not_tested: str = ""
     clusters: int | None = None
     clusters_worth: float | None = None
+    smallest_p: float = 0.0  # that this number of samples can have, however much they differ
 
 
 @dataclass(frozen=True)
@@ -175,10 +176,14 @@ class MetricComparison:
         return self.effect.wins + self.effect.ties + self.effect.losses
 
     @property
+    def differs(self) -> bool:
+        """Whether any pair differs. The last bits of a sum do not count."""
+        return self.effect.wins + self.effect.losses > 0 or abs(self.effect.change) > LAST_BITS
+
+    @property
     def is_same_if_paired(self) -> bool:
         """Whether no pair differs, but some samples have a score in one run only."""
-        differ = self.effect.wins + self.effect.losses > 0 or self.effect.change != 0
-        return self.coverage.unmatched > 0 and not differ
+        return self.coverage.unmatched > 0 and not self.differs
 
     @property
     def gain(self) -> float:
@@ -285,7 +290,7 @@ def metric_comparison(
     level = alpha / max(1, tests)
     lost = _regressions(pairs)
     is_open = verdict is Verdict.INCONCLUSIVE
-    if is_open and margin.size is not None:
+    if margin.size is not None and not margin.within:
         margin = replace(margin, samples_needed=_samples_for_margin(tested, margin.size, alpha))
     detectable = tested.detectable(level)
     return MetricComparison(
@@ -303,6 +308,7 @@ def metric_comparison(
             not_tested=tested.not_tested,
             clusters=None if pairs.used()[2] is None else tested.units,
             clusters_worth=tested.clusters_worth,
+            smallest_p=tested.smallest_p,
         ),
         effect=_effect(tested),
         margin=margin,

@@ -34,7 +34,7 @@ from ..store.writer import indented, with_metadata
 from .figures import GatedRun, canonical, metric_name
 from .gate import gate_run
 from .gate_report import GateReport, problem_words, verdict_to_dict
-from .rules import ABSOLUTE, COVERAGE, GateRules, rules_of
+from .rules import RELATIVE, GateRules, rules_of
 
 KIND = "ab_test"
 NOBODY = "none"  # as a winner
@@ -137,7 +137,7 @@ def _ranking(runs: Mapping[str, GatedRun], names: set[str], alpha: float, seed: 
 def _gates(runs: Mapping[str, GatedRun], rules: GateRules, seed: int) -> dict[str, GateReport]:
     """Return what the gate says of each variant; only the others are compared with the first, the control."""
     control = next(iter(runs.values()))
-    alone = replace(rules, rules=tuple(rules.of(*ABSOLUTE, *COVERAGE)))
+    alone = replace(rules, rules=tuple(one for one in rules.rules if one.kind not in RELATIVE))
     by_variant = {name: alone if one is control else rules for name, one in runs.items()}
     return {
         name: gate_run(runs[name], each, baseline=control if each.relative else None, seed=seed)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
-from pathlib import Path
 from typing import Any
 
-from ..core.display import html_text, interval_text, listed, markdown_text, value_text
+from ..core.display import html_text, interval_text, markdown_text, value_text
 from ..core.table import Table
 from ..core.verdict import Outcome
 from .rules import Rule
@@ -65,8 +62,8 @@ class GateReport:
     mismatches: Sequence[str] = field(default_factory=list)
 
     def effect(self, verdict: RuleResult) -> Outcome:
-        """What one verdict makes of the gate; only rules of severity "error" can stop it."""
-        if verdict.outcome is Outcome.PASSED or verdict.rule.severity != "error":
+        """What one verdict makes of the gate: doubt stops it, unless the rules let it pass."""
+        if verdict.outcome is Outcome.PASSED:
             return Outcome.PASSED
         if verdict.outcome is Outcome.FAILED or self.if_inconclusive == "fail":
             return Outcome.FAILED
@@ -100,9 +97,7 @@ class GateReport:
     def problems(self) -> list[RuleResult]:
         """The verdicts that did not pass, the gravest first."""
         problems = [one for one in self.verdicts if one.outcome is not Outcome.PASSED]
-        return sorted(
-            problems, key=lambda one: (one.rule.severity != "error", one.outcome is not Outcome.FAILED)
-        )
+        return sorted(problems, key=lambda one: one.outcome is not Outcome.FAILED)
 
 
 def shown(value: float | None, unit: str = "", *, signed: bool = False) -> str:
@@ -129,7 +124,6 @@ _WORDS = {
     Outcome.INCONCLUSIVE: "inconclusive",
     Outcome.MISSING: "not measured",
 }
-_MISSED = {"max_failed": "too many", "min_samples": "too few"}  # what was measured, and is not enough
 _TITLES = {Outcome.PASSED: "passed", Outcome.FAILED: "FAILED"}
 _LONGEST = 300  # characters of a name in a cell
 
@@ -162,18 +156,14 @@ def asked(rule: Rule, unit: str = "") -> str:
         "max_loss": f"{bound}loss ≤ {rule.limit:.3g}",
         "max_count_drop": f"loss ≤ {rule.limit:.3g}",
         "max_failed": f"≤ {rule.limit:.3g}",
-        "min_samples": f"≥ {rule.limit:g}",
     }[rule.kind]
 
 
 def verdict_word(verdict: RuleResult) -> str:
-    """ "pass", "FAIL", "inconclusive", "not measured"; of a warning, that too."""
-    word = _WORDS[verdict.outcome]
-    if verdict.outcome == Outcome.MISSING and verdict.value is not None:
-        word = _MISSED.get(verdict.rule.kind, word)
-    if verdict.outcome is Outcome.PASSED or verdict.rule.severity == "error":
-        return word
-    return f"{word.lower()} (warning)"
+    """ "pass", "FAIL", "inconclusive", "not measured" or, of failures, "too many"."""
+    if verdict.outcome is Outcome.MISSING and verdict.value is not None:
+        return "too many"
+    return _WORDS[verdict.outcome]
 
 
 def title(report: GateReport) -> str:
@@ -189,32 +179,19 @@ def problem_words(verdict: RuleResult) -> str:
 
 
 def pass_words(report: GateReport) -> list[str]:
-    """What a reader of the table may ask about a pass: why, with such an interval, or with failures?
-
-    And how large a loss could have been seen, where none is sure.
-    """
+    """Return why rules pass in spite of failures or of a loss, and how large a loss could have been seen."""
     passed = _passed(report)
-    explained = [one for one in passed if _needs_words(one)]
+    explained = [one for one in passed if (one.failed if one.gain is None else _looks_lost(one))]
     words = [f"{one.rule.title[:_LONGEST]}: {one.why}." for one in explained]
-    failed: dict[int, list[str]] = {}
-    for one in passed:
-        if one.failed and one not in explained:
-            failed.setdefault(one.failed, []).append(one.rule.name[:_LONGEST])
-    words += [
-        f"{count} sample{'s' * (count > 1)} failed, and count{'s' * (count == 1)} as the worst, in "
-        f"{listed(list(dict.fromkeys(names)))}."
-        for count, names in failed.items()
-    ]
+    if any(one.failed and one.gain is not None for one in passed):
+        words.append("Failed samples count as the worst.")
     return [*words, *_seen_at_all([one for one in passed if one not in explained])]
 
 
-def _needs_words(one: RuleResult) -> bool:
-    if one.gain is None:
-        return one.failed > 0
+def _looks_lost(one: RuleResult) -> bool:
+    """Whether a pass looks like a contradiction without its reason: a loss whose interval leaves out 0."""
     limits = one.change_interval
-    # A pass with a loss whose interval leaves out 0 looks like a contradiction without its reason.
-    leaves_out_zero = limits is None or limits[0] * limits[1] > 0
-    return leaves_out_zero and one.gain < 0
+    return (one.gain or 0.0) < 0 and (limits is None or limits[0] * limits[1] > 0)
 
 
 def _seen_at_all(passed: Sequence[RuleResult]) -> list[str]:
@@ -280,7 +257,6 @@ def verdict_to_dict(one: RuleResult, report: GateReport) -> dict[str, object]:
         "name": one.rule.name or None,
         "limit": one.rule.limit,
         "on": one.rule.on,
-        "severity": one.rule.severity,
         "outcome": one.outcome,
         "effect": report.effect(one),
         "value": one.value,
@@ -313,8 +289,6 @@ def _found(one: RuleResult) -> str:
         return value_text(one.change, one.unit, signed=True)
     if kind in ("max_loss", "max_count_drop"):
         return value_text(one.loss)
-    if kind == "min_samples":
-        return "n/a" if one.value is None else f"{one.value:g}"
     if one.unit not in ("", "s"):
         return shown(one.value, one.unit)
     return value_text(one.value, one.unit)
@@ -324,88 +298,3 @@ def _interval(one: RuleResult) -> str:
     if one.rule.kind in ("margin", "no_regression"):
         return interval_text(one.change_interval, one.unit, signed=True)
     return interval_text(one.interval, one.unit)
-
-
-# What a gate says as JUnit XML, which every CI system shows: a test case a rule.
-
-# What XML 1.0 has no way to write, not even escaped; a run may be named with any of it.
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_LONGEST_IN_JUNIT = 2_000
-_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="auepora gate"'
-
-
-def gate_to_junit(report: GateReport) -> str:
-    """Return one suite: a failed rule is a failure, an inconclusive or missing result is an error."""
-    effects = [report.effect(one) for one in report.verdicts]
-    counts = (
-        f'tests="{len(effects)}" failures="{effects.count(Outcome.FAILED)}" '
-        f'errors="{effects.count(Outcome.INCONCLUSIVE)}" skipped="0"'
-    )
-    cases = "\n".join(_case(one, report) for one in report.verdicts)
-    return (
-        f"{_HEAD} {counts}>\n"
-        f'<testsuite name="{_text(title(report))}" {counts}>\n'
-        f"{cases}\n"
-        "</testsuite>\n</testsuites>\n"
-    )
-
-
-def is_junit_of_a_gate(path: Path) -> bool:
-    """Whether a file is what this writes, and not something else that happens to have the name."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_HEAD)) == _HEAD.encode()
-    except OSError:  # whoever writes it will say what is wrong with it
-        return False
-
-
-def _case(one: RuleResult, report: GateReport) -> str:
-    name, about = _text(one.rule.title), _text(report.candidate_id)
-    head = f'<testcase classname="auepora.gate.{about}" name="{name}">'
-    said = (
-        f"{one.why} (asked: {asked(one.rule, one.unit)})"
-        if one.outcome == Outcome.PASSED
-        else problem_words(one)
-    )
-    inside = f"<system-out>{_text(f'{verdict_word(one)}: {said}')}</system-out>"
-    effect = report.effect(one)
-    if effect in (Outcome.FAILED, Outcome.INCONCLUSIVE):
-        tag = "failure" if effect == Outcome.FAILED else "error"
-        message, kind = _text(one.why), _text(verdict_word(one))
-        inside = f'<{tag} message="{message}" type="{kind}">{_text(problem_words(one))}</{tag}>'
-    return f"{head}{inside}</testcase>"
-
-
-def _text(text: str) -> str:
-    """Text for an attribute or between tags, on one line."""
-    return escape(" ".join(_NO_XML.sub("\ufffd", text[:_LONGEST_IN_JUNIT]).split()), quote=True)
-
-
-# What a gate says to GitHub Actions: annotations, and lines that cannot be taken for commands.
-
-_SHOWN = 10  # GitHub shows no more of a kind from one step
-_LONGEST_ANNOTATION = 1_000
-
-
-def annotation_lines(report: GateReport) -> list[str]:
-    """Return `::error title=...::...` or `::warning ...` for each rule that did not pass."""
-    lines: dict[str, list[str]] = {"error": [], "warning": []}
-    for one in report.problems:
-        level = "warning" if report.effect(one) is Outcome.PASSED else "error"
-        # In front of the message, : and , have a meaning.
-        title = _data(f"auepora gate: {one.rule.title} ({verdict_word(one)})")
-        title = title.replace(":", "%3A").replace(",", "%2C")
-        lines[level].append(f"::{level} title={title}::{_data(problem_words(one))}")
-    return [line for each in lines.values() for line in each[:_SHOWN]]
-
-
-def _data(text: str) -> str:
-    """The message of a command: its line ends here and nowhere else."""
-    calm = (
-        text[:_LONGEST_ANNOTATION]
-        .replace("##[", "## [")
-        .replace("%", "%25")
-        .replace("\r", "%0D")
-        .replace("\n", "%0A")
-    )
-    return "".join(letter for letter in calm if letter.isprintable())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from ..comparison.compare import MetricComparison
 from ..core.metrics_base import SampleMetric
 from ..core.scores import as_columns
 from ..core.verdict import Outcome
@@ -125,22 +126,14 @@ def not_measured(rule: Rule, run: GatedRun, figure: Figure | None) -> RuleResult
     return RuleResult(rule, Outcome.MISSING, why, "Score a run that has what it needs.")
 
 
-def coverage_verdict(rule: Rule, run: GatedRun, judged: Iterable[str]) -> RuleResult:
-    """Was enough measured for the other rules to mean something?"""
+def failures_verdict(rule: Rule, run: GatedRun, judged: Iterable[str]) -> RuleResult:
+    """Were enough calls and scores measured for the other rules to mean something?"""
     figures = [figure for name in judged if (figure := run.find(name)) is not None]
-    metrics = list(dict.fromkeys(figure for figure in figures if figure.scored is not None))
-    if not metrics:
-        # The rules name no metric (only calls or resources), so all of them are checked.
-        metrics = [figure for figure in run.figures().values() if figure.scored is not None]
-    return _failures(rule, run, metrics) if rule.kind == "max_failed" else _scored(rule, metrics)
-
-
-def _failures(rule: Rule, run: GatedRun, metrics: Sequence[Figure]) -> RuleResult:
-    limit = rule.limit or 0.0
-    parts = [
-        (figure.failed, figure.failed + (figure.scored or 0), f"scores of {figure.name}")
-        for figure in metrics
+    # If the rules name no metric (only calls or resources), all of them are checked.
+    metrics = [one for one in figures if one.scored is not None] or [
+        one for one in run.figures().values() if one.scored is not None
     ]
+    parts = [(one.failed, one.failed + (one.scored or 0), f"scores of {one.name}") for one in metrics]
     if run.tally is not None:
         # First, because max() keeps the first of equal shares, and failed calls explain failed scores.
         parts.insert(0, (run.tally.failed, run.tally.total, "calls"))
@@ -149,25 +142,12 @@ def _failures(rule: Rule, run: GatedRun, metrics: Sequence[Figure]) -> RuleResul
         why = "nothing was measured, so the share of failures is unknown"
         return RuleResult(rule, Outcome.MISSING, why, "Judge a run with samples.")
     failed, total, what = max(parts, key=lambda part: part[0] / part[1])
-    share = failed / total
+    share, limit = failed / total, rule.limit or 0.0
     why = f"{failed} of {total} {what} failed ({share:.1%}); {limit:.3g} of them may"
     if share <= limit:
         return RuleResult(rule, Outcome.PASSED, why, value=share)
     # Missing, not failed: too many failures say that the run cannot be judged, not that it is worse.
     return RuleResult(rule, Outcome.MISSING, why, _AGAIN, value=share)
-
-
-def _scored(rule: Rule, metrics: Sequence[Figure]) -> RuleResult:
-    limit = rule.limit or 0.0
-    fewest = min(metrics, key=lambda figure: figure.scored or 0, default=None)
-    if fewest is None:
-        why = "no metric was measured"
-        return RuleResult(rule, Outcome.MISSING, why, "Judge a run with metrics.")
-    why = f"{fewest.name} has {fewest.scored} samples; at least {limit:g} are required"
-    enough = (fewest.scored or 0) >= limit
-    fix = "" if enough else "Measure more samples: auepora power says how many it takes."
-    value = float(fewest.scored or 0)
-    return RuleResult(rule, Outcome.PASSED if enough else Outcome.MISSING, why, fix, value=value)
 
 
 # The rules of a gate about shares of the baseline: how much of a figure, or of what is counted, is lost.
@@ -185,6 +165,11 @@ class Change:
     higher_is_better: bool
     unit: str = ""
     interval: Limits | None = None
+
+    @classmethod
+    def of(cls, metric: MetricComparison) -> Change:
+        better = metric.higher_is_better
+        return cls(metric.baseline, metric.candidate, better, metric.unit, metric.effect.interval)
 
     @property
     def loss(self) -> float:
@@ -217,11 +202,10 @@ def loss_verdict(rule: Rule, baseline: GatedRun, candidate: GatedRun, change: Ch
     paired = change is not None
     if change is None:
         old, new = baseline.find(rule.name), candidate.find(rule.name)
-        for run, figure in ((candidate, new), (baseline, old)):
-            if figure is None or not math.isfinite(figure.value):
-                return not_measured(rule, run, figure)
-        assert old is not None  # noqa: S101 - for the reader of types: the loop has seen to it
-        assert new is not None  # noqa: S101
+        if new is None or not math.isfinite(new.value):
+            return not_measured(rule, candidate, new)
+        if old is None or not math.isfinite(old.value):
+            return not_measured(rule, baseline, old)
         change = Change(old.value, new.value, old.higher_is_better, old.unit)
     if change.before == 0 and change.now != 0:
         why = f"{change}: of nothing no share can be lost"

@@ -6,7 +6,7 @@ A file of rules is YAML or JSON; every key is a flag of `auepora gate`:
     max: {latency_stats.p95: 2000}
     margin: {recall@5: 0.02}
     no_regression: [token_f1, mrr]
-    max_loss: {memory_mb.peak: {limit: 0.2, severity: warning}}
+    max_loss: {memory_mb.peak: 0.2}
     max_failed: 0.01
 """
 
@@ -20,16 +20,15 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ..core.settings import COUNT, POSITIVE, Number
+from ..core.settings import POSITIVE, Number
 from ..errors import DataError
 from ..io.documents import read_document
 from ..read.records import converted
 
 ALL = "*"  # the name of a rule for every metric that both runs have
 ABSOLUTE, RELATIVE = ("min", "max"), ("margin", "no_regression", "max_loss", "max_count_drop")
-COVERAGE = ("max_failed", "min_samples")
-KINDS = (*ABSOLUTE, *RELATIVE, *COVERAGE)
-_OF_THE_RUN = ("max_count_drop", *COVERAGE)  # rules that name no metric
+KINDS = (*ABSOLUTE, *RELATIVE, "max_failed")
+_OF_THE_RUN = ("max_count_drop", "max_failed")  # rules that name no metric
 _TAKE_ALL = ("margin", "no_regression")  # rules that can be for every metric
 
 COUNT_DROP = 0.1
@@ -44,7 +43,6 @@ class Rule:
     name: str = ""
     limit: float | None = None
     on: str = "value"  # or "bound": the worse end of the 95% interval
-    severity: str = "error"  # or "warning": it is reported, and stops nothing
     of_all: bool = False  # written out of a rule for all metrics: nobody named this one
 
     @property
@@ -104,7 +102,6 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     max_loss: dict[str, Any] | None = None
     max_count_drop: float | dict[str, Any] | None = None
     max_failed: float | dict[str, Any] | None = None
-    min_samples: float | dict[str, Any] | None = None
     alpha: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.05
     on: Literal["value", "bound"] = "value"
     if_inconclusive: Literal["stop", "pass", "fail"] = "stop"
@@ -116,7 +113,6 @@ class _Limited(msgspec.Struct, forbid_unknown_fields=True):
 
     limit: float | None = None
     on: Literal["value", "bound"] | None = None
-    severity: Literal["warning", "error"] = "error"
 
 
 _ANY = Number("a finite number", least=-1e300)
@@ -126,7 +122,6 @@ _RANGES = {
     "max_loss": Number("a share of 0 or more, such as 0.1"),
     "max_count_drop": _SHARE,
     "max_failed": _SHARE,
-    "min_samples": COUNT,
 }
 
 
@@ -145,10 +140,10 @@ def _rules(kind: str, value: Any, on: str, where: str) -> Iterator[Rule]:
         entry = converted(one if isinstance(one, dict) else {"limit": one}, _Limited, place, hint=_CHOICES)
         name = ALL if name == "all" else name
         _check(kind, name, entry, place)
-        yield Rule(kind, name, entry.limit, entry.on or on, entry.severity)
+        yield Rule(kind, name, entry.limit, entry.on or on)
 
 
-_CHOICES = "Use value or bound for `on`, and error or warning for `severity`."
+_CHOICES = "Use value or bound for `on`."
 
 
 def _check(kind: str, name: str, entry: _Limited, place: str) -> None:

@@ -6,7 +6,6 @@ import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -31,10 +30,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def gate(runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
-        monkeypatch.delenv(name, raising=False)
-
+def gate(runs: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     def run(*words: str, code: int = 0) -> tuple[str, str]:
         capsys.readouterr()
         assert main(["gate", *words, "--out", str(runs), "--resamples", "500"]) == code
@@ -70,7 +66,6 @@ def test_exit_codes(gate: Run, words: tuple[str, ...], code: int) -> None:
         (("same",), "min: {hit@5: 0.75}\non: bound", 1),
         (("worse", "--baseline", "old"), "max_loss: {hit@5: 0.4}", 1),
         (("shaky", "--baseline", "old", "--no-regression", "hit@5"), "max_count_drop: 0.05", 1),
-        (("same", "--max-failed", "0"), "min_samples: 41", 3),
     ],
 )
 def test_rules_that_are_in_a_file_only(
@@ -120,44 +115,16 @@ def test_limits_on_stored_resources(gate: Run, runs: Path) -> None:
     assert [one["outcome"] for one in verdicts] == ["passed", "failed", "passed", "failed"]
 
 
-def test_a_ci_system_gets_junit(gate: Run, tmp_path: Path) -> None:
-    path = tmp_path / "gate.xml"
-    gate("worse", "--baseline", "old", "--junit", str(path), code=1)
-    suite = ElementTree.parse(path).getroot()[0]  # noqa: S314 - our own
-    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
-    gate("same", "--baseline", "old", "--junit", str(path))  # a job writes it each time
-    assert ElementTree.parse(path).getroot()[0].get("failures") == "0"  # noqa: S314
-
-
-def test_github_gets_annotations_and_a_summary(
-    gate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    summary = tmp_path / "summary.md"
-    summary.write_text("# before\n", encoding="utf-8")
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    out, err = gate("worse", "--baseline", "old", "--json", code=1)
-    assert json.loads(out)["exit_code"] == 1
-    assert [line for line in err.splitlines() if line.startswith("::error title=auepora gate")]
-    assert summary.read_text(encoding="utf-8").startswith("# before\n### gate FAILED")
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "no" / "folder"))
-    assert "summary cannot be written" in gate("same", "--baseline", "old")[1]
-
-
-def test_a_hostile_run_gives_github_no_commands(
-    gate: Run, runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hostile_run_gives_a_ci_system_no_commands(gate: Run, runs: Path) -> None:
     text = (runs / "worse.results.json").read_text(encoding="utf-8")
     hostile = text.replace('"hit@5"', json.dumps("::error::x\n::stop-commands::y ##[add-path]z"))
     copy = runs.parent / "hostile.results.json"
     copy.write_text(hostile.replace('"worse"', json.dumps("\n::add-mask::w")), encoding="utf-8")
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
     name = "::error::x\n::stop-commands::y ##[add-path]z"
     shown = [*gate(str(copy), "--min", "hit@5=0.5", code=3), *gate(str(copy), "--min", f"{name}=0.9", code=1)]
     shown += gate(str(copy), "--min", f"{name}=0.9", "--markdown", code=1)
     for line in "\n".join(shown).splitlines():
-        assert not line.lstrip().startswith("::") or line.startswith("::error title=auepora gate")
-        assert "##[" not in line
+        assert not line.lstrip().startswith("::")
 
 
 @pytest.mark.parametrize("by_path", [False, True])

@@ -21,10 +21,9 @@ min:
 max: {latency_stats.p95: 2000}
 margin: {recall@5: 0.02}
 no_regression: [token_f1, mrr]
-max_loss: {memory_mb.peak: {limit: 0.2, severity: warning}}
-max_count_drop: {limit: 0.2, severity: warning}
+max_loss: {memory_mb.peak: {limit: 0.2, on: value}}
+max_count_drop: {limit: 0.2}
 max_failed: 0.01
-min_samples: 50
 """
 
 
@@ -39,10 +38,9 @@ def test_a_file_of_rules(tmp_path: Path) -> None:
             Rule("margin", "recall@5", 0.02),
             Rule("no_regression", "token_f1"),
             Rule("no_regression", "mrr"),
-            Rule("max_loss", "memory_mb.peak", 0.2, severity="warning"),
-            Rule("max_count_drop", "", 0.2, severity="warning"),
+            Rule("max_loss", "memory_mb.peak", 0.2),
+            Rule("max_count_drop", "", 0.2),
             Rule("max_failed", "", 0.01),
-            Rule("min_samples", "", 50),
         ),
         alpha=0.1,
         if_inconclusive="fail",
@@ -60,9 +58,8 @@ def test_a_file_of_rules(tmp_path: Path) -> None:
         pytest.param({"no_regression": False}, [], id="false"),
         pytest.param({"no_regression": "a, b"}, [Rule("no_regression", "a"), Rule("no_regression", "b")]),
         pytest.param(
-            {"no_regression": {"mrr": {"severity": "warning"}, "all": None}},
-            [Rule("no_regression", "mrr", severity="warning"), Rule("no_regression", ALL)],
-            id="severities",
+            {"no_regression": {"mrr": None, "all": None}},
+            [Rule("no_regression", "mrr"), Rule("no_regression", ALL)],
         ),
         pytest.param({"max": None}, [], id="null is nothing"),
     ],
@@ -81,10 +78,8 @@ def test_short_forms(record: dict[str, Any], rules: list[Rule]) -> None:
         ({"min": {"mrr": float("nan")}}, "nan is out of range"),
         ({"min": {"mrr": {"on": "bound"}}}, "there is no limit"),
         ({"min": {"mrr": {"limit": 1, "on": "top"}}}, "Use value or bound"),
-        ({"min": {"mrr": {"limit": 1, "severity": "critical"}}}, "error or warning for `severity`"),
         ({"margin": {"mrr": 0}}, "Use a positive number"),
         ({"max_failed": 1}, "Use a share"),
-        ({"min_samples": 1.5}, "1.5 is out of range. Use at least 1"),
         ({"no_regression": {"mrr": {"limit": 1}}}, "this rule has no limit"),
         ({"alpha": 1}, "< 1"),
         ({"if_inconclusive": "shrug"}, "stop, pass or fail"),

@@ -101,7 +101,7 @@ def scored() -> Any:
 
 def gates() -> Any:
     with_runs("steady", "shaky", "other", "sharp")
-    Path("bounds.yaml").write_text("min: {recall@5: 0.5}\non: bound\nmin_samples: 10\n", encoding="utf-8")
+    Path("bounds.yaml").write_text("min: {recall@5: 0.5}\non: bound\n", encoding="utf-8")
     Path("loss.yaml").write_text("max_loss: {ndcg@5: 0.05}\nmax_count_drop: 0.05\n", encoding="utf-8")
     return {
         "absolute": call("gate shaky --min recall@5=0.3 --min mrr=0.6 --max-failed 0.01 --json"),

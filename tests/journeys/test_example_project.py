@@ -42,7 +42,7 @@ def gated(project: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.chdir(project)
     lines = (project / "README.md").read_text(encoding="utf-8").splitlines()
     [command] = [line.strip() for line in lines if line.strip().startswith("auepora gate ")]
-    return main([*shlex.split(command)[1:], "--junit", "gate.xml"])
+    return main(shlex.split(command)[1:])
 
 
 def test_good_change_passes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

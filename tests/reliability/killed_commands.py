@@ -17,7 +17,6 @@ from tests.killing import forked
 
 COMMANDS = {
     "score --run": "score --run a --metrics exact_match,token_f1 --id a2 --out runs --force",
-    "gate": "gate b --baseline a --no-regression exact_match --out runs --junit gate.xml --force",
     "compare --html": "compare a b --out runs --html page.html --force",
     "convert": "dataset convert d.jsonl converted.eval.json --force",
     "generate": "dataset generate demo --out tasks.jsonl --tasks qa --variants none --force",

@@ -92,13 +92,14 @@ def as_system(
     input: str | Sequence[str] | None = None,  # noqa: A002 - the user's word
     answer: str | None = None,
     documents: str | None = None,
+    model: str | None = None,
 ) -> RAGSystemProtocol:
     """Return a system made from an object, a function, or a pair of functions.
 
     Accepted: an object with `run(sample, top_k=...)`, sync or async; a callable that takes the query (or
     the whole sample, if its first parameter is called `sample` or annotated as one); a pair (retrieve,
     generate) of functions or of objects with those methods; a LangChain runnable, a LlamaIndex engine or
-    retriever, or a Haystack pipeline.
+    retriever, a Haystack pipeline, a DSPy module, a client of OpenAI's chat protocol (with `model`).
     `top_k` is passed to functions that take it. A function with a parameter `prompt` or `rag_prompt` gets
     the prompt of the sample's record. A sample with `metadata.closed_context` brings the documents that it
     must be answered from: see `answerer_of` for the systems that get them.
@@ -119,7 +120,7 @@ def as_system(
     """
     if isinstance(thing, tuple) and len(thing) == 2:
         return _Pair(_method(thing[0], "retrieve"), _method(thing[1], "generate"))
-    names = Names(input, answer, documents)
+    names = Names(input, answer, documents, model)
     # Before callable(): an object of a framework is often both.
     run = _parameters(getattr(thing, "run", None))
     if run is not None and (not run or {"sample", "top_k"} & {one.name for one in run}):

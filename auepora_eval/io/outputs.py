@@ -320,7 +320,7 @@ def _unique(pairs: Iterable[tuple[str, SystemOutputs]], where: str) -> dict[str,
     return outputs
 
 
-# Datasets and answers written for other tools: TREC, BEIR, ragas, DeepEval.
+# Datasets and answers written for other tools: TREC, BEIR, ragas, DeepEval, Label Studio.
 
 Record = dict[str, Any]
 
@@ -354,7 +354,11 @@ def save_with_answers(
 def _save_records(
     form: str, dataset: EvaluationDataset, answers: Mapping[str, SystemOutputs], target: Path, *, force: bool
 ) -> None:
-    records = [_RECORDS[form](sample, answers.get(sample.sample_id)) for sample in dataset]
+    if form == "label-studio" and not answers:
+        what = "annotators judge answers, and there are none."
+        raise DataError(dataset.name, what, fix="Name their file: --outputs FILE.")
+    made = (_RECORDS[form](sample, answers.get(sample.sample_id)) for sample in dataset)
+    records = [record for record in made if record is not None]
     if form == "ragas":
         save_records(records, target, force=force)
     else:
@@ -394,8 +398,18 @@ def _sourced(doc: Document) -> str:
     return f"deepeval_source={doc.doc_id},deepeval_context={doc.text}"
 
 
-_RECORDS: Mapping[str, Callable[[EvaluationSample, SystemOutputs | None], Record]] = {
+def _label_studio_task(sample: EvaluationSample, output: SystemOutputs | None) -> Record | None:
+    """Return a task for the template "Evaluate RAG with Human Feedback"; None without an answer."""
+    if output is None:
+        return None
+    documents = [{"id": hit.doc.doc_id, "body": hit.doc.text} for hit in output.retrieved]
+    data = {"sample_id": sample.sample_id, "question": sample.query, "answer": output.response.text}
+    return {"data": {**data, "similar_docs": documents}}
+
+
+_RECORDS: Mapping[str, Callable[[EvaluationSample, SystemOutputs | None], Record | None]] = {
     "ragas": _ragas_record,
     "deepeval": _deepeval_record,
+    "label-studio": _label_studio_task,
 }
 WRITERS = ("trec", "beir", *_RECORDS)

@@ -6,6 +6,7 @@
 - One span per line (or a JSON list, or a Parquet file), as Phoenix and OpenTelemetry's SDK write them:
   `context.trace_id` or `{"context": {"trace_id": ...}}`, attributes nested or as columns
   (`attributes.input.value`).
+- Traces of MLflow.
 
 Attributes come out flat, whatever form they had: `retrieval.documents.0.document.id`.
 """
@@ -23,7 +24,7 @@ from typing import Any
 
 from ..core.types import EvaluationRun, EvaluationSample, SampleScore, SystemOutputs, known_score
 from ..errors import DataError
-from ..read.text import parse_document, parse_line
+from ..read.text import parse_document, parse_json, parse_line
 from .documents import read_content, read_document
 from .files import written
 from .jsonl import BYTE_ORDER_MARK, encode, opened, placed_lines
@@ -297,10 +298,10 @@ class SpanDump:
 
 
 def _spans_in(record: Record) -> Iterable[tuple[str, Record]]:
-    """Return (place, span) of a document: OTLP has several spans in one."""
+    """Return (place, span) of a document: OTLP and MLflow have several spans in one."""
     if isinstance(record.get("resourceSpans"), list):
         return otlp_spans(record)
-    return [("", record)]
+    return mlflow_spans(record) if is_mlflow(record) else [("", record)]
 
 
 def _records(path: Path) -> Iterator[tuple[str, Record | DataError]]:
@@ -440,3 +441,98 @@ def _error(record: Record) -> str | None:
         return None
     message = record.get("status_message") or status.get("message") or status.get("description")
     return message[:2000] if isinstance(message, str) else ""
+
+
+# Traces of MLflow as spans with the attributes of OpenInference.
+
+_KINDS = {"CHAT_MODEL": "LLM"}  # the others have the same names
+_SESSION = "mlflow.trace.session"
+
+
+def is_mlflow(record: Mapping[str, Any]) -> bool:
+    """Return whether a document is a trace of MLflow."""
+    data = record.get("data")
+    spans = data.get("spans") if isinstance(data, dict) else None
+    return isinstance(record.get("info"), dict) and isinstance(spans, list)
+
+
+def mlflow_spans(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (place, record) for each span of a trace."""
+    info = document["info"]
+    about = info.get("trace_metadata")
+    session = about.get(_SESSION) if isinstance(about, dict) else None
+    feedback = list(_feedback(info.get("assessments")))
+    for number, span in enumerate(document["data"]["spans"]):
+        if not isinstance(span, dict):
+            continue
+        attributes = span.get("attributes")
+        known = _attributes(attributes if isinstance(attributes, dict) else {}, str(span.get("name") or ""))
+        yield (
+            f"$.data.spans[{number}]",
+            {
+                "trace_id": info.get("trace_id") or span.get("trace_id"),
+                "span_id": span.get("span_id"),
+                "parent_id": span.get("parent_span_id"),
+                "name": span.get("name"),
+                "startTimeUnixNano": span.get("start_time_unix_nano"),
+                "endTimeUnixNano": span.get("end_time_unix_nano"),
+                "status": span.get("status"),
+                "events": feedback if number == 0 else [],
+                "attributes": known if session is None else {**known, "session.id": session},
+            },
+        )
+
+
+def _feedback(assessments: Any) -> Iterator[dict[str, Any]]:
+    """Yield the feedback of people on a trace as events of evaluations; that of judges is left out."""
+    for one in assessments if isinstance(assessments, list) else ():
+        said, source = (one.get(name) if isinstance(one, dict) else None for name in ("feedback", "source"))
+        value = said.get("value") if isinstance(said, dict) else None
+        is_human = not isinstance(source, dict) or source.get("source_type") == "HUMAN"
+        if is_human and isinstance(value, bool | int | float):
+            attributes = {
+                "gen_ai.evaluation.name": f"feedback {one.get('assessment_name')}",
+                "gen_ai.evaluation.score.value": float(value),
+            }
+            yield {"name": "gen_ai.evaluation.result", "attributes": attributes}
+
+
+def _attributes(own: Mapping[str, Any], name: str) -> dict[str, Any]:
+    kind = _parsed(own.get("mlflow.spanType"))
+    kind = _KINDS.get(kind, kind) if isinstance(kind, str) else ""
+    attributes: dict[str, Any] = {"openinference.span.kind": kind}
+    for side, attribute in (("input", "mlflow.spanInputs"), ("output", "mlflow.spanOutputs")):
+        value = _parsed(own.get(attribute))
+        # JSON text stays JSON: the text in it is found as in any other tool's attributes.
+        is_text = isinstance(value, str)
+        attributes[f"{side}.value"] = value if is_text else own.get(attribute)
+        attributes[f"{side}.mime_type"] = "text/plain" if is_text else "application/json"
+        if side == "output" and kind == "RETRIEVER":
+            attributes |= _documents(value)
+        if side == "input" and kind == "TOOL":
+            attributes |= {"tool.name": name, "tool.parameters": own.get(attribute)}
+    usage = _parsed(own.get("mlflow.chat.tokenUsage"))
+    if isinstance(usage, dict):
+        attributes["llm.token_count.prompt"] = usage.get("input_tokens")
+        attributes["llm.token_count.completion"] = usage.get("output_tokens")
+    return {key: value for key, value in attributes.items() if value not in (None, "")}
+
+
+def _documents(value: Any) -> dict[str, Any]:
+    attributes: dict[str, Any] = {}
+    for place, doc in enumerate(value if isinstance(value, list) else []):
+        if isinstance(doc, dict):
+            base = f"retrieval.documents.{place}.document"
+            attributes[f"{base}.id"] = doc.get("id")
+            attributes[f"{base}.content"] = doc.get("page_content")
+            attributes[f"{base}.metadata"] = doc.get("metadata")
+    return attributes
+
+
+def _parsed(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    try:
+        return parse_json(text.encode("utf-8", "surrogatepass"), "attribute")
+    except DataError:
+        return text

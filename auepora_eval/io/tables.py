@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.dataset import InMemoryDataset, rows_of_columns
 from ..core.types import SystemOutputs
@@ -25,7 +27,8 @@ from ..read.fields import (
 )
 from ..read.names import has_only, has_query
 from ..read.records import UnreadFields, read_prediction, read_sample
-from ..read.tools import TOOLS, Row
+from ..read.text import parse_json
+from ..read.tools import TOOLS, Row, promptfoo_table
 from .csv import COLUMNS as OUR_COLUMNS
 from .csv import check_columns, load_eval_csv, read_rows
 from .detect import kind_of_name
@@ -87,6 +90,8 @@ def _report_without_place(where: str, readings: Sequence[Reading]) -> None:
 def load_csv(path: Path, columns: Columns = None) -> InMemoryDataset:
     """Load a CSV file: one with our own columns as it is, any other by the names of its columns."""
     names = csv_heading(path)
+    if {"scenario", "turns"} <= set(names):
+        return load_tool("deepeval-conversations")(path, columns)
     if columns is None and _is_eval_csv(names) and delimiter_of(path) == ",":
         return load_eval_csv(path)
     return load_records(path, columns)
@@ -190,7 +195,10 @@ def _table_rows(path: Path) -> Iterator[tuple[str, Row]]:
         (f"{path.name}: row {number}", row)
         for number, row in read_rows(path, delimiter_of(path), is_ours=False)
     ]
-    for place, row in table:
+    rows: Iterator[Row] = (row for _, row in table)
+    if table and any(name.startswith("__expected") for name in table[0][1]):
+        rows = promptfoo_table(rows)
+    for (place, _), row in zip(table, rows, strict=True):
         # A column without a heading is the trailing comma of a spreadsheet. An empty cell has no value.
         yield place, {name: value for name, value in row.items() if name and value != ""}
 
@@ -229,9 +237,12 @@ def _excel_rows(path: Path) -> Iterator[tuple[str, Row]]:
 
 
 def _excel_cells(path: Path, openpyxl: Any) -> Iterator[Sequence[Any]]:
+    from zipfile import ZipFile
+
     try:
         # openpyxl leaves a damaged file open, so it gets one that is closed here.
         with path.open("rb") as file:
+            check_unpacked_size(ZipFile(file), path.name)
             # data_only: the value of a formula, as Excel last computed it, instead of its text.
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             yield from book.worksheets[0].iter_rows(values_only=True)
@@ -246,8 +257,7 @@ def _excel_cells(path: Path, openpyxl: Any) -> Iterator[Sequence[Any]]:
 def _document(path: Path) -> Any:
     """Return the document of a tool's file, out of its archive if it is in one."""
     if start_of(path)[:2] == b"PK":
-        what = "an archive, such as a log of Inspect."
-        raise DataError(path.name, what, fix="Convert the log: inspect log convert --to json")
+        return read_eval_log(path)
     if path.name.lower().removesuffix(".gz").endswith(".csv"):
         return [row for _, row in read_rows(path, delimiter_of(path), is_ours=False)]
     return read_document(path)
@@ -281,3 +291,92 @@ def parquet_names(path: Path) -> list[str]:
         return list(parquet.read_schema(path).names)
     except (pyarrow.ArrowException, OSError, ValueError):
         return []  # the reader says what is wrong with it
+
+
+# Logs of Inspect in an archive: `.eval` files are ZIP, with entries packed by DEFLATE or, lately, ZSTD.
+
+if TYPE_CHECKING:
+    from zipfile import ZipFile, ZipInfo
+
+_ZSTD = 93  # the method of an entry in the directory of a ZIP file
+_SAMPLE = re.compile(r"samples/.+_epoch_[0-9]+\.json")
+MOST_BYTES = 500_000_000  # of all entries, unpacked
+
+
+def read_eval_log(path: Path) -> dict[str, Any]:
+    """Return the samples of a log, in the order of their ids, as the JSON form of a log has them."""
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        with ZipFile(path) as archive:
+            entries = [entry for entry in archive.infolist() if _SAMPLE.fullmatch(entry.filename)]
+            samples, left = [], MOST_BYTES
+            for entry in sorted(entries, key=lambda entry: _order(entry.filename)):
+                content = _content(archive, entry, left, path.name)
+                left -= len(content)
+                samples.append(parse_json(content, f"{path.name}: {entry.filename}"))
+    except (BadZipFile, zlib.error, OSError, EOFError, NotImplementedError) as error:
+        raise DataError(path.name, f"not a log of Inspect: {error!s:.100}.", fix="Get it again.") from error
+    if not samples:
+        raise DataError(path.name, "there are no samples in it.", fix="Is it a log of Inspect?")
+    return {"samples": samples}
+
+
+def check_unpacked_size(archive: ZipFile, where: str) -> None:
+    """Raise DataError for an archive that is small as a file and fills the memory when it is read."""
+    left = MOST_BYTES
+    for entry in archive.infolist():
+        # What the directory says of the size may be false: the entry itself is read, a piece at a time.
+        with archive.open(entry) as file:
+            while piece := file.read(1 << 20):
+                left -= len(piece)
+                if left < 0:
+                    raise _too_large(where)
+
+
+def _too_large(where: str) -> DataError:
+    return DataError(where, f"it unpacks to more than {MOST_BYTES / 1e6:g} MB.")
+
+
+def _order(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts 2 before 10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]
+
+
+def _content(archive: ZipFile, entry: ZipInfo, left: int, where: str) -> bytes:
+    """Return the content of an entry; DataError if it has more bytes than are left."""
+    if entry.compress_type != _ZSTD:
+        with archive.open(entry) as file:
+            content = file.read(left + 1)
+    else:
+        content = _unpacked(_packed(archive, entry), left, where)
+    if len(content) > left:
+        raise _too_large(where)
+    return content
+
+
+def _packed(archive: ZipFile, entry: ZipInfo) -> bytes:
+    # The standard library reads ZSTD entries from Python 3.14 on: here the packed bytes are cut out.
+    file: Any = archive.fp
+    file.seek(entry.header_offset + 26)
+    sizes = file.read(4)
+    name_size, extra_size = (int.from_bytes(sizes[start : start + 2], "little") for start in (0, 2))
+    file.seek(entry.header_offset + 30 + name_size + extra_size)
+    packed: bytes = file.read(entry.compress_size)
+    return packed
+
+
+def _unpacked(packed: bytes, left: int, where: str) -> bytes:
+    try:
+        zstandard: Any = import_module("zstandard")
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{where} is packed by ZSTD, which needs zstandard: {install_command('inspect')}. Or "
+            "convert it: inspect log convert --to json"
+        ) from error
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(packed) as file:
+            content: bytes = file.read(left + 1)
+    except zstandard.ZstdError as error:
+        raise DataError(where, f"an entry is damaged: {error}.", fix="Get it again.") from error
+    return content

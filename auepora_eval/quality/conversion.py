@@ -16,7 +16,8 @@ from ..errors import DataError, UnknownNameError
 from ..io.csv import DroppedWarning
 from ..io.detect import IN_WORDS, kind_of_file, kind_of_name, not_a_dataset
 from ..io.documents import read_document, write_document
-from ..io.ground_truth import annotations_in, check_annotations
+from ..io.files import file_name
+from ..io.ground_truth import annotations_in, annotators_in, check_annotations, save_ground_truth
 from ..io.jsonl import save_records
 from ..io.loader import FORMATS, format_of_name, open_dataset, save_dataset
 from ..io.outputs import WRITERS, save_with_answers
@@ -59,6 +60,8 @@ def convert(source: str | Path, target: str | Path, wanted: Wanted | None = None
     name = wanted.from_format or kind_of_file(source)
     if name == "trec" and kind_of_file(source) == RUN:
         name = RUN
+    if name == "label-studio" and kind_of_name(target) == GROUND_TRUTH:
+        return _write_annotators(source, target, wanted)
     kind = _kind(name, source)
     if source.resolve() == target.resolve() or (target.exists() and source.samefile(target)):
         raise DataError(str(target), "is the file that is read.", fix="Name another one to write.")
@@ -71,6 +74,25 @@ def convert(source: str | Path, target: str | Path, wanted: Wanted | None = None
     _check_ending(kind, target)
     counts = _OTHERS[kind].convert(source, target, wanted)
     return Converted(target, kind, counts, target.stat().st_size)
+
+
+def _write_annotators(source: Path, target: Path, wanted: Wanted) -> Converted:
+    """Write what each annotator of Label Studio said to a file of its own: out-1.gt.json, out-2.gt.json."""
+    people = annotators_in(read_document(source), source.name)
+    base, dot, ending = target.name.partition(".gt.")
+    paths = {
+        name: target.with_name(f"{base}-{file_name(name, 'annotator')}{dot}{ending}")
+        for name in people.annotations
+    }
+    for name, path in paths.items():
+        save_ground_truth(people.annotations[name], path, force=wanted.force)
+    if people.without_place:
+        listed = ", ".join(f"{count} {kind[:40]}" for kind, count in people.without_place.most_common(8))
+        what = f"{source.name}: {people.without_place.total()} results have no place here ({listed})."
+        warnings.warn(what, DroppedWarning, stacklevel=3)
+    counts = {"annotators": len(paths), "annotations": sum(map(len, people.annotations.values()))}
+    size = sum(path.stat().st_size for path in paths.values())
+    return Converted(target.with_name(f"{base}-*{dot}{ending}"), GROUND_TRUTH, counts, size)
 
 
 def write_dataset(dataset: EvaluationDataset, target: Path, wanted: Wanted) -> Converted:

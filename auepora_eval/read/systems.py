@@ -3,6 +3,8 @@
 | LangChain   `invoke` or `ainvoke` of a runnable; a dict as input if the runnable asks for one
 | LlamaIndex  `query`, `chat` or `retrieve` of an engine or a retriever
 | Haystack    `run` of a pipeline, whose inputs and outputs are named "component.socket"
+| OpenAI      `chat.completions.create` of a client
+| DSPy        a module that is called with the name of its input
 
 How many documents are retrieved is a setting of these objects: `top_k` is not passed to them. Documents can
 be handed to the generators of LangChain, LlamaIndex and Haystack: they take the place of what is retrieved.
@@ -30,6 +32,7 @@ class Names:
     input: str | Sequence[str] | None = None
     answer: str | None = None
     documents: str | None = None
+    model: str | None = None
 
 
 class ForeignSystem:
@@ -219,6 +222,47 @@ class Engine(ForeignSystem):
         return self.thing.retrieve(import_module("llama_index.core.schema").QueryBundle(query))
 
 
+class Module(ForeignSystem):
+    """A DSPy module: it takes its inputs by name."""
+
+    def prepare(self) -> None:
+        if isinstance(self.names.input, str):
+            self.input = self.names.input
+            return
+        # Of the class: DSPy warns if `forward` of an object is touched.
+        parameters = list(inspect.signature(type(self.thing).forward).parameters.values())[1:]
+        names = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
+        if not names:
+            names = [name for part in self.thing.predictors()[:1] for name in part.signature.input_fields]
+        self.input = one_query_name(names, names, self.name)
+
+    def method(self) -> Callable[..., Any]:
+        method: Callable[..., Any] = self.thing
+        return method
+
+    def call(self, query: str, messages: list[Turn]) -> Any:
+        return self.thing(**{self.input: query})
+
+
+class Client(ForeignSystem):
+    """A client with OpenAI's chat protocol."""
+
+    def prepare(self) -> None:
+        if not self.names.model:
+            raise ArgumentError(f"{self.name} needs the name of a model: as_system(client, model='NAME')")
+        self.name = self.names.model
+
+    def method(self) -> Callable[..., Any]:
+        method: Callable[..., Any] = self.thing.chat.completions.create
+        return method
+
+    def call(self, query: str, messages: list[Turn]) -> Any:
+        return self.method()(model=self.names.model, messages=messages)
+
+    def takes_history(self) -> bool:
+        return True
+
+
 class Pipeline(ForeignSystem):
     """A Haystack pipeline: the query goes to every open input for one, unless the inputs are named."""
 
@@ -342,6 +386,8 @@ _KINDS: tuple[tuple[type[ForeignSystem], Callable[[Any], bool]], ...] = (
     (Pipeline, _has("run", "inputs", "outputs")),
     (Runnable, _has("invoke")),
     (AsyncRunnable, _has("ainvoke")),
+    (Module, lambda thing: _has("__call__", "predictors")(thing) and hasattr(type(thing), "forward")),
     # A callable object is called, whatever other methods it has.
     (Engine, lambda thing: not callable(thing) and any(_has(name)(thing) for name in Engine.METHODS)),
+    (Client, lambda thing: _has("create")(getattr(getattr(thing, "chat", None), "completions", None))),
 )

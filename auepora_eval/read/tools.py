@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import DataError, warn_user
 from .fields import ReadingNote
+from .text import parse_json
 
 Row = dict[str, Any]
 
@@ -71,10 +72,26 @@ def _deepeval_run(document: Any, where: str) -> Iterator[Row]:
         yield {_SNAKE.get(name, name): value for name, value in case.items()}
 
 
+def _deepeval_conversations(document: Any, where: str) -> Iterator[Row]:
+    """Yield the last question of each conversation, and the turns before it."""
+    for golden in _objects(document):
+        turns = golden.get("turns")
+        if isinstance(turns, str):
+            turns = parse_json(turns.encode(), f"{where}: turns")
+        others = {name: value for name, value in golden.items() if name not in ("turns", "expected_outcome")}
+        yield {
+            "query": turns or golden.get("scenario"),
+            "reference_answer": golden.get("expected_outcome"),
+            "metadata": others,
+        }
+
+
 # promptfoo: what an assert says about the right answer, by its type.
 _WHOLE_ASSERTS = ("equals", "factuality", "model-graded-closedqa")
 _PART_ASSERTS = ("contains", "icontains", "contains-all", "icontains-all")
 _ANY_ASSERTS = ("contains-any", "icontains-any")
+_TYPED = re.compile(r"(?P<type>(?:not-)?[a-z]+(?:-[a-z]+)*)(?:\([^)]*\))?:(?P<value>.*)", re.DOTALL)
+_ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
 
 
 def _promptfoo(document: Any, where: str) -> Iterator[Row]:
@@ -98,6 +115,31 @@ def _question(variables: Row) -> Row:
         name = next(name for name in row if name != "candidate_docs")
         row["query"] = row.pop(name)
     return row
+
+
+def promptfoo_table(rows: Iterator[Row]) -> Iterator[Row]:
+    """Yield the tests of a CSV file: columns are variables, those with __ at the start say what is right."""
+    for row in rows:
+        cells = {name: text for name, text in row.items() if text not in (None, "")}
+        own = {name: text for name, text in cells.items() if name.startswith("__")}
+        asserts = [_typed_assert(text) for name, text in own.items() if name.startswith("__expected")]
+        metadata = {
+            name.removeprefix("__metadata:").removesuffix("[]"): text
+            for name, text in own.items()
+            if name.startswith("__metadata:")
+        }
+        variables = _question({name: text for name, text in cells.items() if name not in own})
+        yield variables | _expected(asserts, metadata)
+
+
+def _typed_assert(text: str) -> Row:
+    """Return the assert that a cell writes as type:value; a bare text is the answer itself."""
+    typed = _TYPED.fullmatch(text.strip())
+    if typed is None:
+        return {"type": "equals", "value": text}
+    value = typed["value"].strip()
+    parts = [part.strip() for part in value.split(",")] if typed["type"].endswith(("-all", "-any")) else value
+    return {"type": _ALIASES.get(typed["type"], typed["type"]), "value": parts}
 
 
 def _expected(asserts: list[Row], metadata: Any) -> Row:
@@ -198,6 +240,57 @@ def _inspect_sample(sample: Row, *, has_epochs: bool) -> Row:
     }
 
 
+def _label_studio(document: Any, where: str) -> Iterator[Row]:
+    """Yield the questions of an export; a document is relevant if most annotators ranked it so."""
+    tasks = document if isinstance(document, list) else [document]
+    for task in _objects(tasks):
+        data = _object(task.get("data"))
+        if not data:
+            what = (
+                "a task has no 'data': this is an annotation, or the JSON-MIN export, without the question."
+            )
+            raise DataError(where, what, fix="Export as JSON.")
+        documents = [
+            {"doc_id": str(doc.get("id")), "text": doc.get("body") or doc.get("text") or ""}
+            for doc in _objects(data.get("similar_docs"))
+        ]
+        votes = _relevance_votes(task)
+        gold = [doc for doc in documents if votes[doc["doc_id"]] > 0]
+        row = {name: value for name, value in data.items() if name not in ("similar_docs", "answer")}
+        row.setdefault("sample_id", str(task.get("id")))
+        yield row | {
+            "response": data.get("answer"),
+            "retrieved": documents or None,
+            "relevant_docs": gold or None,
+            "metadata": {"annotations": task.get("annotations")},
+        }
+
+
+def _relevance_votes(task: Row) -> Counter[str]:
+    """Return how many more annotators found each document relevant than not."""
+    votes: Counter[str] = Counter()
+    for annotation in _objects(task.get("annotations")):
+        if annotation.get("was_cancelled"):
+            continue
+        for result in _objects(annotation.get("result")):
+            buckets = _object(_object(result.get("value")).get("ranker"))
+            votes.update(map(str, _list(buckets.get("relevant"))))
+            votes.subtract(map(str, _list(buckets.get("non_relevant"))))
+    return votes
+
+
+def _ragas_annotations(document: Any, where: str) -> Iterator[Row]:
+    """Yield the answers whose scores people have reviewed; score and verdict are in the metadata."""
+    for metric, reviews in _object(document).items():
+        for one in _objects(reviews):
+            verdict = {
+                "metric": metric,
+                "score": one.get("metric_output"),
+                "accepted": one.get("is_accepted"),
+            }
+            yield {**_object(one.get("metric_input")), "metadata": verdict}
+
+
 def _squad(document: Any, where: str) -> Iterator[Row]:
     for article in _objects(_object(document).get("data")):
         for paragraph in _objects(article.get("paragraphs")):
@@ -277,9 +370,12 @@ def tool_of(start: bytes, *, is_yaml: bool = False) -> str | None:
 TOOLS: Mapping[str, Tool] = {
     "ragchecker": Tool(_ragchecker, ("results", "query_id", "gt_answer")),
     "deepeval-run": Tool(_deepeval_run, ("testCases", "input")),
+    "deepeval-conversations": Tool(_deepeval_conversations, ("scenario", "turns")),
     "promptfoo-results": Tool(_promptfoo_results, ("results", "prompt", "vars"), ("evalId", "results")),
     "promptfoo": Tool(_promptfoo, ("prompts", "providers", "tests")),
     "inspect": Tool(_inspect, ("status", "eval", "plan")),
+    "label-studio": Tool(_label_studio, ("annotations", "result"), ("data", "similar_docs")),
+    "ragas-annotations": Tool(_ragas_annotations, ("metric_input", "metric_output")),
     "squad": Tool(_squad, ("paragraphs", "qas")),
     "llama-index": Tool(
         _llama_index, ("queries", "corpus", "relevant_docs"), ("examples", "reference_answer_by")

@@ -302,12 +302,16 @@ FOREIGN = {
     "beir": b"",
     "ragchecker": b'{"results": [{"query_id": "1", "query": "q?", "gt_answer": "a", "response": "b"}]}',
     "deepeval-run": b'{"testCases": [{"input": "q?", "actualOutput": "a", "retrievalContext": ["t"]}]}',
+    "deepeval-conversations": b'[{"scenario": "s", "turns": [{"role": "user", "content": "q?"}]}]',
     "promptfoo": b'{"prompts": [], "providers": [], "tests": [{"vars": {"question": "q?"}, "assert": '
     b'[{"type": "contains-any", "value": ["a", "b"]}]}]}',
     "promptfoo-results": b'{"results": [{"prompt": {"raw": "q"}, "vars": {"q": "q?"}, '
     b'"response": {"output": "a"}}]}',
     "inspect": b'{"status": "ok", "eval": {}, "plan": {}, "samples": [{"id": 1, "epoch": 2, "input": "q?", '
     b'"target": "a", "output": {"choices": [{"message": {"content": "b"}}]}, "attachments": {}}]}',
+    "label-studio": b'[{"id": 1, "data": {"question": "q?", "similar_docs": [{"id": "d", "body": "t"}]}, '
+    b'"annotations": [{"result": [{"value": {"ranker": {"relevant": ["d"]}}}]}]}]',
+    "ragas-annotations": b'{"m": [{"metric_input": {"user_input": "q?"}, "metric_output": 1}]}',
     "squad": b'{"data": [{"title": "t", "paragraphs": [{"context": "c", "qas": [{"id": "1", '
     b'"question": "q?", "answers": [{"text": "c"}]}]}]}]}',
     "llama-index": b'{"queries": {"1": "q?"}, "corpus": {"d": "t"}, "relevant_docs": {"1": ["d"]}}',

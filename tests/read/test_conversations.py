@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -91,6 +92,15 @@ def test_a_function_gets_the_history_or_all_messages() -> None:
     for system in (with_history, with_messages):
         ae.evaluate(system, [SAMPLE], metrics="answer_rate")
     assert got == [("How many cars?", BEFORE), [*BEFORE, QUESTION]]
+
+
+def test_a_client_of_the_chat_protocol_gets_all_messages() -> None:
+    def create(model: str, messages: list[dict[str, str]]) -> Any:
+        return json.dumps(messages)
+
+    client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
+    run = ae.evaluate(ae.as_system(client, model="m"), [SAMPLE], metrics="answer_rate")
+    assert json.loads(run.outputs[0].response.text) == [*BEFORE, QUESTION]
 
 
 def test_a_system_that_does_not_get_the_history_is_reported() -> None:

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auepora_eval.errors import DataError
+from auepora_eval.io import tables
 from auepora_eval.io.eval_json import load_eval_json
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.trec import load_qrels
 from auepora_eval.io.validate import file_errors
+
+
+def test_an_archive_that_lies_about_its_size_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.eval"
+    name = "samples/1_epoch_1.json"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, b" " * 5_000_000)
+    # The directory at the end says 100 bytes.
+    content = path.read_bytes()
+    size = (5_000_000).to_bytes(4, "little")
+    place = content.rindex(size)
+    path.write_bytes(content[:place] + (100).to_bytes(4, "little") + content[place + 4 :])
+    monkeypatch.setattr(tables, "MOST_BYTES", 50)
+    with pytest.raises(DataError, match=r"log.eval: "):
+        load_dataset(path)
 
 
 def test_two_malformed_lines_that_even_out_are_refused(tmp_path: Path) -> None:

@@ -194,6 +194,58 @@ def test_haystack_pipeline_with_two_lists_of_documents_asks_which() -> None:
     assert pipeline.data == {"retriever": {"query": "What is it?"}}
 
 
+class Client:
+    """A client of OpenAI's protocol: `client.chat.completions.create(model=..., messages=...)`."""
+
+    def __init__(self) -> None:
+        self.chat = SimpleNamespace(completions=self)
+
+    def create(self, *, model: str, messages: list[dict[str, str]]) -> Any:
+        message = SimpleNamespace(role="assistant", content=f"{model}: {messages[0]['content']}")
+        usage = SimpleNamespace(prompt_tokens=4, completion_tokens=2)
+        return SimpleNamespace(choices=[SimpleNamespace(index=0, message=message)], usage=usage)
+
+
+def test_openai_client() -> None:
+    with pytest.raises(ArgumentError, match="needs the name of a model"):
+        as_system(Client())
+    output = outcome(as_system(Client(), model="small"))
+    assert output.response.text == "small: What is it?"
+    assert output.extra["input_tokens"] == 4
+
+
+class Prediction:
+    """DSPy's: it has keys and items, and is not a dict."""
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    def keys(self) -> list[str]:
+        return list(self._fields)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._fields[name]
+
+
+class DspyModule:
+    def predictors(self) -> list[Any]:
+        return []
+
+    def forward(self, question: str) -> Prediction:
+        return Prediction(reasoning="why", answer=question.upper(), context=[TEXT])
+
+    def __call__(self, *args: Any, **inputs: Any) -> Prediction:
+        assert not args
+        return self.forward(**inputs)
+
+
+def test_dspy_module() -> None:
+    output = outcome(DspyModule())
+    assert output.response.text == "WHAT IS IT?"
+    assert [hit.doc.doc_id for hit in output.retrieved] == [text_id(TEXT)]
+    assert output.extra["reasoning"] == "why"
+
+
 @pytest.mark.parametrize("name", ["answer", "response", "result", "output", "text"])
 @pytest.mark.parametrize(
     "documents", ["retrieved", "context", "contexts", "documents", "source_documents", "source_nodes"]

@@ -6,8 +6,8 @@
   benchmark data    .benchmark.json .benchmark.parquet .benchmark.h5
 
 Every format but CSV keeps all data. Files of trec, beir, ragas, deepeval,
-promptfoo, inspect, ragchecker, mlflow, squad, llama-index and tables with any
-columns can be read, and the first four can be written, with --to.
+label-studio, promptfoo, inspect, ragchecker, mlflow, squad, llama-index and tables
+with any columns can be read, and the first five can be written, with --to.
 
   auepora dataset convert demo demo.eval.json
 """

@@ -10,6 +10,7 @@ import pytest
 
 import auepora_eval as ae
 from auepora_eval.cli.main import main
+from auepora_eval.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.ReadingNote")
 
@@ -119,3 +120,10 @@ def test_excel_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     rest = ["--outputs", "a.xlsx", "--metrics", "exact_match", "--id", "a"]
     assert main(["score", "--dataset", "q.jsonl", *rest]) == 0
     assert ae.load_run("data/evaluation/results/a")["exact_match"].value == 1
+
+
+def test_excel_file_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = a_book(tmp_path / "q.xlsx", ["id", "question"], [1, "How many?"])
+    monkeypatch.setattr("auepora_eval.io.tables.MOST_BYTES", 1000)
+    with pytest.raises(DataError, match="unpacks to more than"):
+        ae.load_dataset(path)

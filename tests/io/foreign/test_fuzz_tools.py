@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import io
+import json
 import warnings
+import zipfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,8 @@ from hypothesis import strategies as st
 from auepora_eval.core.types import Response, SystemOutputs
 from auepora_eval.errors import AueporaError
 from auepora_eval.io.detect import kind_of_file
+from auepora_eval.io.documents import read_document
+from auepora_eval.io.ground_truth import annotators_in
 from auepora_eval.io.jsonl import encode
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.outputs import load_predictions, predictions_of
@@ -35,6 +40,22 @@ ASSERTS = [
     {"type": "is-refusal"},
 ]
 RESULT = {"ranker": {"relevant": ["d"], "non_relevant": []}}
+TASK = {
+    "id": 1,
+    "data": {"question": "Why?", "answer": "So.", "similar_docs": [{"id": "d", "body": "text"}]},
+    "annotations": [
+        {
+            "id": 2,
+            "completed_by": {"id": 3},
+            "result": [{"from_name": "rank", "type": "ranker", "value": RESULT}],
+        },
+        {
+            "id": 3,
+            "completed_by": 4,
+            "result": [{"from_name": "a", "type": "rating", "value": {"rating": 4}}],
+        },
+    ],
+}
 SPAN = {
     "trace_id": "1" * 32,
     "span_id": "a",
@@ -51,6 +72,16 @@ SPAN = {
     },
     "events": [{"name": "gen_ai.evaluation.result", "attributes": {"gen_ai.evaluation.score.value": 0}}],
 }
+MLFLOW_SPAN = {
+    "span_id": "a",
+    "name": "ask",
+    "attributes": {
+        "mlflow.spanType": '"RETRIEVER"',
+        "mlflow.spanInputs": '"Why?"',
+        "mlflow.spanOutputs": json.dumps([HIT]),
+        "mlflow.chat.tokenUsage": '{"input_tokens": 1}',
+    },
+}
 INSPECT = {
     "id": 1,
     "epoch": 2,
@@ -61,8 +92,25 @@ INSPECT = {
 }
 
 
+def annotators(path: Path) -> Any:
+    return annotators_in(read_document(path), path.name)
+
+
 def traces(path: Path) -> Any:
     return import_traces(path, doc_id="metadata.source")
+
+
+def archived(path: Path) -> Any:
+    """Read what was a document as a log of Inspect in an archive, beside it in a file of its own."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("samples/1_epoch_1.json", path.read_bytes())
+    log = path.with_suffix(".eval")
+    log.write_bytes(packed.getvalue())
+    try:
+        return load_dataset(log, "inspect")
+    finally:
+        log.unlink()
 
 
 def named(tool: str) -> Reader:
@@ -141,6 +189,7 @@ TOOLS: list[tuple[str, str, Any, list[Reader]]] = [
         {"status": "success", "eval": {}, "plan": {}, "samples": [INSPECT]},
         [*ANY, named("inspect")],
     ),
+    ("inspect archive", "d.json", INSPECT, [archived]),
     (
         "ragchecker",
         "d.json",
@@ -157,6 +206,7 @@ TOOLS: list[tuple[str, str, Any, list[Reader]]] = [
         },
         [*ANY, named("ragchecker")],
     ),
+    ("label studio", "d.json", [TASK], [*ANY, named("label-studio"), annotators]),
     (
         "mlflow",
         "d.json",
@@ -185,6 +235,15 @@ TOOLS: list[tuple[str, str, Any, list[Reader]]] = [
         [*ANY, named("llama-index")],
     ),
     ("spans", "d.json", [SPAN], [traces, kind_of_file]),
+    (
+        "mlflow trace",
+        "d.json",
+        {
+            "info": {"trace_id": "t", "assessments": [{"feedback": {"value": True}}]},
+            "data": {"spans": [MLFLOW_SPAN]},
+        },
+        [traces, kind_of_file],
+    ),
     (
         "columns of a ranking",
         "d.jsonl",
@@ -230,6 +289,11 @@ TABLES: list[tuple[str, bytes, list[Reader]]] = [
         "a.run",
         b"q1 Q0 d1 1 2.5 t\nq1 Q0 d2 2 2.5 t\nq2 E2 d1 1 -1e-3 t\n",
         [predictions_of, read_run, scores],
+    ),
+    (
+        "t.csv",
+        b"question;__expected;__metadata:a[]\nWhy?;contains-all:a,b;x\nWho?;fn:1;\n",
+        [*ANY, named("promptfoo")],
     ),
     ("t.tsv", b"question\tground_truth\tcontexts\nWhy?\tSo.\t\"['a', 'b']\"\n", ANY),
     (

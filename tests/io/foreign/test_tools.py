@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 import auepora_eval as ae
 from auepora_eval.cli.main import main
 from auepora_eval.core.dataset import EvaluationDataset
-from auepora_eval.errors import DataError
+from auepora_eval.errors import DataError, MissingDependencyError
 from auepora_eval.io.detect import kind_of_file
+from auepora_eval.io.ground_truth import load_ground_truth
 from auepora_eval.io.outputs import predictions_of
 from auepora_eval.read.fields import ReadingNote
 
@@ -29,17 +31,25 @@ pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.Readin
         ("deepeval/examples_community_chatbot_evaluation_dataset.json", "records", 3, 0),
         ("deepeval/examples_community_chatbot_evaluation_outputs.json", "records", 3, 3),
         ("deepeval/tests_test_confident_goldens.json", "records", 4, 4),
+        ("deepeval/tests_test_core_test_datasets_convo_goldens.csv", "csv", 15, 15),
+        ("deepeval/tests_test_core_test_datasets_convo_goldens.json", "deepeval-conversations", 15, 15),
         ("deepeval/tests_test_core_test_datasets_goldens.csv", "csv", 15, 15),
         ("deepeval/tests_test_core_test_datasets_goldens.json", "records", 15, 15),
         ("deepeval/written_by_4.x/g.csv", "csv", 1, 1),
         ("deepeval/written_by_4.x/g.json", "records", 1, 1),
         ("deepeval/written_by_4.x/g.jsonl", "records", 1, 1),
         ("inspect/2024-11-05T13-31-45-05-00_input-task_8zXjbRzCWrL9GXiXo2vus9.json", "inspect", 1, 1),
+        ("inspect/2025-02-11T15-17-00-05-00_popularity_dPiJifoWeEQBrfWsAopzWr.eval", "inspect", 10, 10),
         ("inspect/2025-05-12T20-28-13-04-00_popularity.json", "inspect", 3, 3),
+        ("inspect/log_streaming.eval", "inspect", 4, 4),
+        ("label-studio/made_rag_feedback_export.json", "label-studio", 1, 1),
+        ("promptfoo/config-csv-metadata_tests.csv", "csv", 3, 0),
         ("promptfoo/config-multishot_output.json", "promptfoo-results", 4, 4),
         ("promptfoo/eval-rag-full_promptfooconfig.with-asserts.yaml", "promptfoo", 9, 0),
         ("promptfoo/eval-rag_promptfooconfig.yaml", "promptfoo", 2, 0),
+        ("promptfoo/eval-self-grading_tests.csv", "csv", 10, 0),
         ("promptfoo/simple-test_output.json", "promptfoo-results", 2, 2),
+        ("ragas/edited_chain_runs.json", "ragas-annotations", 18, 18),
         ("ragas/hf_doc_qa_eval.csv", "csv", 66, 0),
         ("ragas/made_single_turn.jsonl", "records", 2, 2),
         ("ragas/weather_tool_calls.csv", "csv", 5, 0),
@@ -61,7 +71,10 @@ def test_sample_files_load_as_they_are(name: str, kind: str, samples: int, answe
     ("name", "message"),
     [
         ("beir/queries.jsonl", "a part of a BEIR dataset, not a dataset. Name its folder"),
-        ("inspect/rewritten_by_current_inspect.eval", "inspect log convert --to json"),
+        ("inspect/rewritten_by_current_inspect.eval", "zstandard"),
+        ("label-studio/ranker_buckets_annotation.json", "without the question"),
+        ("label-studio/named_entity_annotation.json", "--columns query=NAME"),
+        ("label-studio/ranker_buckets_tasks.json", "--columns query=NAME"),
         (
             "mlflow/trace_written_by_mlflow.json",
             "this is a file of traces, not a dataset. Convert it: auepora import-traces",
@@ -74,9 +87,32 @@ def test_sample_files_load_as_they_are(name: str, kind: str, samples: int, answe
         ("trec/cwl.run", "the run goes to --outputs"),
     ],
 )
-def test_other_sample_files_say_why_not(name: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
+def test_other_sample_files_say_why_not(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
+    with pytest.raises((DataError, MissingDependencyError), match=message):
         ae.load_dataset(SHARED / name)
+
+
+def test_zstd_entry_of_an_inspect_log(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed")
+    output = {"choices": [{"message": {"role": "assistant", "content": "At noon."}}]}
+    sample = json.dumps({"id": 1, "epoch": 1, "input": "When?", "target": "noon", "output": output}).encode()
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("samples/1_epoch_1.json", zstandard.compress(sample))
+        directory = archive.fp.tell() if archive.fp else 0
+    # zipfile writes no ZSTD before Python 3.14: the method and the unpacked size are set in both headers.
+    content = bytearray(path.read_bytes())
+    for method, size in ((8, 22), (directory + 10, directory + 24)):
+        content[method : method + 2] = (93).to_bytes(2, "little")
+        content[size : size + 4] = len(sample).to_bytes(4, "little")
+    path.write_bytes(content)
+    loaded, answer = one(ae.load_dataset(path))
+    assert (loaded.query, loaded.reference_answer.text, answer.response.text) == ("When?", "noon", "At noon.")
+    content[60:64] = b"\0\0\0\0"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="an entry is damaged"):
+        ae.load_dataset(path)
 
 
 def written(path: Path, document: Any) -> Path:
@@ -265,7 +301,7 @@ def test_convert_writes_the_answers_too(tmp_path: Path, capsys: pytest.CaptureFi
     assert predictions_of(files[1]).longest == 1
 
 
-@pytest.mark.parametrize("form", ["ragas", "deepeval", "beir", "trec"])
+@pytest.mark.parametrize("form", ["ragas", "deepeval", "label-studio", "beir", "trec"])
 def test_what_is_written_for_a_tool_is_read_back(tmp_path: Path, form: str) -> None:
     rows = [
         {
@@ -287,6 +323,12 @@ def test_what_is_written_for_a_tool_is_read_back(tmp_path: Path, form: str) -> N
         (output,) = predictions_of(target).outputs(["7"])
         assert [hit.doc.doc_id for hit in output.retrieved] == ["d1", "d2"]
         return
+    if form == "label-studio":  # tasks have no annotations yet
+        task = json.loads(target.read_text())[0]["data"]
+        assert task["similar_docs"][0] == {"id": "d1", "body": hits[0]["text"]}
+        sample, output = one(ae.load_dataset(target))
+        assert (sample.sample_id, output.response.text) == ("7", "23")
+        return
     sample, output = one(ae.load_dataset(target))
     assert sample.query == "How many?"
     assert [(doc.doc_id, doc.text) for doc in sample.relevant_docs] == [("d1", "It carries 22 cars.")]
@@ -301,7 +343,10 @@ def test_what_is_written_for_a_tool_is_read_back(tmp_path: Path, form: str) -> N
     [
         ("beir", "beir", 40),
         ("deepeval", "deepeval/written_by_4.x/g.csv", 1),
+        ("inspect", "inspect/log_streaming.eval", 4),
+        ("label-studio", "label-studio/made_rag_feedback_export.json", 1),
         ("promptfoo", "promptfoo/config-multishot_output.json", 4),
+        ("ragas", "ragas/edited_chain_runs.json", 18),
         ("ragchecker", "ragchecker/checking_outputs.json", 2),
         ("trec", "trec/cwl.qrels", 3),
     ],
@@ -310,3 +355,38 @@ def test_every_file_of_a_tool_is_read_by_its_name(tool: str, name: str, samples:
     out = tmp_path / "out.jsonl"
     assert main(["dataset", "convert", "--from", tool, str(SHARED / name), str(out)]) == 0
     assert len(ae.load_dataset(out)) == samples
+
+
+def test_label_studio_has_a_file_per_annotator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def annotation(number: int, by: Any, *results: Any) -> Any:
+        return {
+            "id": number,
+            "completed_by": by,
+            "result": [{"from_name": n, "type": t, "value": v} for n, t, v in results],
+        }
+
+    ranked = ("rank", "ranker", {"ranker": {"relevant": ["f"], "non_relevant": ["w"]}})
+    docs = [{"id": "f", "body": "It carries 22 cars."}, {"id": "w", "body": "Water."}]
+    task = {
+        "id": 7,
+        "data": {"question": "How many?", "answer": "22", "similar_docs": docs},
+        "annotations": [
+            annotation(1, 3, ranked, ("clarity", "rating", {"rating": 4}), ("x", "video", {"frames": []})),
+            annotation(
+                2, {"id": 4, "email": "b@example.org"}, ranked, ("kind", "choices", {"choices": ["good"]})
+            ),
+            {**annotation(5, 9, ranked), "was_cancelled": True},
+        ],
+    }
+    source = written(tmp_path / "export.json", [task])
+    target = tmp_path / "people.gt.json"
+    assert main(["dataset", "convert", "--from", "label-studio", str(source), str(target)]) == 0
+    said = capsys.readouterr()
+    assert "2 annotators, 4 annotations" in said.out
+    assert "1 results have no place here (1 video)" in said.err
+    assert sorted(path.name for path in tmp_path.glob("people*")) == ["people-3.gt.json", "people-4.gt.json"]
+    documents, answer = load_ground_truth(tmp_path / "people-3.gt.json")
+    assert documents["citations"] == [{"file_name": "f", "start_char": 0, "end_char": 19}]
+    assert (documents["query_id"], answer["quality_scores"]) == ("7", {"clarity": 0.8})
+    people = [str(tmp_path / f"people-{number}.gt.json") for number in (3, 4)]
+    assert main(["annotate", "--agree", *people]) == 0

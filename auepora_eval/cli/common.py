@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import warnings
 from argparse import ArgumentParser, Namespace
@@ -27,7 +28,7 @@ from ..errors import DataError, PlanError
 from ..read.convert import Convert
 from ..read.fields import columns_of_samples
 from . import echo
-from .flags import add_flag
+from .flags import add_flag, out_flag
 
 if TYPE_CHECKING:
     from argparse import _ActionsContainer
@@ -145,6 +146,20 @@ def say_run_summary(run: EvaluationRun, tally: Tally) -> None:
     if not tally.total or answered:  # else nothing was measured: why is all there is to say
         say_main_results(run.results, "auepora show has all")
     _say_what_went_wrong(run, tally)
+
+
+def say_finished(
+    settings: RunSettings, storage: EvaluationResultsStorage, run: EvaluationRun, tally: Tally
+) -> int:
+    """Print a run that was just stored, where it is, and the next command; return the exit code."""
+    if settings.json:
+        echo.say_json(storage.load_results(run.evaluation_id))
+    else:
+        say_run_summary(run, tally)
+        flags = f"{' --failed' if tally.failed else ''}{out_flag(settings.out)}"
+        echo.say(f"Next: auepora show {shlex.quote(run.evaluation_id)}{flags}")
+    say_stored(storage.state(run.evaluation_id).path)
+    return exit_code(run, tally, settings.min_coverage)
 
 
 def say_main_results(results: Sequence[MetricResult], more: str) -> None:

@@ -267,11 +267,7 @@ def cache_path(named: str | None) -> str | None:
 
 
 def stop_rule(
-    settings: RunSettings,
-    plan: EvaluationPlan,
-    storage: EvaluationResultsStorage,
-    *,
-    is_announced: bool = True,
+    settings: RunSettings, plan: EvaluationPlan, storage: EvaluationResultsStorage
 ) -> StopRule | None:
     """Return when the run may stop early, or None if it uses all samples."""
     from ..decide.early_stop import StopRule
@@ -285,10 +281,7 @@ def stop_rule(
         raise PlanError(f"stop_when accepts only `clear`, not {settings.stop_when!r:.40}.")
     baseline = None if settings.baseline is None else storage.load_run(settings.baseline, texts=False)
     rule = StopRule(tuple(goals_of(settings, plan)), settings.alpha or ALPHA, baseline)
-    if is_announced:
-        goals = ", ".join(f"{goal.metric} {goal_in_words(goal)}" for goal in rule.goals)
-        echo.note(
-            f"samples run in random order (seed {settings.seed}), those of a cluster together, until this is "
-            f"decided: {goals}"
-        )
+    goals = ", ".join(f"{goal.metric} {goal_in_words(goal)}" for goal in rule.goals)
+    order = f"samples run in random order (seed {settings.seed}), those of a cluster together"
+    echo.note(f"{order}, until this is decided: {goals}")
     return rule

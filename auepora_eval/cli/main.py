@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
-import threading
-import time
 from argparse import ArgumentParser, HelpFormatter, Namespace
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, Protocol, cast
@@ -26,7 +22,8 @@ from ..errors import (
     nearest_names,
 )
 from . import echo
-from .interrupts import HANG_UP, StopNow, ending_signals, set_handlers
+from .completion import SCRIPTS, completions
+from .interrupts import StopNow, stopping_at_once
 
 EXIT_OK, EXIT_NO, EXIT_CANNOT, EXIT_INCOMPLETE, EXIT_STORAGE, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
 # The first class that an error has decides.
@@ -40,7 +37,7 @@ _CODES: dict[type[AueporaError], int] = {
 # Each command is one module of this folder: its docstring is the help, the first line of it the summary.
 # A command of two words (`dataset check`) is a module of a subfolder.
 GROUPS = {
-    "Start": ("demo", "init", "run", "score", "judge", "show", "list", "view", "metrics", "completion"),
+    "Start": ("demo", "init", "run", "score", "judge", "show", "list", "view", "metrics"),
     "Decide": ("compare", "gate", "diagnose", "stress", "power", "experiment"),
     "Data": (
         "dataset generate",
@@ -96,27 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def process() -> NoReturn:
     """Run the command of this process and end the process."""
-    code = main()
-    if _threads_left():
-        threading.Thread(target=_end_threads_left, args=(code,), daemon=True).start()
-    raise SystemExit(code)
-
-
-def _threads_left() -> list[str]:
-    """Return the names of threads for which Python would wait: clients that a system uses may leave some."""
-    main_thread = threading.main_thread()
-    return [each.name for each in threading.enumerate() if not each.daemon and each is not main_thread]
-
-
-def _end_threads_left(code: int) -> None:
-    """End the process, which has done everything, if such threads are still there after a second."""
-    time.sleep(1.0)
-    if names := _threads_left():
-        shown = ", ".join(names[:3])
-        echo.note(f"note: {len(names)} threads of the system are still running and are ended: {shown}")
-        for stream in filter(None, (sys.stdout, sys.stderr)):
-            stream.flush()
-        os._exit(code)
+    raise SystemExit(main())
 
 
 def _call(words: list[str]) -> int:
@@ -129,6 +106,11 @@ def _call(words: list[str]) -> int:
         from importlib.metadata import version
 
         print(f"auepora {version('auepora-eval')}")
+        return EXIT_OK
+    if words[0] == "completion":
+        return _completion(words[1:])
+    if words[0] == "--complete":  # asked by the scripts of `completion`
+        print("\n".join(_completions(words[1:])))
         return EXIT_OK
     name, rest = _split(words)
     if name in _FAMILIES and (not rest or rest[0] in _HELP):
@@ -185,19 +167,31 @@ def summary_of(name: str) -> str:
 def load_command(name: str) -> Command:
     """Import the module of a command."""
     module = import_module(f".{name.replace('-', '_').replace(' ', '.')}", __package__)
-    if module.__doc__ is None:  # python -OO leaves out docstrings, and this one is the help text
-        import ast
-
-        source = Path(str(module.__file__)).read_text(encoding="utf-8")
-        module.__doc__ = ast.get_docstring(ast.parse(source))
     return cast(Command, module)
+
+
+def _completion(words: list[str]) -> int:
+    """Print the script that completes commands and flags in a shell."""
+    if len(words) != 1 or words[0] not in SCRIPTS:
+        echo.note("auepora: Name the shell: auepora completion bash, zsh or fish.")
+        return EXIT_CANNOT
+    print(SCRIPTS[words[0]])
+    return EXIT_OK
+
+
+def _completions(words: list[str]) -> list[str]:
+    name = _split(words)[0] if words else ""
+    flags: Iterable[str] = ()
+    if name in COMMANDS and words[-1].startswith("-"):
+        flags = command_parser(name, load_command(name)).flags
+    return completions(words, (*COMMANDS, "completion", "help"), flags)
 
 
 def _guarded(command: Command, args: Namespace) -> int:
     """Run the command; whatever a user can cause ends in one line and an exit code, not in a traceback."""
     echo.notes_from_warnings()
     try:
-        with _stopped_by_signals():
+        with stopping_at_once():
             code = command.run(args)
         # Here, not at exit: a full disk is then reported, and has its own exit code.
         sys.stdout.flush()
@@ -224,29 +218,6 @@ def _guarded(command: Command, args: Namespace) -> int:
         return EXIT_CANNOT
 
 
-@contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """Raise StopNow on SIGTERM and when the terminal is closed, as Ctrl-C raises KeyboardInterrupt."""
-
-    def stop(number: int, frame: object) -> None:
-        if number == HANG_UP:
-            signal.signal(number, signal.SIG_IGN)  # a closed terminal sends it twice
-        raise StopNow(number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = set_handlers(ending_signals(), stop)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            # A hang-up that is ignored by now has been acted on. The terminal sends a second one, which
-            # may come while the process ends and must not change its exit code.
-            if not (number == HANG_UP and signal.getsignal(number) is signal.SIG_IGN):
-                signal.signal(number, handler)
-
-
 def _failed(error: Exception | str, code: int) -> int:
     echo.note(f"auepora: {echo.one_line(_without_secrets(str(error)), 1000)}", "red")
     return code
@@ -265,27 +236,25 @@ def _without_secrets(text: str) -> str:
 class Parser(ArgumentParser):
     """A parser whose errors suggest the right flag."""
 
+    @property
+    def flags(self) -> list[str]:
+        return [flag for flag in self._option_string_actions if flag.startswith("--")]
+
     def check_no_unknown(self, words: Sequence[str]) -> None:
         """Exit with a suggestion if there are words that no flag or argument of the command takes."""
-        if not words:
-            return
-        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
-        kind = "flag" if words[0].startswith("-") else "argument"
-        word = echo.one_line(words[0], 60)
-        hint = self._hint(words[0].partition("=")[0], flags) if kind == "flag" else ""
-        one_sample = self._option_string_actions.get("--sample")
-        if kind == "argument" and one_sample is not None and one_sample.metavar == "ID":
-            hint = f"For one sample: --sample {word}."
-        self.error(f"unknown {kind} {word}. {hint}".rstrip())
+        if words:
+            kind = "flag" if words[0].startswith("-") else "argument"
+            hint = self._hint(words[0].partition("=")[0]) if kind == "flag" else ""
+            self.error(f"unknown {kind} {echo.one_line(words[0], 60)}. {hint}".rstrip())
 
-    def _hint(self, flag: str, flags: Sequence[str]) -> str:
+    def _hint(self, flag: str) -> str:
         from ..core.settings import PLAN_KEYS
 
         key = flag.removeprefix("--").replace("-", "_")
         if self.prog.removeprefix("auepora ") in _WITH_PLANS and key in PLAN_KEYS:
             return f"It is a key of the plan file: write '{key}: ...' into FILE, and give --config FILE."
         # Without the dashes, which would make all flags look alike.
-        near = nearest_names(flag.removeprefix("--"), tuple(each.removeprefix("--") for each in flags))
+        near = nearest_names(flag.removeprefix("--"), tuple(each.removeprefix("--") for each in self.flags))
         return f"Did you mean --{near[0]}?" if near else ""
 
     def error(self, message: str) -> NoReturn:
@@ -351,7 +320,8 @@ def _overview(family: str = "") -> str:
         for title, names in GROUPS.items():
             lines += ["", f"{title}:", *_summaries(names)]
     ending = f"Details of a command: auepora help {f'{family} COMMAND' if family else 'COMMAND'}"
-    ending += "" if family else ". Version: auepora --version"
+    if not family:
+        ending += "\nVersion: auepora --version. Tab completion: auepora completion bash, zsh or fish"
     return "\n".join([*lines, "", ending])
 
 

@@ -11,7 +11,7 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,17 +23,7 @@ from ..core.metrics_base import import_metrics, metric_file
 from ..core.plan import Survey
 from ..core.runner import evaluate, name_of
 from ..core.scoring import Tally, short_id
-from ..core.settings import (
-    BUDGETS,
-    OF_JUDGE,
-    PILOT,
-    SETTINGS,
-    SPLITS_FOLDER,
-    STORED,
-    RunSettings,
-    as_names,
-)
-from ..core.types import EvaluationRun
+from ..core.settings import PILOT, SETTINGS, SPLITS_FOLDER, STORED, RunSettings, as_names
 from ..errors import (
     AccessRefusedError,
     AueporaError,
@@ -45,6 +35,7 @@ from ..errors import (
     RunStoppedError,
     StorageError,
 )
+from ..io.config.plan import planned
 from ..io.results.document import is_ours
 from ..store.state import read_results_head, retried_of, variant_of
 from ..store.storage import EvaluationResultsStorage
@@ -59,6 +50,7 @@ from .common import (
     notes_printed_once,
     progress,
     say_failures,
+    say_finished,
     say_run_summary,
     say_stored,
 )
@@ -106,14 +98,24 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    settings = settled(args)
+    _check_flags(args)
+    plan = planned(args.config)
+    settings = RunSettings.merged(plan, vars(args))
     storage = EvaluationResultsStorage(settings.out)
-    state = storage.state(settings.id or "")
-    is_complete = settings.resume is not None and state.is_complete(retry_failed=settings.retry_failed)
-    # Nothing has to be compared, so the dataset and the system may be gone by now.
-    if is_complete and not _names_the_run(args):
-        return _say_complete(settings, storage)
-    judge, record = prepared(settings, storage, is_complete=is_complete)
+    is_complete = False
+    if settings.resume is not None:
+        # The header of the run has its settings, so that the flags need not be typed again.
+        state = _resumed(settings, storage)
+        own = {"id": state.evaluation_id}
+        is_complete = state.is_complete(retry_failed=settings.retry_failed)
+        is_compared = any(getattr(args, name) is not None for name in _IDENTIFY)
+        if is_complete and not is_compared:  # the dataset and the system may be gone by now
+            return _say_complete(RunSettings.merged(_configuration(state), plan, vars(args), own), storage)
+        settings = RunSettings.merged(_stored_settings(storage, state), plan, vars(args), own)
+    if settings.dataset_type is not None and settings.dataset is None:
+        settings.dataset = SPLITS_FOLDER
+    check_present(settings)
+    judge, record = prepared(settings, storage)
     if is_complete:
         record.check_same_run()
         return _say_complete(settings, storage)
@@ -125,7 +127,6 @@ def prepared(
     settings: RunSettings,
     storage: EvaluationResultsStorage,
     *,
-    is_complete: bool = False,
     configuration: dict[str, Any] | None = None,
 ) -> tuple[Judge | None, StoredRecord]:
     """Return the judge and the run that the settings describe; nothing is called yet.
@@ -153,7 +154,7 @@ def prepared(
         retry_failed=settings.retry_failed,
         force=settings.force,
         survey=survey,
-        stop_rule=stop_rule(settings, plan, storage, is_announced=not is_complete),
+        stop_rule=stop_rule(settings, plan, storage),
     )
 
 
@@ -183,7 +184,8 @@ class RunCommand:
     ) -> None:
         self.settings, self.storage, self.record, self.judge = settings, storage, record, judge
         self.evaluator, self.size = record.evaluator, record.survey.size
-        self.resume = resume or _resume_command(settings)
+        out = out_flag(settings.out)
+        self.resume = resume or f"auepora run --resume {shlex.quote(settings.id or '')}{out}"
         self.has_started = False  # before that, what is in the folder may be another process's
         self.display = ExitStack()  # the progress bar
         record.on_start = self._start
@@ -201,8 +203,7 @@ class RunCommand:
             finished = replace(finished, results=[*finished.results, *judged])
         if cache is not None:
             echo.note(f"cache: {cache.used} of {self.size} answers reused")
-        self._say_finished(finished)
-        return exit_code(finished, self.record.tally, self.settings.min_coverage)
+        return say_finished(self.settings, self.storage, finished, self.record.tally)
 
     def estimate(self) -> int:
         """Call a few samples and print what the whole run takes; return the exit code."""
@@ -239,12 +240,9 @@ class RunCommand:
 
     def called(self, work: Callable[[], T]) -> tuple[T | None, int]:
         """Do the work with its cache, its progress bar and its signals; None if it was interrupted."""
+        cache = self.record.cache = call_cache(self.settings)
         try:
-            with ExitStack() as stack:
-                cache = self.record.cache = call_cache(self.settings)
-                if cache is not None:
-                    stack.enter_context(cache)
-                signalled = stack.enter_context(finishing_first(self.evaluator.stop))
+            with cache or nullcontext(), finishing_first(self.evaluator.stop) as signalled:
                 return self._guarded(work, signalled), signalled.exit_code
         except StopNow as stop:  # the second signal came while the run was being closed
             return None, 128 + int(stop.args[0])
@@ -253,19 +251,14 @@ class RunCommand:
         try:
             with self.display, stdout_for_results(), notes_printed_once(as_json=self.settings.json):
                 return work()
-        except (InterruptedRunError, StopNow):
+        except BaseException as error:
             # Before the messages: a further signal must not cut off the command that resumes the run.
             signalled.is_heeded = True
-            self._say_stopped(signalled.reason)
+            is_interrupted = isinstance(error, InterruptedRunError | StopNow)
+            self._say_stopped(signalled.reason if is_interrupted else error)
+            if not is_interrupted:
+                raise
             return None
-        except RunStoppedError as error:
-            signalled.is_heeded = True
-            self._say_stopped(error)
-            raise
-        except BaseException:
-            signalled.is_heeded = True
-            self._say_how_to_resume()
-            raise
 
     def _start(self, outcomes: Counter[int], limits: Limits) -> None:
         """Report what is kept of earlier sessions, and show the progress of the rest."""
@@ -275,100 +268,45 @@ class RunCommand:
         bar = progress(calls, name_of(self.evaluator.system))
         self.evaluator.on_output = self.display.enter_context(bar)
 
-    def _say_finished(self, finished: EvaluationRun) -> None:
-        settings, record = self.settings, self.record
-        if settings.json:
-            echo.say_json(self.storage.load_results(record.evaluation_id))
-        else:
-            say_run_summary(finished, record.tally)
-        if not settings.json:
-            flags = f"{' --failed' if record.tally.failed else ''}{out_flag(settings.out)}"
-            echo.say(f"Next: auepora show {shlex.quote(record.evaluation_id)}{flags}")
-        say_stored(record.state.path)
-
     def _say_stopped(self, reason: object) -> None:
-        if not isinstance(reason, AccessRefusedError) or _answered(self.record.state):
-            # Failures that would happen again are kept: after a fix of the system they are called again.
-            self._say_how_to_resume(" --retry-failed" if isinstance(reason, EvaluationError) else "")
-        if "budget" in str(reason) and not isinstance(reason, EvaluationError):
-            given = self.settings.given(BUDGETS)
-            flags = () if variant_of(self.evaluator.configuration) else _FLAGS
-            spent = " or ".join(f"--{name.replace('_', '-')}" if name in flags else name for name in given)
-            if spent:
-                echo.note(f"The budget is used up: resume with a larger number for {spent}.")
-        if self.settings.json:
-            self._say_stopped_json(reason)
-
-    def _say_stopped_json(self, reason: object) -> None:
-        """Print the one document that --json prints for a run without results."""
-        echo.say_json(
-            {
-                "evaluation_id": self.settings.id,
-                "stopped": without_secrets(str(reason)).removeprefix("stopped: "),
-                "kept": _answered(self.record.state),
-                "samples": self.size,
-                "resume": self.resume,
-            }
-        )
-
-    def _say_how_to_resume(self, flags: str = "") -> None:
         """Print what is kept of a run that has started and stopped, and the command that resumes it."""
-        state = self.record.state
+        state, settings = self.record.state, self.settings
         try:
             kept = state.answered if self.has_started else None
-            if kept is None or state.is_complete():
-                return
+            is_over = kept is None or state.is_complete()
         except AueporaError:
-            return  # the storage itself failed, and the error reports it
-        echo.note(f"kept: {kept} outputs in {state.database}")
-        if state.has_results:
-            echo.note(f"The results of {echo.one_line(state.evaluation_id)} stay until there are new ones.")
-        echo.note(f"resume: {self.resume}{flags}")
-
-
-def _answered(state: RunState) -> int | None:
-    try:
-        return state.answered
-    except AueporaError:
-        return None  # it cannot be read, which the error on stderr reports
-
-
-def _resume_command(settings: RunSettings) -> str:
-    name = shlex.quote(settings.id or "")
-    return f"auepora run --resume {name}{out_flag(settings.out)}"
-
-
-# Settings: defaults, then the header of the run that is resumed, then the plan file, then the flags.
-
-
-def settled(args: Namespace) -> RunSettings:
-    """Return the settings of a run by its flags."""
-    from ..io.config.plan import planned
-
-    _check_flags(args)
-    plan = planned(args.config)
-    flags = {name: value for name, value in vars(args).items() if value is not None}
-    stored: dict[str, Any] = {}
-    if args.resume is not None:
-        stored = _resumed(args, RunSettings.merged(plan, flags))
-        # `_resumed` has found out which run is meant, also if only the plan names it.
-        flags["id"] = args.id
-    settings = RunSettings.merged(stored, plan, flags)
-    if settings.dataset_type is not None and settings.dataset is None:
-        settings.dataset = SPLITS_FOLDER
-    check_present(settings)
-    return settings
+            kept, is_over = None, True  # the storage itself failed, and the error reports it
+        if not is_over and (kept or not isinstance(reason, AccessRefusedError)):
+            echo.note(f"kept: {kept} outputs in {state.database}")
+            if state.has_results:
+                echo.note(
+                    f"The results of {echo.one_line(state.evaluation_id)} stay until there are new ones."
+                )
+            # Failures that would happen again are kept: after a fix of the system they are called again.
+            again = " --retry-failed" if isinstance(reason, EvaluationError) else ""
+            echo.note(f"resume: {self.resume}{again}")
+            if isinstance(reason, RunStoppedError) and "budget" in str(reason) and not again:
+                echo.note("The budget is used up: resume with a larger one.")
+        if settings.json and isinstance(reason, str | RunStoppedError):
+            # The one document that --json prints for a run without results.
+            echo.say_json(
+                {
+                    "evaluation_id": settings.id,
+                    "stopped": without_secrets(str(reason)).removeprefix("stopped: "),
+                    "kept": kept,
+                    "samples": self.size,
+                    "resume": self.resume,
+                }
+            )
 
 
 def _check_flags(args: Namespace) -> None:
-    """Raise DataError if flags contradict each other."""
-    if args.resume is None:
-        if args.retry_failed:
-            raise PlanError("--retry-failed needs a run to resume: add --resume ID.")
-        return
+    """Raise PlanError if flags contradict each other."""
+    if args.resume is None and args.retry_failed:
+        raise PlanError("--retry-failed needs a run to resume: add --resume ID.")
     if args.resume and args.id and args.resume != args.id:
         raise PlanError(f"--id {args.id:.80} contradicts --resume {args.resume:.80}: leave one of them out.")
-    if args.force:
+    if args.resume is not None and args.force:
         raise PlanError("--force would discard the run that --resume resumes: leave one of them out.")
 
 
@@ -381,61 +319,43 @@ def check_present(
             raise PlanError(f"--{name} is missing. {fix}")
 
 
-def _names_the_run(args: Namespace) -> bool:
-    """Return whether the flags say anything of what the run is, so that it has to be compared."""
-    return any(getattr(args, name) is not None for name in _IDENTIFY)
-
-
-# Resuming a run: its header has the settings, so that the flags need not be typed again.
-
-
-def _resumed(args: Namespace, settings: RunSettings) -> dict[str, Any]:
-    """Return the settings in the header of the run to resume."""
-    storage = EvaluationResultsStorage(settings.out)
-    name = args.id = args.resume or settings.id
+def _resumed(settings: RunSettings, storage: EvaluationResultsStorage) -> RunState:
+    """Return the state of the run to resume, which --resume, --id or the plan names."""
+    name = settings.resume or settings.id
     if not name:
         raise PlanError(f"--resume needs a run id: --resume ID. {_unfinished(storage)}".rstrip())
-    state = storage.state(name)
-    if not _names_the_run(args) and state.is_complete(retry_failed=settings.retry_failed):
-        # Only the stored results are read, and the judge that may not have been asked yet.
-        stored = _mapping((state.header or {}).get("configuration"))
-        judge = {key: stored.get(key) for key in OF_JUDGE}
-        return {**judge, "id": name, "dataset": "-", "system": "-"}
-    header = state.header
+    return storage.state(name)
+
+
+def _configuration(state: RunState) -> Mapping[str, Any]:
+    """Return the configuration in the header of a run, as far as it has one."""
+    configuration = (state.header or {}).get("configuration")
+    return configuration if isinstance(configuration, Mapping) else {}
+
+
+def _stored_settings(storage: EvaluationResultsStorage, state: RunState) -> dict[str, Any]:
+    """Return the settings in the header of a run; an error if `auepora run` did not start it."""
+    name, header = f"{state.evaluation_id:.80}", state.header
     if header is None:
-        raise _not_resumable(storage, state)
-    configuration = _mapping(header.get("configuration"))
-    _check_made_by_run(name, configuration, settings.out)
-    stored = {key: configuration.get(key) for key in STORED}
-    stored |= {"id": name, "top_k": header.get("top_k"), "seed": header.get("seed")}
-    stored["metrics"] = list(_mapping(header.get("metrics"))) or None
-    return stored
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _check_made_by_run(name: str, configuration: Mapping[str, Any], out: str) -> None:
-    """Raise DataError if something else started the run: its header does not have all settings."""
-    variant = variant_of(configuration)
-    if variant is not None:
+        if state.has_results:
+            what = (
+                f"Run {name!r} is complete and was not made by auepora run, so the flags cannot be compared."
+            )
+            raise StorageError(f"{what} Leave the other flags out, or choose another id.")
+        what = f"No run {name!r} to resume in {storage.results_directory}."
+        raise NotFoundError("", what, fix=_unfinished(storage) or "See auepora list.")
+    configuration = _configuration(state)
+    if variant := variant_of(configuration):
         what = f"is variant {variant[1]!r:.80} of the experiment {variant[0]!r:.80}."
-        fix = f"Resume the experiment: auepora experiment FILE --resume{out_flag(out)}"
-        raise DataError(f"--resume {name:.80}", what, fix=fix)
+        out = out_flag(str(storage.results_directory))
+        fix = f"Resume the experiment: auepora experiment FILE --resume{out}"
+        raise DataError(f"--resume {name}", what, fix=fix)
     if not (configuration.get("dataset") and configuration.get("system")):
         what = "was started in Python, so its header names no dataset and no system."
-        raise DataError(f"--resume {name:.80}", what, fix="Resume it there: resume=True.")
-
-
-def _not_resumable(storage: EvaluationResultsStorage, state: RunState) -> AueporaError:
-    """Return the error about a run that no system was called for."""
-    name = f"{state.evaluation_id!r:.80}"
-    if state.has_results:
-        what = f"Run {name} is complete and was not made by auepora run, so the flags cannot be compared."
-        return StorageError(f"{what} Leave the other flags out, or choose another id.")
-    what = f"No run {name} to resume in {storage.results_directory}."
-    return NotFoundError("", what, fix=_unfinished(storage) or "See auepora list.")
+        raise DataError(f"--resume {name}", what, fix="Resume it there: resume=True.")
+    stored = {key: configuration.get(key) for key in STORED}
+    metrics = list(header.get("metrics") or ()) or None
+    return {**stored, "top_k": header.get("top_k"), "seed": header.get("seed"), "metrics": metrics}
 
 
 def _unfinished(storage: EvaluationResultsStorage) -> str:
@@ -455,10 +375,7 @@ def _say_complete(settings: RunSettings, storage: EvaluationResultsStorage) -> i
     if not is_ours(read_results_head(storage.find(name))):
         return 0  # another tool wrote the results: they have no coverage that a minimum could apply to
     stored = storage.load_summary(name)
-    least = (
-        stored.configuration.get("min_coverage") if settings.min_coverage is None else settings.min_coverage
-    )
-    return exit_code(stored, storage.load_tally(name), least)
+    return exit_code(stored, storage.load_tally(name), settings.min_coverage)
 
 
 def _judge_the_rest(settings: RunSettings, storage: EvaluationResultsStorage) -> bool:

@@ -14,7 +14,6 @@ With --run the result is a new run, with the metrics of the old one and those in
 
 from __future__ import annotations
 
-import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection
 from dataclasses import replace
@@ -30,19 +29,16 @@ from ..errors import DataError, PlanError
 from ..metrics.parse import parse_metrics
 from ..store.record import PredictionRecord, predictions_at, score_predictions
 from ..store.storage import EvaluationResultsStorage, database_of
-from . import echo
 from .common import (
     check_has_samples,
     default_plan,
     evaluated_dataset,
-    exit_code,
     named_plan,
     notes_printed_once,
     progress_bar,
-    say_run_summary,
-    say_stored,
+    say_finished,
 )
-from .flags import add_flag, add_settings, as_measured, out_flag, settings_of, without_judged
+from .flags import add_flag, add_settings, as_measured, settings_of, without_judged
 
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
@@ -121,21 +117,7 @@ def run(args: Namespace) -> int:
     if judge is not None:
         judged = judge_stored(judge, settings, storage, evaluation_id)
         finished = replace(finished, results=[*finished.results, *judged])
-    return _say(settings, storage, finished, record.tally)
-
-
-def _say(
-    settings: RunSettings, storage: EvaluationResultsStorage, finished: EvaluationRun, tally: Tally
-) -> int:
-    """Print the scored run and where it is stored; return the exit code."""
-    if settings.json:
-        echo.say_json(storage.load_results(finished.evaluation_id))
-    else:
-        say_run_summary(finished, tally)
-        flags = f"{' --failed' if tally.failed else ''}{out_flag(settings.out)}"
-        echo.say(f"Next: auepora show {shlex.quote(finished.evaluation_id)}{flags}")
-    say_stored(storage.state(finished.evaluation_id).path)
-    return exit_code(finished, tally, settings.min_coverage)
+    return say_finished(settings, storage, finished, record.tally)
 
 
 # --run: the outputs of a stored run, scored with other metrics.
@@ -162,7 +144,7 @@ def _score_run(args: Namespace, settings: RunSettings) -> int:
         from ..judges.runs import copy_judging  # judges are imported only where there is one
 
         copy_judging(database_of(storage.find(args.run)), state.database)
-    return _say(settings, storage, finished, Tally().add(finished.outputs))
+    return say_finished(settings, storage, finished, Tally().add(finished.outputs))
 
 
 def _check_flags_of_run(args: Namespace) -> None:

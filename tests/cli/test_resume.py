@@ -226,7 +226,7 @@ def test_spent_budget_needs_a_new_one(here: Path, capsys: Said) -> None:
     assert run(*MINE, "--budget-calls", "3", "--id", "x") == 1
     said = capsys.readouterr().err
     assert said.count("ASKED") == 3
-    assert "resume with a larger number for --budget-calls" in said
+    assert "resume with a larger one" in said
     assert run("--resume", "x") == 1
     said = capsys.readouterr().err
     assert "ASKED" not in said

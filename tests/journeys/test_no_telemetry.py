@@ -42,7 +42,6 @@ JOBS: list[tuple[str, str]] = [
     ("show", "demo-bm25 --html report.html"),
     ("metrics", "recall"),
     ("list", ""),
-    ("completion", "bash"),
     ("diagnose", "demo-bm25"),
     ("stress", f"{SYSTEM} --dataset demo --sample 10"),
     ("show", "demo-bm25"),

@@ -64,17 +64,12 @@ def test_what_is_unclear_passes_if_told_so(assert_no_regression):
     assert_no_regression("worse", "old", margin=0.5, if_inconclusive="pass")
 
 
-@pytest.mark.auepora(baseline="old", rules="gate.yaml")
-class TestMarked:
-    def test_the_rules_of_the_marker_fail(self, assert_gate):
-        assert_gate("worse")
+def test_the_rules_of_a_file_fail(assert_gate):
+    assert_gate("worse", "old", rules="gate.yaml")
 
-    @pytest.mark.auepora(rules={"min": {"hit@5": 0.3}, "max_loss": {"hit@5": 0.9}})
-    def test_the_nearest_marker_passes(self, assert_gate):
-        assert_gate("worse")
 
-    def test_a_keyword_is_on_top_and_passes(self, assert_gate):
-        assert_gate("worse", min={"hit@5": 0.3}, max_loss={"hit@5": 0.9})
+def test_a_keyword_is_on_top_and_passes(assert_gate):
+    assert_gate("worse", "old", rules="gate.yaml", min={"hit@5": 0.3}, max_loss={"hit@5": 0.9})
 
 
 def test_an_absolute_bar_passes(assert_gate):
@@ -104,11 +99,6 @@ def test_an_unknown_rule_fails(assert_gate):
 
 def test_what_is_no_run_fails(assert_no_regression):
     assert_no_regression(42, "old")
-
-
-@pytest.mark.auepora("old")
-def test_a_marker_without_a_name_fails(assert_no_regression):
-    assert_no_regression("same")
 """
 
 
@@ -149,12 +139,11 @@ def test_the_message_is_the_table_of_the_gate(said: str) -> None:
 def test_a_mistake_is_said_in_the_words_of_a_test(said: str) -> None:
     for words in (
         "The run cannot be checked: there is no rule",
-        "assert_no_regression has no baseline. A baseline is named in the call, or by @pytest.mark.auepora(",
+        "assert_no_regression needs a baseline",
         "No run 'nobody'",
         "The run cannot be checked: old is its own baseline. Name another run to compare it with.",
         "Did you mean min?",
-        "The run cannot be checked: 42 is not a run. Give an EvaluationRun, or the id or path of",
-        "pytest.mark.auepora('old') says nothing that is understood",
+        "The run cannot be checked: 42 is not a run, nor the id or path of a stored one.",
     ):
         assert words in said, words
     assert "Traceback" not in said

@@ -7,7 +7,7 @@ from evaluate import evaluate
 
 from auepora_eval import EvaluationRun
 
-pytestmark = pytest.mark.auepora(baseline="baseline")
+BASELINE = "baseline"
 
 
 @pytest.fixture(scope="session")
@@ -16,12 +16,12 @@ def run() -> EvaluationRun:
 
 
 def test_no_answer_gets_lost(run, assert_no_regression):
-    assert_no_regression(run, margin={"recall@3": 0.05, "contains_answer": 0.05})
+    assert_no_regression(run, BASELINE, margin={"recall@3": 0.05, "contains_answer": 0.05})
 
 
 def test_nothing_is_surely_worse(run, assert_no_regression):
-    assert_no_regression(run)
+    assert_no_regression(run, BASELINE)
 
 
 def test_it_is_good_enough(run, assert_gate):
-    assert_gate(run, rules="gate.yaml")
+    assert_gate(run, BASELINE, rules="gate.yaml")

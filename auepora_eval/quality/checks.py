@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from ..core.dataset import EvaluationDataset
@@ -17,28 +16,19 @@ from ..errors import DataError
 from ..read.text import kind_of
 from ..text.document_names import DocumentName, DocumentNames, base_name, stem_of
 from .samples import (
-    MIN_SUPPORT,
     check_answer_in_question,
-    check_declared,
+    check_declared_size,
     check_empty_queries,
     check_label_values,
-    check_near_duplicates,
     check_prompts,
     check_query_uniqueness,
     check_reference_support,
+    check_repeated_questions,
 )
 from .view import SEVERITIES, DatasetView, QualityIssue, view_of
 
 Dataset = Mapping[str, Any] | EvaluationDataset
 Check = Callable[[Any], Sequence[str]]
-ViewCheck = Callable[[DatasetView], Iterator[QualityIssue]]
-
-
-def check_form(view: DatasetView) -> Iterator[QualityIssue]:
-    """Parts of a document that were left out because of their form."""
-    for where, what in view.left_out:
-        fix = "`auepora dataset check` lists all that is malformed."
-        yield QualityIssue("error", "form", what, where=where, fix=fix)
 
 
 class DataQualityChecker:
@@ -48,27 +38,15 @@ class DataQualityChecker:
     one that raises is a finding, "Check failed: NAME: ...", and the others still run.
     """
 
-    def __init__(self, *, min_support: float = MIN_SUPPORT) -> None:
+    def __init__(self) -> None:
         # The four checks of seed 003 come first; a user may take any of them out.
-        further: tuple[ViewCheck, ...] = (
-            check_form,
-            check_empty_queries,
-            check_prompts,
-            check_documents,
-            check_answer_in_question,
-            partial(check_reference_support, min_support=min_support),
-            check_near_duplicates,
-            check_label_values,
-            check_declared,
-        )
         self.checks: list[Check] = [
             self._check_query_uniqueness,
             self._check_document_references,
             self._check_citation_validity,
             self._check_ground_truth_consistency,
-            *(_named(partial(self._run, check), check) for check in further),
+            self._check_content,
         ]
-        self._last_view: tuple[Dataset, DatasetView] | None = None
 
     def run_quality_checks(self, dataset: Dataset) -> list[str]:
         """Return the findings of all checks, worst first, as texts with place, message and fix."""
@@ -79,36 +57,33 @@ class DataQualityChecker:
         if not isinstance(dataset, Mapping | EvaluationDataset):
             what = f"a .eval.json document or an EvaluationDataset was expected, not {kind_of(dataset)}."
             raise DataError("dataset", what, fix="Read it with load_dataset, or put a list in one.")
-        self._last_view = (dataset, view_of(dataset))
-        try:
-            findings = [issue for check in self.checks for issue in _findings(check, dataset)]
-        finally:
-            self._last_view = None  # the dataset may change before the next call
+        findings = [issue for check in self.checks for issue in _findings(check, dataset)]
         return sorted(findings, key=lambda issue: SEVERITIES.index(issue.severity))
 
     def _check_query_uniqueness(self, dataset: Dataset) -> list[QualityIssue]:
-        return self._run(check_query_uniqueness, dataset)
+        return list(check_query_uniqueness(view_of(dataset)))
 
     def _check_document_references(self, dataset: Dataset) -> list[QualityIssue]:
-        return self._run(check_document_references, dataset)
+        return list(check_document_references(view_of(dataset)))
 
     def _check_citation_validity(self, dataset: Dataset) -> list[QualityIssue]:
-        return self._run(check_citation_validity, dataset)
+        return list(check_citation_validity(view_of(dataset)))
 
     def _check_ground_truth_consistency(self, dataset: Dataset) -> list[QualityIssue]:
-        return self._run(check_ground_truth_consistency, dataset)
+        return list(check_ground_truth_consistency(view_of(dataset)))
 
-    def _run(self, check: ViewCheck, dataset: Dataset) -> list[QualityIssue]:
-        """Run a check on the view of a dataset; the checks of one call of `issues` share the view."""
-        if self._last_view is not None and self._last_view[0] is dataset:
-            return list(check(self._last_view[1]))
-        return list(check(view_of(dataset)))
-
-
-def _named(run: Check, check: ViewCheck) -> Check:
-    """Return a check that has the name of the function in it."""
-    run.__name__ = getattr(check, "__name__", "check_reference_support")
-    return run
+    def _check_content(self, dataset: Dataset) -> list[QualityIssue]:
+        view = view_of(dataset)
+        return [
+            *check_empty_queries(view),
+            *check_prompts(view),
+            *check_documents(view),
+            *check_answer_in_question(view),
+            *check_reference_support(view),
+            *check_repeated_questions(view),
+            *check_label_values(view),
+            *check_declared_size(view),
+        ]
 
 
 def _findings(check: Check, dataset: Dataset) -> Iterator[QualityIssue]:
@@ -129,6 +104,7 @@ def _findings(check: Check, dataset: Dataset) -> Iterator[QualityIssue]:
 
 # Dots that stand for text which an excerpt leaves out.
 _ELLIPSIS = re.compile(r"\.{3,}|…")
+Fault = tuple[str, str, str]  # severity, message, fix
 
 
 class CitedFiles:
@@ -142,36 +118,37 @@ class CitedFiles:
         )
 
     def find(self, file_name: str) -> Document | None:
-        """The document that a file name means, or None."""
+        """Return the document that a file name means, or None."""
         place = self._names.place_of(file_name)
         return None if place is None else self._documents[place]
 
 
 def check_citation_validity(view: DatasetView) -> Iterator[QualityIssue]:
-    """Spans that are invalid, lie outside their document, or do not hold the text that they quote."""
-    files = CitedFiles(view.corpus)
+    """Yield spans that are invalid, lie outside their document, or do not hold the text that they quote."""
+    files = CitedFiles(view.corpus) if view.corpus else None
     for place in range(len(view.samples)):
         for number, citation in enumerate(view.citations(place)):
             part = f"citations[{number}]"
-            for severity, message, fix in _faults(citation, files, has_corpus=view.has_corpus):
+            for severity, message, fix in _faults(citation, files):
                 yield view.issue(severity, "citation_validity", message, place=place, part=part, fix=fix)
 
 
 def check_ground_truth_consistency(view: DatasetView) -> Iterator[QualityIssue]:
-    """Documents that are cited but not relevant, and documents that are relevant but not cited."""
+    """Yield documents that are cited but not relevant, and documents that are relevant but not cited."""
     check = "ground_truth_consistency"
     files = CitedFiles(view.corpus)
     for place, sample in enumerate(view.samples):
-        citations = view.citations(place)
-        if not citations or (sample.relevant_docs is None and not view.has_corpus):
+        names = [_text(citation.get("file_name")) for citation in view.citations(place)]
+        if not names or (sample.relevant_docs is None and not view.corpus):
             continue
         gold = dict.fromkeys(doc.doc_id for doc in gold_documents(sample))
-        if view.has_corpus:
-            cited = _cited_ids(citations, files, by_name=False)
-        else:
-            cited = _cited_ids(citations, CitedFiles(sample.relevant_docs or ()), by_name=True)
-        for doc_id in (each for each in cited if each not in gold):
-            severity = "warning" if view.has_corpus else "note"
+        own_files = files if view.corpus else CitedFiles(sample.relevant_docs or ())
+        found = {name: own_files.find(name) for name in names if name}
+        cited = {doc.doc_id for doc in found.values() if doc is not None}
+        if not view.corpus:  # the stem of a file name is taken for the id, which is a guess
+            cited |= {stem_of(base_name(name)) for name, doc in found.items() if doc is None}
+        for doc_id in sorted(cited - gold.keys()):
+            severity = "warning" if view.corpus else "note"
             message = f"document {doc_id!r:.80} is cited but not relevant."
             fix = "Add it to the relevant documents, or drop the citation."
             yield view.issue(severity, check, message, place=place, part="citations", fix=fix)
@@ -180,29 +157,11 @@ def check_ground_truth_consistency(view: DatasetView) -> Iterator[QualityIssue]:
             yield view.issue("note", check, message, place=place, fix="Cite it if the answer needs it.")
 
 
-def _cited_ids(
-    citations: Sequence[Mapping[str, object]], files: CitedFiles, *, by_name: bool
-) -> dict[str, None]:
-    """Return the ids of the cited documents; `by_name`: that of an unknown file is its name's stem."""
-    ids: dict[str, None] = {}
-    for citation in citations:
-        name = _text(citation.get("file_name"))
-        document = files.find(name) if name else None
-        if document is not None:
-            ids[document.doc_id] = None
-        elif name and by_name:
-            ids[stem_of(base_name(name))] = None
-    return ids
-
-
-def _faults(
-    citation: Mapping[str, Any], files: CitedFiles, *, has_corpus: bool
-) -> Iterator[tuple[str, str, str]]:
+def _faults(citation: Mapping[str, Any], files: CitedFiles | None) -> Iterator[Fault]:
     start: Any = citation.get("start_char")
     end: Any = citation.get("end_char")
     confidence = citation.get("confidence_score")
-    is_number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
-    if confidence is not None and not (is_number and 0 <= confidence <= 1):
+    if confidence is not None and not (_is_number(confidence) and 0 <= confidence <= 1):
         yield "error", f"the confidence_score {confidence!r:.40} is not from 0 to 1.", "Change it."
     span = None
     if start is None and end is None:
@@ -212,57 +171,35 @@ def _faults(
     elif start < 0 or end < 0:
         yield "error", f"negative citation positions: {start} to {end}.", "Count characters from 0."
     elif start >= end:
-        fix = "Swap start_char and end_char, or drop the citation." if start > end else "Drop the citation."
-        yield "error", f"invalid citation span: start >= end ({start} >= {end}).", fix
+        yield "error", f"invalid citation span: start >= end ({start} >= {end}).", "Correct or drop it."
     else:
         span = (start, end)
-    name = citation.get("file_name")
-    if not isinstance(name, str) or not name.strip():
+    name = _text(citation.get("file_name"))
+    if not name.strip():
         yield "error", "the citation names no file.", "Add file_name."
-        return
-    if not has_corpus:
-        return
-    document = files.find(name)
-    if document is None:
-        yield (
-            "error",
-            f"the file {name!r:.80} is none of the dataset's documents.",
-            "Name it as a document's file_path, document_id or title, or add the document.",
-        )
-    elif span is not None and document.text:
-        yield from _faults_in_text(citation, span, document)
+    elif files is not None:
+        document = files.find(name)
+        if document is None:
+            fix = "Name it as a document's file_path, document_id or title, or add the document."
+            yield "error", f"the file {name!r:.80} is none of the dataset's documents.", fix
+        elif span is not None and document.text:
+            yield from _faults_in_text(_text(citation.get("context_text")), span, document)
 
 
-def _faults_in_text(
-    citation: Mapping[str, Any], span: tuple[int, int], document: Document
-) -> Iterator[tuple[str, str, str]]:
+def _faults_in_text(context: str, span: tuple[int, int], document: Document) -> Iterator[Fault]:
     start, end = span
-    if end > len(document.text):
-        yield (
-            "error",
-            f"the span {start} to {end} goes beyond document {document.doc_id!r:.80}, "
-            f"which has {len(document.text)} characters.",
-            "Correct the span, or give the document's whole text.",
-        )
-        return
-    context = citation.get("context_text")
-    if not isinstance(context, str) or not (pieces := _pieces(context)):
+    named, size = f"document {document.doc_id!r:.80}", len(document.text)
+    if end > size:
+        what = f"the span {start} to {end} goes beyond {named}, which has {size} characters."
+        yield "error", what, "Correct the span, or give the document's whole text."
         return
     spanned = _flat(document.text[start:end])
-    if any(piece in spanned or spanned in piece for piece in pieces):
-        return
-    place = document.text.find(context.strip().strip("….").strip())
-    elsewhere = f"it is at {place}" if place >= 0 else "it is not in the document in these words"
-    yield (
-        "warning",
-        f"the context_text is not at {start} to {end} of document {document.doc_id!r:.80}; {elsewhere}.",
-        "Correct the span or the text.",
-    )
-
-
-def _pieces(context: str) -> list[str]:
-    """Return the parts of an excerpt between its dots."""
-    return [flat for piece in _ELLIPSIS.split(context) if (flat := _flat(piece))]
+    pieces = [flat for piece in _ELLIPSIS.split(context) if (flat := _flat(piece))]
+    if pieces and not any(piece in spanned or spanned in piece for piece in pieces):
+        place = document.text.find(context.strip().strip("….").strip())
+        elsewhere = f"it is at {place}" if place >= 0 else "it is not in the document in these words"
+        what = f"the context_text is not at {start} to {end} of {named}; {elsewhere}."
+        yield "warning", what, "Correct the span or the text."
 
 
 def _flat(text: str) -> str:
@@ -277,15 +214,17 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 # Checks of the documents, and of what the samples name as gold.
 
 
 def check_document_references(view: DatasetView) -> Iterator[QualityIssue]:
-    """Gold documents that the corpus lacks; nothing where the dataset carries no corpus."""
-    if not view.has_corpus:
-        return
+    """Yield gold documents that the corpus lacks; nothing where the dataset carries no corpus."""
     corpus_ids = {doc.doc_id for doc in view.corpus}
-    for place, sample in enumerate(view.samples):
+    for place, sample in enumerate(view.samples if view.corpus else ()):
         for doc in sample.relevant_docs or ():
             if doc.doc_id not in corpus_ids:
                 message = f"references missing document: {doc.doc_id!r:.80} is not in the corpus."
@@ -294,55 +233,34 @@ def check_document_references(view: DatasetView) -> Iterator[QualityIssue]:
 
 
 def check_documents(view: DatasetView) -> Iterator[QualityIssue]:
-    """One text under two ids, one id with two texts, one id twice in the corpus, a document without text."""
-    yield from _repeated_ids(view)
-    texts: dict[str, str] = {}
-    clashing: dict[str, None] = {}
+    """Yield an id twice in the corpus, documents without text, an id with two texts, a text with two ids."""
+
+    def found(severity: str, check: str, message: str, fix: str) -> QualityIssue:
+        return QualityIssue(severity, check, message, where="documents", fix=fix)
+
+    for doc_id, count in Counter(doc.doc_id for doc in view.corpus).items():
+        if count > 1:
+            what = f"duplicate document id: {doc_id!r:.80} occurs more than once in the corpus."
+            yield found("error", "document_ids", what, "Give each document its own.")
+    empty = [doc.doc_id for doc in view.corpus if not doc.text.strip()]
+    if empty:
+        what = f"{len(empty)} of {len(view.corpus)} documents have no text: {_listed(empty)}."
+        fix = "Add the text: support and faithfulness cannot be measured without it."
+        yield found("warning", "empty_documents", what, fix)
+    texts: dict[str, dict[str, None]] = {}
+    owners: dict[str, dict[str, None]] = {}  # dicts in place of sets: they keep the order
     for doc in view.documents():
         flat = " ".join(doc.text.split())
-        if flat and texts.setdefault(doc.doc_id, flat) != flat:
-            clashing[doc.doc_id] = None
-    for doc_id in clashing:
-        yield QualityIssue(
-            "warning",
-            "document_texts",
-            f"document {doc_id!r:.80} has different texts in different places.",
-            where="documents",
-            fix="Documents are matched by id: give each text its own.",
-        )
-    owners: dict[str, list[str]] = {}
-    for doc_id, flat in texts.items():
-        owners.setdefault(flat, []).append(doc_id)
-    for ids in owners.values():
-        if len(ids) > 1:
-            yield QualityIssue(
-                "warning",
-                "duplicate_documents",
-                f"documents {_listed(ids)} have the same text.",
-                where="documents",
-                fix="A system that finds the other copy counts as wrong: keep one, or make both gold.",
-            )
-
-
-def _repeated_ids(view: DatasetView) -> Iterator[QualityIssue]:
-    counts = Counter(doc.doc_id for doc in view.corpus)
-    empty = [doc.doc_id for doc in view.corpus if not doc.text.strip()]
-    for doc_id in (each for each, count in counts.items() if count > 1):
-        yield QualityIssue(
-            "error",
-            "document_ids",
-            f"duplicate document id: {doc_id!r:.80} occurs more than once in the corpus.",
-            where="documents",
-            fix="Give each document its own.",
-        )
-    if empty:
-        yield QualityIssue(
-            "warning",
-            "empty_documents",
-            f"{len(empty)} of {len(view.corpus)} documents have no text: {_listed(empty)}.",
-            where="documents",
-            fix="Add the text: support and faithfulness cannot be measured without it.",
-        )
+        if flat:
+            texts.setdefault(doc.doc_id, {})[flat] = None
+            owners.setdefault(flat, {})[doc.doc_id] = None
+    for doc_id in (each for each, own in texts.items() if len(own) > 1):
+        what = f"document {doc_id!r:.80} has different texts in different places."
+        yield found("warning", "document_texts", what, "Documents are matched by id: give each text its own.")
+    for ids in (each for each in owners.values() if len(each) > 1):
+        what = f"documents {_listed(list(ids))} have the same text."
+        fix = "A system that finds the other copy counts as wrong: keep one, or make both gold."
+        yield found("warning", "duplicate_documents", what, fix)
 
 
 def _listed(ids: list[str], limit: int = 5) -> str:

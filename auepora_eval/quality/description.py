@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from ..core.dataset import EvaluationDataset, checked_samples, dataset_fingerprint
+from ..core.dataset import EvaluationDataset, canonical_json, checked_samples, dataset_fingerprint
 from ..core.scores import has_field, is_given
 from ..core.types import Document, EvaluationSample, TargetCategory, gold_documents
+from ..text.tokens import words
 
 # Titles for people, and the fields that they are about.
 FIELDS = {
@@ -56,7 +58,7 @@ def _labels(samples: Sequence[EvaluationSample]) -> dict[str, Any]:
         for name, value in sample.labels.items():
             if not is_given(value):
                 continue
-            text = value if isinstance(value, str) else _plain(value)
+            text = value if isinstance(value, str) else canonical_json(value).decode()[:200]
             values.setdefault(name, Counter())[text] += 1
     return {
         name: {
@@ -68,15 +70,7 @@ def _labels(samples: Sequence[EvaluationSample]) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> str:
-    from ..core.dataset import canonical_json
-
-    return canonical_json(value).decode()[:200]
-
-
 def _lengths(samples: Sequence[EvaluationSample]) -> dict[str, Any]:
-    from ..text.tokens import words
-
     queries = [len(words(sample.query)) for sample in samples]
     answers = [len(words(s.reference_answer.text)) for s in samples if s.reference_answer is not None]
     gold = [doc for sample in samples for doc in gold_documents(sample) if doc.text]
@@ -113,41 +107,35 @@ def _documents(dataset: EvaluationDataset, samples: Sequence[EvaluationSample]) 
 
 
 def _targets(samples: Sequence[EvaluationSample]) -> list[dict[str, Any]]:
-    """Of each target: the metrics that some sample has all fields for, and what the others lack.
+    """Return for each target the metrics that some sample has all fields for, and what the others lack.
 
     A metric without required fields needs only what the system returns (timings, documents, an answer).
     """
     from ..core.metrics_base import METRICS
 
-    counts: dict[tuple[str, ...], int] = {}
+    @cache
+    def count(needs: tuple[str, ...]) -> int:
+        return sum(all(_has(sample, name) for name in needs) for sample in samples)
+
     targets = []
     for target in TargetCategory:
-        possible: dict[str, int] = {}
+        counts: dict[str, int] = {}
         by_data: list[int] = []
-        lacking: Counter[str] = Counter()
+        lacking: dict[str, None] = {}
         for name in METRICS:
             metric = METRICS.get(name)
             if metric.target is not target or not metric.listed:
                 continue
-            needs = tuple(metric.requires)
-            if target is TargetCategory.NEGATIVE_REJECTION:
-                needs += (_ANSWERABLE,)  # they skip a sample that does not say so in either of two ways
-            if needs not in counts:
-                counts[needs] = sum(all(_has(s, field) for field in needs) for s in samples)
-            if counts[needs]:
-                possible[name] = counts[needs]
-                by_data += [counts[needs]] if needs else []
+            # Metrics of refusals skip a sample that does not say whether it has an answer.
+            needs = (*metric.requires, *[_ANSWERABLE] * (target is TargetCategory.NEGATIVE_REJECTION))
+            if count(needs):
+                counts[name] = count(needs)
+                by_data += [count(needs)] * bool(needs)
             else:
-                lacking.update(field for field in needs if not any(_has(s, field) for s in samples))
-        targets.append(
-            {
-                "target": target.name,
-                "metrics": possible,
-                # How far the data reach, where some metric needs them; every sample gets an output.
-                "samples": max(by_data or possible.values(), default=0),
-                "lacks": list(lacking),
-            }
-        )
+                lacking |= dict.fromkeys(each for each in needs if not count((each,)))
+        # How far the data reach, where some metric needs them; every sample gets an output.
+        reach = max(by_data or counts.values(), default=0)
+        targets.append({"target": target.name, "metrics": counts, "samples": reach, "lacks": list(lacking)})
     return targets
 
 
@@ -157,9 +145,11 @@ def _has(sample: EvaluationSample, field: str) -> bool:
     return has_field(sample, field)
 
 
-# What changed between two datasets: samples by id, their fields, and the corpus.
+# What changed between two datasets: samples by id, their fields, and the corpus. What is empty is absent, as
+# most formats do not store it.
 
 Record = dict[str, Any]  # a sample or a document by its fields
+_ID_ONLY = "only the id is known"  # in place of the record of a document without a text
 
 
 @dataclass(frozen=True)
@@ -211,22 +201,18 @@ def dataset_difference(old: EvaluationDataset, new: EvaluationDataset) -> Datase
 
     Not every format holds a corpus: it is not compared if one side has none at all.
     """
-    before, after = _records(old), _records(new)
-    not_compared = []
-    lack_texts = [_ignore_missing_texts(before[name], after[name]) for name in before if name in after]
-    documents = Group()
-    if bool(old.documents) == bool(new.documents):
-        corpora = [{doc.doc_id: _document_record(doc) for doc in each.documents} for each in (old, new)]
-        documents = _compared(corpora[0], corpora[1])
-        if any(lack_texts):
-            not_compared.append("the texts of documents that one dataset has only the ids of")
-    else:
+    not_compared, documents = [], Group()
+    if bool(old.documents) != bool(new.documents):
         side = "second" if old.documents else "first"
         not_compared.append(f"the corpus: the {side} dataset has none")
-    return DatasetDifference(_compared(before, after), documents, not_compared)
+    else:
+        documents = _compared(_by_doc_id(old.documents), _by_doc_id(new.documents))
+        if _has_bare_documents(old) != _has_bare_documents(new):
+            not_compared.append("the texts of documents that one dataset has only the ids of")
+    return DatasetDifference(_compared(_records(old), _records(new)), documents, not_compared)
 
 
-def _compared(before: Mapping[str, Record], after: Mapping[str, Record]) -> Group:
+def _compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> Group:
     group = Group(
         added=[each for each in after if each not in before],
         removed=[each for each in before if each not in after],
@@ -240,30 +226,17 @@ def _compared(before: Mapping[str, Record], after: Mapping[str, Record]) -> Grou
     return group
 
 
-def _changes(path: str, old: object, new: object) -> Iterator[FieldChange]:
+def _changes(path: str, old: Any, new: Any) -> Iterator[FieldChange]:
     """Yield the smallest fields that differ; a list is one field."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in [*old, *(key for key in new if key not in old)]:
             name = f"{path}.{key}" if path else str(key)
             yield from _changes(name, old.get(key), new.get(key))
-    elif not _equal(old, new):
+    elif _ID_ONLY in (old, new) and None not in (old, new):
+        return
+    # In JSON true is not 1, but 1 and 1.0 are one number.
+    elif old != new or (isinstance(old, bool) != isinstance(new, bool)):
         yield FieldChange(path, old, new)
-
-
-def _equal(old: object, new: object) -> bool:
-    """Return whether two values are equal in JSON: true is not 1, but 1 and 1.0 are one number."""
-    if isinstance(old, bool) or isinstance(new, bool):
-        return old is new
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        return old.keys() == new.keys() and all(_equal(old[key], new[key]) for key in old)
-    if isinstance(old, Sequence) and isinstance(new, Sequence) and not isinstance(old, str):
-        return len(old) == len(new) and all(map(_equal, old, new))
-    return bool(old == new)
-
-
-# Samples and documents by their fields. What is empty is absent, as most formats do not store it.
-
-_DOCS = ("relevant_docs", "candidate_docs")
 
 
 def _records(dataset: EvaluationDataset) -> dict[str, Record]:
@@ -271,47 +244,33 @@ def _records(dataset: EvaluationDataset) -> dict[str, Record]:
     records: dict[str, Record] = {}
     for sample in checked_samples(dataset.name, dataset):
         answer = sample.reference_answer
-        fields = {
-            "query": sample.query,
-            "relevant_docs": _by_doc_id(sample.relevant_docs or ()),
-            "candidate_docs": _by_doc_id(sample.candidate_docs or ()),
-            "reference_answer": None if answer is None else _filled(asdict(answer)),
-            "labels": sample.labels,
-            "metadata": sample.metadata,
-        }
-        records[sample.sample_id] = _filled(fields)
+        records[sample.sample_id] = _filled(
+            query=sample.query,
+            relevant_docs=_by_doc_id(sample.relevant_docs or ()),
+            candidate_docs=_by_doc_id(sample.candidate_docs or ()),
+            reference_answer=None if answer is None else _filled(**asdict(answer)),
+            labels=sample.labels,
+            metadata=sample.metadata,
+        )
     return records
 
 
 def _by_doc_id(docs: Sequence[Document]) -> Record:
     """Return documents by id, in any order; by their place if two have the same id."""
+    records = [_ID_ONLY if _is_bare(doc) else _filled(text=doc.text, metadata=doc.metadata) for doc in docs]
     if len({doc.doc_id for doc in docs}) < len(docs):
-        return {f"[{n}]": {"doc_id": doc.doc_id, **_document_record(doc)} for n, doc in enumerate(docs)}
-    return {doc.doc_id: _document_record(doc) for doc in docs}
+        pairs = enumerate(zip(docs, records, strict=True))
+        return {f"[{n}]": {"doc_id": doc.doc_id, "document": record} for n, (doc, record) in pairs}
+    return dict(zip((doc.doc_id for doc in docs), records, strict=True))
 
 
-def _document_record(doc: Document) -> Record:
-    return _filled({"text": doc.text, "metadata": doc.metadata})
-
-
-def _filled(fields: Record) -> Record:
+def _filled(**fields: Any) -> Record:
     return {name: value for name, value in fields.items() if value not in (None, {}, [])}
 
 
-def _ignore_missing_texts(old: Record, new: Record) -> bool:
-    """Compare only the id of a document that one sample has no text of; return whether there is one."""
-    is_found = False
-    for name in _DOCS:
-        docs, others = old.get(name, {}), new.get(name, {})
-        for doc_id in docs.keys() & others.keys():
-            if "doc_id" in docs[doc_id]:  # by place: they may be different documents
-                continue
-            are_bare = [_is_bare(docs[doc_id]), _is_bare(others[doc_id])]
-            if any(are_bare):
-                docs[doc_id] = others[doc_id] = {}
-            is_found |= are_bare[0] != are_bare[1]
-    return is_found
+def _is_bare(doc: Document) -> bool:
+    return doc.metadata.get("text_missing") is True and not doc.text
 
 
-def _is_bare(record: Record) -> bool:
-    return record.get("metadata", {}).get("text_missing") is True and not record.get("text")
+def _has_bare_documents(dataset: EvaluationDataset) -> bool:
+    return any(_is_bare(doc) for sample in dataset for doc in sample.relevant_docs or ())

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core.dataset import EvaluationDataset
 from ..core.types import Document, EvaluationSample, Response
+from ..io.eval_json import OF_THE_SAMPLE
 
 SEVERITIES = ("error", "warning", "note")  # worst first
 
@@ -28,14 +29,7 @@ class QualityIssue(str):
     fix: str
 
     def __new__(
-        cls,
-        severity: str,
-        check: str,
-        message: str,
-        *,
-        where: str = "$",
-        sample_id: str = "",
-        fix: str = "",
+        cls, severity: str, check: str, message: str, *, where: str, sample_id: str = "", fix: str = ""
     ) -> QualityIssue:
         named = f"{where} ({sample_id})" if sample_id else where
         issue = super().__new__(cls, " ".join(part for part in (f"{named}:", message, fix) if part))
@@ -50,12 +44,8 @@ class QualityIssue(str):
 
 
 def at_least(issue: QualityIssue, severity: str) -> bool:
-    """Whether a finding is of this severity or a worse one."""
+    """Return whether a finding is of this severity or a worse one."""
     return SEVERITIES.index(issue.severity) <= SEVERITIES.index(severity)
-
-
-# A `.eval.json` document is read leniently: a file with mistakes is what these checks are for. What has no
-# meaning at all (a query that is not an object) is left out and listed.
 
 
 @dataclass
@@ -65,35 +55,21 @@ class DatasetView:
     samples: list[EvaluationSample]
     places: list[str]
     corpus: Sequence[Document]
-    has_corpus: bool
     declared: Mapping[str, Any] = field(default_factory=dict)
-    declared_at: str = "$.metadata"
-    left_out: list[tuple[str, str]] = field(default_factory=list)
 
     def issue(
         self, severity: str, check: str, message: str, *, place: int, part: str = "", fix: str = ""
     ) -> QualityIssue:
-        """Return a finding about a sample, or about a part of it."""
-        return QualityIssue(
-            severity,
-            check,
-            message,
-            where=self.where(place, part),
-            sample_id=self.samples[place].sample_id,
-            fix=fix,
-        )
-
-    def where(self, place: int, part: str = "") -> str:
-        """Return the place of a sample, or of a part of it: "$.queries[3].citations[0]"."""
-        joined = self.places[place]
-        if not part:
-            return joined
-        return f"{joined}.{part}" if joined.startswith("$") else f"{joined}: {part}"
+        """Return a finding about a sample, or about a part of it: "$.queries[3].citations[0]"."""
+        where = self.places[place]
+        if part:
+            where = f"{where}.{part}" if where.startswith("$") else f"{where}: {part}"
+        sample_id = self.samples[place].sample_id
+        return QualityIssue(severity, check, message, where=where, sample_id=sample_id, fix=fix)
 
     def citations(self, place: int) -> list[Mapping[str, Any]]:
-        """The citations of a sample that are objects."""
-        listed = self.samples[place].metadata.get("citations")
-        return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+        """Return the citations of a sample that are objects."""
+        return _objects(self.samples[place].metadata.get("citations"))
 
     @cached_property
     def places_of_ids(self) -> dict[str, list[int]]:
@@ -113,95 +89,62 @@ class DatasetView:
 
 
 def view_of(dataset: Mapping[str, Any] | EvaluationDataset) -> DatasetView:
-    """The view of a document as seed 003 prints it, or of a dataset."""
+    """Return the view of a `.eval.json` document or of a dataset.
+
+    A document is read leniently, since one with mistakes is what the checks are for: what has no meaning at
+    all, such as a query that is not an object, is left out. `DataFormatValidator` lists that.
+    """
     if isinstance(dataset, EvaluationDataset):
         samples = list(dataset)
-        metadata = dataset.info.get("metadata")
-        return DatasetView(
-            samples=samples,
-            places=[f"sample {number}" for number in range(1, len(samples) + 1)],
-            corpus=dataset.documents,
-            has_corpus=bool(dataset.documents),
-            declared=metadata if isinstance(metadata, Mapping) else {},
-            declared_at="metadata",
+        places = [f"sample {number}" for number in range(1, len(samples) + 1)]
+        return DatasetView(samples, places, dataset.documents, _mapping(dataset.info.get("metadata")))
+    corpus = [
+        Document(
+            _text(record.get("document_id")),
+            _text(record.get("content")),
+            {
+                **_mapping(record.get("metadata")),
+                **{key: record[key] for key in ("title", "file_path") if key in record},
+            },
         )
-    return _view_of_document(dataset)
-
-
-def _view_of_document(document: Mapping[str, Any]) -> DatasetView:
-    left_out: list[tuple[str, str]] = []
-    corpus: list[Document] = []
-    for where, record in _objects(document, "documents", left_out):
-        title_and_path = {key: record[key] for key in ("title", "file_path") if key in record}
-        corpus.append(
-            Document(
-                _text(record.get("document_id")),
-                _text(record.get("content")),
-                {**_mapping(record.get("metadata")), **title_and_path},
-            )
-        )
-        if not isinstance(record.get("document_id"), str):
-            left_out.append((f"{where}.document_id", "there is no id here."))
+        for record in _objects(dataset.get("documents"))
+    ]
     by_id = {doc.doc_id: doc for doc in reversed(corpus)}
-    samples, places = [], []
-    for where, record in _objects(document, "queries", left_out):
-        samples.append(_sample(record, where, by_id, left_out))
-        places.append(where)
-    return DatasetView(
-        samples=samples,
-        places=places,
-        corpus=corpus,
-        has_corpus=bool(document.get("documents")),
-        declared=_mapping(document.get("metadata")),
-        left_out=left_out,
-    )
+    samples = [_sample(record, by_id) for record in _objects(dataset.get("queries"))]
+    places = [f"$.queries[{n}]" for n, one in enumerate(_list(dataset.get("queries"))) if _is_object(one)]
+    return DatasetView(samples, places, corpus, _mapping(dataset.get("metadata")))
 
 
-def _sample(
-    record: Mapping[str, Any], where: str, by_id: Mapping[str, Document], left_out: list[tuple[str, str]]
-) -> EvaluationSample:
-    from ..io.eval_json import OF_THE_SAMPLE
-
-    if not isinstance(record.get("query_id"), str):
-        left_out.append((f"{where}.query_id", "there is no id here."))
-    gold = []
-    listed = record.get("relevant_documents")
-    for number, doc_id in enumerate(listed if isinstance(listed, list) else ()):
-        if isinstance(doc_id, str):
-            gold.append(by_id.get(doc_id) or Document(doc_id, "", {"text_missing": True}))
-        else:
-            left_out.append((f"{where}.relevant_documents[{number}]", "this is not the id of a document."))
+def _sample(record: Mapping[str, Any], by_id: Mapping[str, Document]) -> EvaluationSample:
+    ids = [one for one in _list(record.get("relevant_documents")) if isinstance(one, str)]
+    gold = [by_id.get(one) or Document(one, "", {"text_missing": True}) for one in ids]
     metadata = dict(_mapping(record.get("metadata")))
     own = _mapping(metadata.pop(OF_THE_SAMPLE, None))  # what a sample has and the format has no place for
-    if isinstance(record.get("citations"), list):
-        metadata["citations"] = [each for _, each in _objects(record, "citations", left_out, where)]
+    if "citations" in record:
+        metadata["citations"] = _objects(record["citations"])
     reference = record.get("ground_truth_answer")
-    of_the_reference = _mapping(_mapping(own.get("reference")).get("metadata"))
+    alternatives = dict(_mapping(_mapping(own.get("reference")).get("metadata")))
     labels = {key: record[key] for key in ("query_type", "difficulty") if record.get(key) is not None}
     return EvaluationSample(
         sample_id=_text(record.get("query_id")),
         query=_text(record.get("query_text")),
         relevant_docs=gold or None,
-        reference_answer=Response(reference, None, {**of_the_reference})
-        if isinstance(reference, str)
-        else None,
+        reference_answer=Response(reference, None, alternatives) if isinstance(reference, str) else None,
         labels={**labels, **_mapping(own.get("labels"))},
         metadata=metadata,
     )
 
 
-def _objects(
-    parent: Mapping[str, Any], key: str, left_out: list[tuple[str, str]], where: str = "$"
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    listed = parent.get(key)
-    if listed is not None and not isinstance(listed, list):
-        left_out.append((f"{where}.{key}", "a list was expected here."))
-        return
-    for number, each in enumerate(listed or ()):
-        if isinstance(each, Mapping):
-            yield f"{where}.{key}[{number}]", each
-        else:
-            left_out.append((f"{where}.{key}[{number}]", "an object was expected here."))
+def _is_object(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in _list(value) if _is_object(one)]
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

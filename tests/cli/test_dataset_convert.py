@@ -107,7 +107,7 @@ def test_rows_of_a_large_run_are_copied(work: Path) -> None:
             "citation_annotation.gt.json a.jsonl",
             "ground truth annotations cannot be written to a file of this name",
         ),
-        ("personal_rag.eval.json out/manifest.json", "this is the name of the manifest of a dataset"),
+        ("personal_rag.eval.json out/manifest.json", "a dataset cannot become the manifest of a dataset"),
         ("personal_rag.eval.json a.json --to results", "a dataset cannot become the results of a run"),
         ("comprehensive.results.json a.parquet", "End it in one of .json, .yaml, .yml, .csv."),
         ("personal_rag.eval.json personal_rag.eval.json --force", "is the file that is read"),

@@ -120,7 +120,6 @@ def test_the_seed_s_printed_example() -> None:
         ("error", "document_references"),  # doc_002
         ("error", "citation_validity"),  # project_tool_guide.pdf
         ("warning", "declared"),  # size 500
-        ("warning", "declared"),  # avg_query_length 45, it is 61
         ("note", "ground_truth_consistency"),  # doc_001 and doc_002 are relevant but not cited
         ("note", "ground_truth_consistency"),
     ]
@@ -258,16 +257,6 @@ def test_documents() -> None:
         ({"size": 2}, []),
         ({"size": 3}, ["size is declared as 3, but there are 2 queries."]),
         ({"size": "2"}, ["size is declared as '2', but there are 2 queries."]),
-        ({"avg_query_length": 18}, []),
-        ({"avg_query_length": 18.6}, []),
-        (
-            {"avg_query_length": 25},
-            ["avg_query_length is declared as 25, but queries have 18.0 characters on average."],
-        ),
-        (
-            {"avg_query_length": "x"},
-            ["avg_query_length is declared as 'x', but queries have 18.0 characters on average."],
-        ),
         ({}, []),
     ],
 )

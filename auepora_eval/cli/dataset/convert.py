@@ -18,7 +18,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from ...core.settings import column_names
-from ...quality.conversion import Wanted, convert, write_dataset
+from ...quality.conversion import convert, write_dataset
 from .. import echo
 from ..common import convert_function, open_samples
 from ..flags import add_flag, add_json, add_settings
@@ -37,20 +37,24 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    wanted = Wanted(
-        from_format=args.from_format,
-        to_format=args.to_format,
-        force=args.force,
-        columns=column_names(args.columns),
-        convert=None if args.convert is None else convert_function(args.convert),
-        outputs=None if args.outputs is None else Path(args.outputs),
-        topics=None if args.topics is None else Path(args.topics),
-    )
+    target = Path(args.target)
+    outputs = None if args.outputs is None else Path(args.outputs)
     # The demo is not a file, so it has no format to detect.
     if args.source == "demo":
-        converted = write_dataset(open_samples("demo", None), Path(args.target), wanted)
+        demo = open_samples("demo", None)
+        converted = write_dataset(demo, target, args.to_format, outputs, force=args.force)
     else:
-        converted = convert(args.source, args.target, wanted)
+        converted = convert(
+            args.source,
+            target,
+            from_format=args.from_format,
+            to_format=args.to_format,
+            columns=column_names(args.columns),
+            reader=None if args.convert is None else convert_function(args.convert),
+            topics=None if args.topics is None else Path(args.topics),
+            outputs=outputs,
+            force=args.force,
+        )
     if args.json:
         echo.say_json(
             {

@@ -15,7 +15,7 @@ _IN_SLICES = ("accuracy", "macro_f1", "macro_f1_supported")
 _IN_SWEEPS = ("accuracy", "macro_f1", "hall_recall", "accurate_recall", "contr_recall")
 
 
-def score_tables(report: Record, compared: Record | None = None) -> Iterator[Table]:
+def score_tables(report: Record) -> Iterator[Table]:
     """Yield the tables of a report: overall, by label, the confusion table, pairs and scenarios, slices."""
     yield _overall(report)
     metrics = report["metrics"]
@@ -31,13 +31,11 @@ def score_tables(report: Record, compared: Record | None = None) -> Iterator[Tab
         yield Table(("Also measured", "Accuracy", "95% interval", "Right", ""), shares, numeric=(1, 2))
     for name, parts in report["slices"].items():
         yield _slice(name, parts)
-    if compared is not None:
-        yield _compared(compared)
 
 
 def _overall(report: Record) -> Table:
     overall = report["metrics"]["overall"]
-    title = f"{overall['total_samples']} samples, {report['mode']} mode"
+    title = f"{overall['total_samples']} samples"
     headings = ["Overall", "Value", "95% interval"]
     rows = [
         [name, value_text(overall[name]), interval_text(report["intervals"]["overall"][name])]
@@ -90,14 +88,6 @@ def _slice(name: str, tables: Mapping[str, Record]) -> Table:
     title = name.replace("_", " ").capitalize()
     headings = (title, "Samples", "Accuracy", "Macro-F1", "of occurring labels")
     return Table(headings, rows, notes=notes, numeric=range(1, 5))
-
-
-def _compared(compared: Record) -> Table:
-    names = ("both_right", "only_first_right", "only_second_right", "neither_right")
-    titles = ("both", "only this one", "only the other", "neither")
-    rows = [(title, str(compared[name])) for title, name in zip(titles, names, strict=True)]
-    notes = [f"p = {compared['p_value']:.4g} ({compared['method']})"]
-    return Table(("Right, of the two detectors", "Samples"), rows, notes=notes, numeric=(1,))
 
 
 def _cell(part: Record, group: str, figure: str) -> str:

@@ -1,8 +1,6 @@
 """Score a detector's labels: every figure with its interval, overall and by slice.
 
-In *static* mode a label describes the answer that is stored with it, which is what the detector judged. In
-*live* mode a system has answered again, and the label is the class that was expected of it: a label
-"hallucination" then says nothing about the new answer, and a warning says so.
+A label describes the answer that is stored with it, which is what the detector judged.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +21,9 @@ from ..metrics.parse import parse_metric
 from ..stats.arrays import Array
 from ..stats.classification import accuracy, class_counts, confusion_table, macro_f1
 from ..stats.intervals import mean_interval
-from ..stats.significance import sign_flip_test
 from ..text.label_terms import ACCURATE, CONTRADICTION, FHRI_SCENARIO, LABELS, scenario_id
 from .thresholds import scenario_of
 
-Mode = Literal["static", "live"]
 OVERALL = {
     "accuracy": "label_accuracy",
     "macro_f1": "label_macro_f1",
@@ -47,24 +43,14 @@ SLICES = {
 Record = dict[str, Any]  # as JSON has it
 
 
-class LiveLabelWarning(UserWarning):
-    """Labels that describe a stored answer are used for a new one."""
-
-
 def score_labels(
-    samples: Sequence[EvaluationSample],
-    outputs: Sequence[SystemOutputs],
-    *,
-    mode: Mode = "static",
-    slices: bool = True,
+    samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs], *, slices: bool = True
 ) -> Record:
     """Score predicted labels against true ones, and return the report as one JSON document.
 
     A sample without a prediction is a failure, not left out.
     """
     check_labelled(samples)
-    if mode == "live":
-        _warn_of_stored_labels(samples)
     warn_of_missing_partners(samples)
     whole, of_accuracy = _scored(samples, outputs)
     by_slice: dict[str, dict[str, Record]] = {}
@@ -73,7 +59,6 @@ def score_labels(
             part, _ = _scored([samples[n] for n in places], [outputs[n] for n in places])
             by_slice.setdefault(name, {})[value] = part
     return {
-        "mode": mode,
         **whole,
         "baseline_always_accurate": _always_accurate(samples),
         "pair_accuracy": pair_accuracy(samples, outputs),
@@ -160,35 +145,6 @@ def _share(is_right: Array, clusters: list[Hashable] | None = None) -> Record:
         "right": int(is_right.sum()),
         "accuracy": float(is_right.mean()) if len(is_right) else None,
         "confidence_interval": None if interval is None else [interval.low, interval.high],
-    }
-
-
-def compare_detectors(
-    samples: Sequence[EvaluationSample], first: Sequence[SystemOutputs], second: Sequence[SystemOutputs]
-) -> Record:
-    """Count how often both, one or neither detector was right, and test the difference by sign flips.
-
-    A missing prediction counts as wrong. The answers of a pair are not independent, so they flip together.
-    """
-    check_labelled(samples)
-    rights = [
-        (_prediction(a) == true_label(sample), _prediction(b) == true_label(sample))
-        for sample, a, b in zip(samples, first, second, strict=True)
-    ]
-    counts = Counter(rights)
-    differences = np.array([float(a) - float(b) for a, b in rights])
-    pairs: list[Hashable] = [
-        sample.sample_id if pair is None else (PAIR, pair)
-        for sample, pair in zip(samples, pairs_of(samples), strict=True)
-    ]
-    test = sign_flip_test(differences, clusters=shared_or_none(pairs))
-    return {
-        "both_right": counts[True, True],
-        "only_first_right": counts[True, False],
-        "only_second_right": counts[False, True],
-        "neither_right": counts[False, False],
-        "p_value": test.p_value,
-        "method": test.method,
     }
 
 
@@ -296,17 +252,6 @@ def _failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> Counter
     return counts
 
 
-def _warn_of_stored_labels(samples: Sequence[EvaluationSample]) -> None:
-    other = sum(sample.labels[TRUE_LABEL] != ACCURATE for sample in samples)
-    if other:
-        warnings.warn(
-            f"{other} labels say that the stored answer is a hallucination or a contradiction; in live mode "
-            "another answer is judged, which may well be accurate. Label the new answers to measure it.",
-            LiveLabelWarning,
-            stacklevel=3,
-        )
-
-
 def _values(results: Mapping[str, MetricResult]) -> dict[str, float | None]:
     return {name: None if math.isnan(r.value) else r.value for name, r in results.items()}
 
@@ -324,14 +269,10 @@ class MissingPartnerWarning(UserWarning):
 def nearest_earlier(
     groups: Sequence[Hashable | None], answered: Sequence[bool] | None = None
 ) -> list[int | None]:
-    """Return, for each place, the last earlier place of the same group; None where there is none.
-
-    Where `answered` is False, there is no answer to compare with: the one before that is the nearest.
+    """Return, for each place, the last earlier place of the same group that has an answer, or None.
 
     >>> nearest_earlier(["a", None, "a", "a"])
     [None, None, 0, 2]
-    >>> nearest_earlier(["a", None, "a", "a"], [True, True, False, True])
-    [None, None, 0, 0]
     """
     last: dict[Hashable, int] = {}
     earlier: list[int | None] = []

@@ -11,11 +11,7 @@ from auepora_eval.demo.world import demo_labels
 from auepora_eval.io.label_set import read_predicted_labels
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.outputs import matched_outputs
-from auepora_eval.labels.scoring import (
-    compare_detectors,
-    pair_accuracy,
-    score_labels,
-)
+from auepora_eval.labels.scoring import pair_accuracy, score_labels
 from auepora_eval.text.label_terms import LABELS
 from tests.builders import a_failure
 from tests.labels.labelled import REAL, a_labelled, predicting, real_data
@@ -113,21 +109,3 @@ def test_each_later_member_of_a_pair_counts_with_the_nearest_earlier_one() -> No
         "contradictions_found": 1,
         "not_predicted": 1,
     }
-
-
-def test_two_detectors() -> None:
-    samples = [a_labelled(str(n)) for n in range(12)]
-    first = [predicting("accurate")] * 10 + [predicting("hallucination"), a_failure()]
-    second = [predicting("accurate"), *[predicting("hallucination")] * 11]
-    found = compare_detectors(samples, first, second)
-    names = ("both_right", "only_first_right", "only_second_right", "neither_right")
-    assert [found[name] for name in names] == [1, 9, 0, 2]
-    assert found["p_value"] == pytest.approx(2 / 2**9)
-
-
-def test_the_answers_of_a_pair_are_one_unit_of_the_test() -> None:
-    """Six pairs, on each of which only the first detector is right, are six units and not twelve."""
-    samples = [a_labelled(str(n), pair=f"p{n // 2}") for n in range(12)]
-    found = compare_detectors(samples, [predicting("accurate")] * 12, [predicting("hallucination")] * 12)
-    assert (found["only_first_right"], found["only_second_right"]) == (12, 0)
-    assert found["p_value"] == pytest.approx(2 / 2**6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 
-from ...core.types import EvaluationSample, SystemOutputs
+from ...core.types import EvaluationSample
 from ...demo.world import demo_labels
 from ...io.label_set import ScoredSample, read_scores
 from ...labels.detector import scored_by_metric, stored_output
@@ -33,12 +33,10 @@ def labelled_samples(args: Namespace) -> list[EvaluationSample]:
     return samples
 
 
-def scores_of(
-    args: Namespace, samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs] | None = None
-) -> list[ScoredSample]:
-    """Return the score of each sample: in a file, or by a metric of the stored answers, or of these."""
+def scores_of(args: Namespace, samples: Sequence[EvaluationSample]) -> list[ScoredSample]:
+    """Return the score of each sample: in a file, or by a metric of the stored answers."""
     if args.metric:
-        return scored_by_metric(args.metric, samples, outputs or list(map(stored_output, samples)))
+        return scored_by_metric(args.metric, samples, list(map(stored_output, samples)))
     scores = read_scores(args.scores, {sample.sample_id for sample in samples})
     return [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]
 

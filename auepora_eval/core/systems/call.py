@@ -186,14 +186,12 @@ _encoder = msgspec.json.Encoder(enc_hook=plain, order="deterministic")
 _HARMLESS_LABELS = ("scenario", "risk_tier", PAIR)
 
 
-def without_answers(
-    sample: EvaluationSample, *, stored: bool = True, sample_id: str | None = None
-) -> EvaluationSample:
+def without_answers(sample: EvaluationSample, *, sample_id: str | None = None) -> EvaluationSample:
     """Return a copy without the true label, notes, rubric, hint, or reference; with `sample_id` if not None.
 
-    The stored answer stays, unless `stored` is False: it is what a detector judges.
+    The stored answer stays: it is what a detector judges.
     """
-    kept = (STORED_OUTPUT, HISTORY) if stored else (HISTORY,)
+    kept = (STORED_OUTPUT, HISTORY)
     return replace(
         sample,
         sample_id=sample.sample_id if sample_id is None else sample_id,

@@ -31,6 +31,8 @@ def summary(document: CutDocument, chance: Random) -> Iterator[Task]:
     spans = [
         (start, end) for start, end in document.sentences if part[0].start <= start and end <= part[-1].end
     ]
+    if not spans:
+        return
     # The first sentence of a document leans on no other.
     opening = spans[:1] if begin == 0 and text[spans[0][1] - 1] == "." else []
     plain = [span for span in spans if span in opening or is_plain(text[slice(*span)])]

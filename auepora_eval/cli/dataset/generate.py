@@ -22,10 +22,10 @@ from ...calls.policy import CallPolicy, Limits
 from ...demo.world import DATA
 from ...errors import CallError, DataError, PlanError, StorageError
 from ...generate.generator import TASKS, Generation, Settings
-from ...generate.llm.asking import Wanted
-from ...generate.llm.tasks import MOST_FAILURES, ModelRecords, generate_tasks
+from ...generate.model import MOST_FAILURES, ModelRecords, generate_tasks
 from ...generate.passages import cut
 from ...generate.records import corpus_record
+from ...generate.replies import Wanted
 from ...generate.variants import VARIANTS
 from ...io.config.project import (
     EvaluationConfig,
@@ -42,7 +42,7 @@ from ..interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
     from ...builder.corpus import Corpus
-    from ...generate.llm.tasks import Made
+    from ...generate.model import Made
     from ...generate.passages import CutDocument
     from ...generate.records import Record
 

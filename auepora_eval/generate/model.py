@@ -15,27 +15,28 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from ...calls.asking import Result, ask_all
-from ...calls.chat import ChatModel, Reply, load_prompt
-from ...calls.executors import ThreadExecutor
-from ...calls.policy import CALLS, PASSING, CallPolicy, Limits, Usage
-from ...core.dataset import canonical_json
-from ...errors import DataError, RunStoppedError, StorageError
-from ...store.cache import call_key
-from ...store.database import ANSWERED, FAILED, MAY_PASS, CallRow, Database, remove_database
-from ...store.identity import differences
-from ...store.lock import RunLock
-from ...text.content_words import content_words
-from ..generator import TaskBuilder
-from ..passages import CutDocument, Hit
-from ..questions import VALUES, Question
-from ..records import Record, Task, raw_record
-from .asking import AcceptedTask, Call, Conversation, Wanted, find_quote, known_sum, planned_calls
+from ..calls.asking import Result, ask_all
+from ..calls.chat import ChatModel, Prompt, Reply, load_prompt
+from ..calls.executors import ThreadExecutor
+from ..calls.policy import CALLS, PASSING, CallPolicy, Limits, Usage
+from ..core.dataset import canonical_json
+from ..errors import DataError, RunStoppedError, StorageError
+from ..store.cache import call_key
+from ..store.database import ANSWERED, FAILED, MAY_PASS, CallRow, Database, remove_database
+from ..store.identity import differences
+from ..store.lock import RunLock
+from ..text.content_words import content_words
+from .generator import TaskBuilder
+from .passages import CutDocument, Hit
+from .questions import VALUES, Question
+from .records import Record, Task, raw_record
+from .replies import AcceptedTask, Call, Wanted, checked_tasks, find_quote, planned_calls
 
 GENERATE = "generate"  # the kind of a call to the generating model
 OnReply = Callable[[bool, int], None]  # whether the call failed, and how many are planned
@@ -45,52 +46,64 @@ _LONGEST = 200_000  # characters of a reply that are kept: it may be megabytes l
 
 
 @dataclass
-class Made:
-    """The result of a generation: a conversation for each call."""
+class Asked:
+    """A call and what came of it: a reply with its tasks, the kind of a failure, or nothing yet."""
 
-    conversations: list[Conversation]
+    call: Call
+    prompt: Prompt
+    reply: Reply | None = None
+    failed: str = ""
+    accepted: list[AcceptedTask] = field(default_factory=list)
+    rejected: list[str] = field(default_factory=list)
+
+    def answer(self, reply: Reply) -> None:
+        """Take the tasks of a reply."""
+        self.reply = reply
+        self.accepted, self.rejected = checked_tasks(reply.text, self.call)
+
+
+@dataclass
+class Made:
+    """The result of a generation."""
+
+    asked: list[Asked]
     run_id: str
     reused: int = 0  # calls that were answered before
 
     @property
-    def answered(self) -> list[Conversation]:
+    def answered(self) -> list[Asked]:
         """Return the calls that have a reply."""
-        return [each for each in self.conversations if each.replies and (each.accepted or not each.failed)]
+        return [each for each in self.asked if each.reply is not None]
 
-    @property
-    def left(self) -> int:
-        """Return how many calls were not made, or not to their end."""
-        return sum(each.is_open for each in self.conversations)
-
-    @property
-    def failed(self) -> Counter[str]:
-        """Return the number of failed calls by the kind of failure."""
-        return Counter(each.failed for each in self.conversations if each.failed)
-
-    @property
-    def rejected(self) -> Counter[str]:
-        """Return the number of rejected tasks by reason."""
-        return Counter(reject.reason for each in self.answered for reject in each.rejects)
-
-    @property
-    def tokens(self) -> dict[str, float | None]:
-        """Return the tokens of all answered calls, None if a server did not report all of them."""
-        names = ("prompt", "completion")
-        return {name: known_sum(each.tokens[name] for each in self.answered) for name in names}
-
-    def accepted(self) -> Iterable[tuple[Conversation, AcceptedTask]]:
+    def accepted(self) -> Iterable[tuple[Asked, AcceptedTask]]:
         """Yield each accepted task with its call."""
-        for conversation in self.conversations:
-            yield from ((conversation, task) for task in conversation.accepted)
+        for each in self.asked:
+            yield from ((each, task) for task in each.accepted)
+
+    def report(self) -> Record:
+        """Return the counts of calls, failures by kind, rejected tasks by reason, and tokens.
+
+        The tokens are None if a server did not report all of them.
+        """
+        failed = Counter(each.failed for each in self.asked if each.failed)
+        reasons = Counter(why.partition(":")[0] for each in self.asked for why in each.rejected)
+        answered, planned = len(self.answered), len(self.asked)
+        left = planned - answered - failed.total()
+        replies = [each.reply for each in self.asked if each.reply is not None]
+        return {
+            "calls": {"planned": planned, "answered": answered, "reused": self.reused, "left": left},
+            "failed_calls": dict(failed),
+            "rejected": dict(reasons.most_common()),
+            "tokens": {
+                "prompt": _known_sum([reply.prompt_tokens for reply in replies]),
+                "completion": _known_sum([reply.completion_tokens for reply in replies]),
+            },
+        }
 
 
-class Turn(msgspec.Struct, frozen=True):
-    """What asking once came to, as it is stored: a reply, or the kind of failure and its message."""
-
-    attempts: int
-    reply: Reply | None = None
-    kind: str = ""
-    message: str = ""
+def _known_sum(amounts: Sequence[float | None]) -> float | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known and len(known) == len(amounts) else None
 
 
 def generate_tasks(
@@ -122,20 +135,43 @@ def generate_tasks(
         "wanted": asdict(wanted),
     }
     run_id = hashlib.sha256(canonical_json(made_with)).hexdigest()[:16]
-    most = wanted.parse_retries + 1
-    planned = planned_calls(documents, wanted)
-    made = Made([Conversation(call, prompts[call.task_type], most) for call in planned], run_id)
+    made = Made([Asked(call, prompts[call.task_type]) for call in planned_calls(documents, wanted)], run_id)
     with _opened(calls, made_with, resume=resume, force=force) as database:
         limits.count(database.usages(GENERATE))
-        session = _Session(model, database, limits, on_reply)
-        session.replay(made.conversations)
+        session = _Session(model, database)
+        session.replay(made.asked)
         made.reused = len(made.answered)
+        todo = [each for each in made.asked if each.reply is None]
+        executor = ThreadExecutor(concurrency=concurrency)
         try:
-            session.ask(made.conversations, ThreadExecutor(concurrency=concurrency))
+            for each, turn in ask_all(
+                session, todo, limits, reply=_turn, store=session.store, executor=executor
+            ):
+                each.failed = turn.failed
+                if turn.reply is not None:
+                    each.answer(turn.reply)
+                if on_reply is not None:
+                    on_reply(bool(each.failed), len(made.asked))
         except RunStoppedError as stop:
             if not limits.halted and not limits.is_out_of_budget:
                 raise type(stop)(f"{stop} Answers are in {calls}: continue with --resume.") from stop
     return made
+
+
+class _Turn(NamedTuple):
+    """What asking once came to: a reply, or the kind of the failure and its message."""
+
+    attempts: int
+    reply: Reply | None = None
+    failed: str = ""
+    message: str = ""
+
+
+def _turn(asked: Asked, result: Result[Reply]) -> _Turn:
+    if result.failure is None:
+        return _Turn(len(result.attempts) + 1, result.answer())
+    kind = result.attempts[-1]["kind"] if result.attempts else result.failure.type
+    return _Turn(len(result.attempts), failed=kind, message=str(result.failure))
 
 
 def _corpus_sha256(documents: Sequence[CutDocument]) -> str:
@@ -167,74 +203,51 @@ def _opened(path: Path, made_with: Mapping[str, object], *, resume: bool, force:
 
 
 class _Session:
-    """Asks a model, and continues conversations by its replies, new or stored."""
+    """Asks a model, and stores what it replies."""
 
     keeps_time = True  # the model ends late calls itself
 
-    def __init__(
-        self, model: ChatModel, database: Database, limits: Limits, on_reply: OnReply | None
-    ) -> None:
-        self._model, self._database, self._limits, self._on_reply = model, database, limits, on_reply
+    def __init__(self, model: ChatModel, database: Database) -> None:
+        self._model, self._database = model, database
         self._who = canonical_json({**model.identity, "endpoint": ""})
-        rows = database.select("SELECT key, reply FROM call WHERE kind = ? AND outcome = 0", [GENERATE])
-        decode = msgspec.json.Decoder(Turn).decode
-        self._turns: dict[bytes, Turn] = {key: decode(reply) for key, reply in rows}
 
-    def replay(self, conversations: Sequence[Conversation]) -> None:
-        """Continue conversations as far as their replies are stored."""
-        for each in conversations:
-            while each.is_open and (turn := self._turns.get(self._key(each))) is not None:
-                _continue(each, turn)
+    def replay(self, asked: Sequence[Asked]) -> None:
+        """Take over the replies that are stored."""
+        rows = self._database.select(
+            "SELECT key, reply FROM call WHERE kind = ? AND outcome = ?", [GENERATE, ANSWERED]
+        )
+        stored = dict(rows)
+        for each in asked:
+            reply = stored.get(self._key(each))
+            if reply is not None:
+                each.answer(msgspec.json.decode(reply, type=Reply))
 
-    def ask(self, conversations: Sequence[Conversation], executor: ThreadExecutor) -> None:
-        """Ask until no conversation is open: all of them once, then those that lack tasks again."""
-        while todo := [each for each in conversations if each.is_open]:
-            replies = ask_all(self, todo, self._limits, reply=_turn, store=self._store, executor=executor)
-            for each, turn in replies:
-                _continue(each, turn)
-                if self._on_reply is not None:
-                    self._on_reply(turn.reply is None, len(conversations))
-
-    def __call__(self, conversation: Conversation) -> Reply:
-        reply = self._model.complete(conversation.messages, response_schema=conversation.schema)
+    def __call__(self, asked: Asked) -> Reply:
+        reply = self._model.complete(asked.call.messages(asked.prompt), response_schema=asked.call.schema)
         return replace(reply, text=reply.text[:_LONGEST])
 
     def usage(self, reply: Reply) -> Usage:
         """Return the tokens that a reply took."""
         return {"input_tokens": reply.prompt_tokens, "output_tokens": reply.completion_tokens}
 
-    def _key(self, conversation: Conversation) -> bytes:
-        return call_key(GENERATE, self._who, canonical_json(conversation.messages))
+    def _key(self, asked: Asked) -> bytes:
+        return call_key(GENERATE, self._who, canonical_json(asked.call.messages(asked.prompt)))
 
-    def _store(self, pairs: Sequence[tuple[Conversation, Turn]]) -> None:
+    def store(self, pairs: Sequence[tuple[Asked, _Turn]]) -> None:
+        """Store replies and failures."""
         self._database.add_calls(self._row(*pair) for pair in pairs)
 
-    def _row(self, conversation: Conversation, turn: Turn) -> CallRow:
-        used = {} if turn.reply is None else self.usage(turn.reply)
-        failed = MAY_PASS if turn.kind in PASSING else FAILED
-        return CallRow(
-            self._key(conversation),
-            GENERATE,
-            conversation.call.chunks[0].document,
-            failed if turn.reply is None else ANSWERED,
-            msgspec.json.encode(turn).decode(),
-            {**{name: count for name, count in used.items() if count is not None}, CALLS: turn.attempts},
-            msgspec.json.encode(conversation.messages).decode(),
-        )
-
-
-def _turn(conversation: Conversation, result: Result[Reply]) -> Turn:
-    if result.failure is None:
-        return Turn(len(result.attempts) + 1, result.answer())
-    kind = result.attempts[-1]["kind"] if result.attempts else result.failure.type
-    return Turn(len(result.attempts), kind=kind, message=str(result.failure))
-
-
-def _continue(conversation: Conversation, turn: Turn) -> None:
-    if turn.reply is None:
-        conversation.failed = turn.kind
-    else:
-        conversation.add(turn.reply, turn.attempts)
+    def _row(self, asked: Asked, turn: _Turn) -> CallRow:
+        used: dict[str, float] = {CALLS: turn.attempts}
+        if turn.reply is None:
+            outcome = MAY_PASS if turn.failed in PASSING else FAILED
+            stored = msgspec.json.encode({"kind": turn.failed, "message": turn.message})
+        else:
+            outcome, stored = ANSWERED, msgspec.json.encode(turn.reply)
+            used |= {name: count for name, count in self.usage(turn.reply).items() if count is not None}
+        messages = msgspec.json.encode(asked.call.messages(asked.prompt)).decode()
+        document = asked.call.chunks[0].document
+        return CallRow(self._key(asked), GENERATE, document, outcome, stored.decode(), used, messages)
 
 
 # Raw records of offline_dataset.jsonl, in the same form as those by rules.
@@ -270,8 +283,8 @@ class ModelRecords:
     def __iter__(self) -> Iterator[Record]:
         terms_by_document: dict[int, list[set[str]]] = defaultdict(list)
         instructions: set[tuple[str, str]] = set()
-        for conversation, task in self._made.accepted():
-            call = conversation.call
+        for asked, task in self._made.accepted():
+            call = asked.call
             terms = set(content_words(task.instruction, stemmed=True))
             others = terms_by_document[call.document_index]
             flat = (call.task_type, " ".join(task.instruction.lower().split()))
@@ -290,7 +303,7 @@ class ModelRecords:
                     run_id=self._made.run_id,
                     document_index=call.document_index,
                     task_index=self._builder.tasks.total() - 1,
-                    more=_about(conversation, task, document.source.name),
+                    more=_about(asked, task, document.source.name),
                 )
 
     def _tasks(self, call: Call, document: CutDocument, task: AcceptedTask) -> Iterator[Task]:
@@ -333,26 +346,12 @@ class ModelRecords:
 
     def report(self) -> Record:
         """Return the counts, after all records were written."""
-        made, counts = self._made, self._builder.report()
-        rejected = made.rejected
+        report = {**self._builder.report(), **self._made.report()}
         if self.near_duplicates:
-            rejected["near duplicate"] = self.near_duplicates
+            report["rejected"]["near duplicate"] = self.near_duplicates
         accepted = self._builder.scenarios["base"]
-        judged = accepted + rejected.total()
-        calls = {
-            "planned": len(made.conversations),
-            "answered": len(made.answered),
-            "reused": made.reused,
-            "left": made.left,
-        }
-        return {
-            **counts,
-            "calls": calls,
-            "failed_calls": dict(made.failed),
-            "accepted_share": accepted / judged if judged else None,
-            "rejected": dict(rejected.most_common()),
-            "tokens": made.tokens,
-        }
+        judged = accepted + sum(report["rejected"].values())
+        return {**report, "accepted_share": accepted / judged if judged else None}
 
 
 def _is_near(terms: set[str], others: Iterable[set[str]]) -> bool:
@@ -360,18 +359,17 @@ def _is_near(terms: set[str], others: Iterable[set[str]]) -> bool:
     return any(len(terms & other) >= _NEAR * max(1, len(terms | other)) for other in others)
 
 
-def _about(conversation: Conversation, task: AcceptedTask, document: str) -> Record:
-    """Return the metadata about the model and its calls."""
+def _about(asked: Asked, task: AcceptedTask, document: str) -> Record:
+    """Return the metadata about the model and its call."""
+    reply = asked.reply
     return {
-        "generator_model": conversation.replies[-1].model,
+        "generator_model": reply and reply.model,
         "evidence_spans": [
             {"document": document, "start": evidence.start, "end": evidence.end} for evidence in task.evidence
         ],
         "generator_metadata": {
-            "prompt_sha256": conversation.prompt.sha256,
-            "calls": len(conversation.replies),
-            "attempts": conversation.attempts,
-            "tokens": conversation.tokens,
+            "prompt_sha256": asked.prompt.sha256,
+            "tokens": reply and {"prompt": reply.prompt_tokens, "completion": reply.completion_tokens},
             "warnings": task.warnings,
         },
     }

@@ -1,4 +1,4 @@
-"""What a language model is asked for: the calls, the form of the replies, and the checks of each task."""
+"""What a language model is asked for: the plan of the calls, the form of the replies, their checks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from ...calls.chat import Prompt, Reply, as_material, fence_of, parse_strictly
-from ...calls.http import BadReplyError
-from ...errors import PlanError
-from ...text.content_words import content_words, numbers
-from ...text.tokens import words
-from ..passages import Chunk, CutDocument
+from ..calls.chat import Prompt, as_material, fence_of, parse_strictly
+from ..calls.http import BadReplyError
+from ..errors import PlanError
+from ..text.content_words import content_words, numbers
+from ..text.tokens import words
+from .passages import Chunk, CutDocument
 
 # Replies and their checks.
 
@@ -57,7 +57,7 @@ AnyTask = TypeVar("AnyTask", QaTask, SummaryTask)
 
 
 class RejectedError(ValueError):
-    """A rejected task. The message goes to the model; up to its colon it is the reason in the report."""
+    """A rejected task. The message up to its colon is the reason in the report."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -77,14 +77,6 @@ class AcceptedTask(msgspec.Struct, frozen=True):
     support: float
     evidence: list[Evidence]
     warnings: list[str]
-
-
-class RejectedTask(msgspec.Struct, frozen=True):
-    """A rejected task: the reason for the report, the message to the model, and the task as JSON."""
-
-    reason: str
-    what: str
-    task: str
 
 
 def checked_qa(task: QaTask, chunks: Sequence[Chunk]) -> AcceptedTask:
@@ -191,104 +183,23 @@ def _check_text(what: str, text: str, *, least: int) -> None:
         raise RejectedError(f"control characters: in the {what}")
 
 
-# Calls.
-
-# A reply may have thousands of tasks; this many more than wanted are checked.
-_MORE_TASKS = 20
-_LONGEST_ECHO = 8_000  # characters of a reply that are sent back
-
-
-@dataclass
-class Conversation:
-    """One call: what the model was asked and has replied so far. The replies alone decide the tasks."""
-
-    call: Call
-    prompt: Prompt
-    most_replies: int
-    replies: list[Reply] = field(default_factory=list)
-    accepted: list[AcceptedTask] = field(default_factory=list)
-    rejects: list[RejectedTask] = field(default_factory=list)
-    attempts: int = 0
-    failed: str = ""  # the kind of the failure that ended it in this session
-
-    def __post_init__(self) -> None:
-        self.messages = _messages(self.prompt, self.call)
-
-    @property
-    def missing(self) -> int:
-        return self.call.count - len(self.accepted)
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether the model is to be asked for more."""
-        return not self.failed and self.missing > 0 and len(self.replies) < self.most_replies
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """Return the form of a reply."""
-        return msgspec.json.schema(KINDS[self.call.task_type][0])
-
-    @property
-    def tokens(self) -> dict[str, float | None]:
-        """Return the tokens of the call, None where the server does not report them."""
-        return {
-            "prompt": known_sum(reply.prompt_tokens for reply in self.replies),
-            "completion": known_sum(reply.completion_tokens for reply in self.replies),
-        }
-
-    def add(self, reply: Reply, attempts: int) -> None:
-        """Keep the good tasks of a reply, and explain the problems of the others in the next message."""
-        self.replies.append(reply)
-        self.attempts += attempts
-        before = len(self.rejects)
-        tasks = []
+def checked_tasks(text: str, call: Call) -> tuple[list[AcceptedTask], list[str]]:
+    """Return the good tasks of a reply, at most as many as were asked for, and why the others are not."""
+    kind, check = KINDS[call.task_type]
+    accepted: dict[str, AcceptedTask] = {}  # by instruction
+    rejected = []
+    try:
+        tasks = parse_strictly(text, kind).tasks
+    except BadReplyError as error:
+        return [], [f"not the form asked for: {error}"]
+    for task in tasks[: call.count]:
         try:
-            tasks = parse_strictly(reply.text, KINDS[self.call.task_type][0]).tasks
-        except BadReplyError as error:
-            cut = " (it was cut off: be shorter)" if reply.finish_reason == "length" else ""
-            self._reject(f"not the form asked for: {error}{cut}", reply.text)
-        for task in tasks[: self.call.count + _MORE_TASKS]:
-            try:
-                self.accepted.append(self._checked(task))
-            except RejectedError as error:
-                self._reject(str(error), msgspec.json.encode(task).decode())
-        problems = [f"- {reject.what}" for reject in self.rejects[before:]] or ["- there were too few tasks"]
-        again = "Not all of that can be used:\n" + "\n".join(problems)
-        self.messages += [
-            {"role": "assistant", "content": reply.text[:_LONGEST_ECHO]},
-            {
-                "role": "user",
-                "content": f"{again}\nReply again, with {self.missing} further tasks, in the same form.",
-            },
-        ]
-
-    def _checked(self, task: QaTask | SummaryTask) -> AcceptedTask:
-        if not self.missing:
-            raise RejectedError("there were more tasks than asked for")
-        passed = KINDS[self.call.task_type][1](task, self.call.chunks)
-        if any(passed.instruction == other.instruction for other in self.accepted):
-            raise RejectedError("a task was there already")
-        return passed
-
-    def _reject(self, what: str, task: str) -> None:
-        self.rejects.append(RejectedTask(what.partition(":")[0], what[:300], task[:2000]))
-
-
-def _messages(prompt: Prompt, call: Call) -> list[dict[str, str]]:
-    passages = as_material(
-        [
-            {"passage": number, "title": chunk.title, "section": chunk.section_title, "text": chunk.text}
-            for number, chunk in enumerate(call.chunks, start=1)
-        ]
-    )
-    return prompt.filled(fence=fence_of(passages), passages=passages, count=str(call.count))
-
-
-def known_sum(values: Iterable[float | None]) -> float | None:
-    """Return the sum, or None if a value is unknown or there are none."""
-    amounts = list(values)
-    reported = [amount for amount in amounts if amount is not None]
-    return sum(reported) if reported and len(reported) == len(amounts) else None
+            passed = check(task, call.chunks)
+        except RejectedError as error:
+            rejected.append(str(error))
+        else:
+            accepted.setdefault(passed.instruction, passed)
+    return list(accepted.values()), rejected
 
 
 # The plan: which passages each call has, and how many tasks it asks for.
@@ -301,7 +212,6 @@ class Wanted:
     per_document: dict[str, int] = field(default_factory=lambda: {"qa": 4, "summaries": 1})
     chunks_a_call: int = 6
     characters_a_call: int = 9_600
-    parse_retries: int = 2
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.per_document if name not in KINDS]
@@ -317,6 +227,21 @@ class Call:
     count: int
     chunks: list[Chunk]
     document_index: int
+
+    def messages(self, prompt: Prompt) -> list[dict[str, str]]:
+        """Return the filled prompt: the passages are material between fences, not instructions."""
+        passages = as_material(
+            [
+                {"passage": number, "title": chunk.title, "section": chunk.section_title, "text": chunk.text}
+                for number, chunk in enumerate(self.chunks, start=1)
+            ]
+        )
+        return prompt.filled(fence=fence_of(passages), passages=passages, count=str(self.count))
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The form of a reply."""
+        return msgspec.json.schema(KINDS[self.task_type][0])
 
 
 def planned_calls(documents: Sequence[CutDocument], wanted: Wanted) -> list[Call]:

@@ -1,1 +1,0 @@
-"""Questions that a language model asks."""

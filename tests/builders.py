@@ -242,11 +242,6 @@ def save_predictions(
     save_records((prediction_record(sample.sample_id, output) for sample, output in pairs), path)
 
 
-def annotations_of(dataset: EvaluationDataset) -> list[dict[str, Any]]:
-    """Every annotation that the samples of a dataset carry, in the order of the samples."""
-    return [annotation for sample in dataset for annotation in sample.metadata.get("annotations", [])]
-
-
 def scored_run(
     plan: EvaluationPlan,
     samples: list[EvaluationSample],

@@ -1,18 +1,17 @@
 """Label answers by keyboard; measure how far people agree.
 
-The new version of --questions is written to --out. The same command continues.
+The same command continues. --questions reviews the questions of a dataset and
+writes the new version to --out. --agree reads one file of annotations per person.
 
-  auepora annotate --agree demo --dataset demo
+  auepora annotate --agree demo
 """
 
 from __future__ import annotations
 
 import shlex
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..core.settings import DEFAULT_OUT
 from ..demo.world import DATA
@@ -20,17 +19,11 @@ from ..errors import PlanError
 from ..io.ground_truth import save_ground_truth
 from ..io.loader import format_of_name, save_dataset
 from ..people.agreement import annotator_agreement
-from ..people.annotators import (
-    adjudicated,
-    check_same_dataset,
-    file_names_of,
-    merge_annotations,
-    read_annotators,
-)
+from ..people.annotators import read_annotators, settled_spans
 from ..people.desk import Desk
 from ..people.items import Wanted, differences, kind_for, task_of_runs
-from ..people.results import export, mean_text, next_commands, task_summary
-from ..people.review import Finding, Review, check_not_overwritten, note_written
+from ..people.results import export, next_commands, task_summary, write_labels
+from ..people.review import REJECT, Finding, Review
 from ..people.task import is_task, read_task
 from ..quality.checks import DataQualityChecker
 from ..quality.description import dataset_difference
@@ -38,13 +31,8 @@ from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import open_samples
 from .dataset.diff import say_difference
-from .flags import add_flag, add_json, add_out, at_least, covered, out_flag
-from .pages import add_page_flags, check_can_serve, serve_pages
-
-if TYPE_CHECKING:
-    from ..core.dataset import EvaluationDataset
-    from ..people.annotators import Annotators
-    from ..people.results import TaskSummary
+from .flags import add_flag, add_json, add_out, at_least, out_flag
+from .pages import check_can_serve, serve_pages
 
 _SHOWN = 10  # disagreements; --json has all
 
@@ -53,40 +41,33 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("names", metavar="NAME", nargs="*", help="stored runs, or the folder of a task")
     kinds = ("answers", "claims", "documents", "pairs")
     add_flag(parser, "--items", "answers, claims, documents or pairs", "KIND", choices=kinds)
-    add_flag(parser, "--count", "number of items (default: 50)", "N", type=at_least(1))
-    about = "random, slice:NAME, run or disagree:A,B"
-    add_flag(parser, "--choose", about, "HOW")
+    add_flag(parser, "--count", "number of items, chosen at random (default: 50)", "N", type=at_least(1))
     add_flag(parser, "--ask", "the question to answer about each item", "TEXT")
-    add_flag(parser, "--labels", "the labels, from the worst to the best: bad,good", "A,B")
-    add_flag(parser, "--people", "the names of the annotators (default: me)", "A,B")
-    add_flag(parser, "--overlap", "share of the items that all label (default: 1)", "S", type=covered)
-    add_flag(parser, "--prepare", "create the task and stop, to copy its folder")
+    add_flag(parser, "--labels", "the labels, from the worst to the best: bad,good", "A,B", type=_names)
+    add_flag(parser, "--people", "the names of the annotators (default: me)", "A,B", type=_names)
+    add_flag(parser, "--prepare", "create the task and stop, to edit or copy its folder")
     add_flag(parser, "--task", "folder of the task (default: beside the runs)", "DIR", default="")
-    add_flag(parser, "--as", "the annotator who labels", "NAME", default="", dest="person")
-    add_flag(parser, "--lead", "also show agreement, and settle disagreements")
-    add_page_flags(parser)
-    add_flag(parser, "--export", "write the labels to a .jsonl, .gt.json or .labels.json", "FILE", default="")
-    add_flag(parser, "--settled", "export one label per item")
+    add_flag(parser, "--as", "show only the pages of this annotator", "NAME", default="", dest="person")
+    about = "write the labels to a .jsonl, .gt.json or .labels.json; with --agree the settled spans"
+    add_flag(parser, "--export", about, "FILE", default="")
     add_flag(parser, "--questions", "dataset to review", "FILE")
-    add_flag(parser, "--only-accepted", "leave out questions that are not decided")
     add_flag(parser, "--agree", "ground truth, one file per person", "F", nargs="+")
-    add_flag(parser, "--dataset", "with --agree: the dataset that was annotated", "FILE")
-    add_flag(parser, "--adjudicated", "with --agree: write one annotation per query", "FILE")
-    add_flag(parser, "--merged", "with --agree: write the annotated dataset", "FILE")
-    about = "with --agree: the order of the ratings of an aspect"
-    add_flag(parser, "--order", about, "A=LOW,...,HIGH", type=_order, default=[], action="append")
     add_flag(parser, "--force", "overwrite files that exist")
     add_json(parser)
     add_out(parser)
+    # A port of one's own, and an address to open elsewhere: auepora view has the same pages.
+    parser.set_defaults(port=None, no_open=False)
+
+
+def _names(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
 
 
 # The flags of one use only, by their names in the arguments; those of several uses are not here.
 _USES = {
-    "runs and tasks": (
-        "names items count choose ask labels people overlap prepare task person lead export settled"
-    ),
-    "--questions": "questions only_accepted",
-    "--agree": "agree dataset adjudicated merged order json",
+    "runs and tasks": "names items count ask people prepare task person",
+    "--questions": "questions",
+    "--agree": "agree json",
 }
 
 
@@ -120,26 +101,15 @@ def _check_use(args: Namespace) -> None:
 _FLAGS = {
     "kind": "--items",
     "count": "--count",
-    "choose": "--choose",
     "question": "--ask",
     "labels": "--labels",
     "people": "--people",
-    "overlap": "--overlap",
 }
-
-
-def _wanted(args: Namespace) -> Wanted:
-    names = {name: flag.removeprefix("--") for name, flag in _FLAGS.items()}
-    given = {name: getattr(args, flag) for name, flag in names.items()}
-    for name in ("labels", "people"):
-        if given[name] is not None:
-            given[name] = [part.strip() for part in given[name].split(",")]
-    return Wanted(**given)
 
 
 def _task_folder(args: Namespace) -> Path:
     """Return the folder of the task that the names mean; it is created if they are runs without one."""
-    wanted = _wanted(args)
+    wanted = Wanted(args.items, args.count, args.ask, args.labels, args.people)
     if len(args.names) == 1 and is_task(Path(args.names[0])):
         folder = Path(args.names[0])
     elif args.task:
@@ -170,30 +140,27 @@ def _create(args: Namespace, folder: Path, wanted: Wanted) -> None:
     storage = EvaluationResultsStorage(args.out)
     _, left_out = task_of_runs(folder, [storage.load_run(name) for name in args.names], wanted)
     task, items = read_task(folder)
-    how = "at random" if task.chosen == "random" else f"by {task.chosen}"
-    echo.note(f"created: {folder}: {len(items)} of {task.out_of} {task.kind}, chosen {how}")
+    echo.note(f"created: {folder}: {len(items)} of {task.out_of} {task.kind}, chosen at random")
     if left_out.failed:
         echo.note(f"{left_out.failed} failed answers cannot be judged and are left out.")
     if left_out.declined:
         what = f"{left_out.declined} answers decline: there is nothing that documents could support."
-        echo.note(f"{what} They are left out; --ask puts another question about all answers.")
+        echo.note(f"{what} They are left out; --ask or --labels puts another question about all answers.")
 
 
 def _export(args: Namespace, folder: Path) -> int:
     path = Path(args.export)
-    count = export(folder, path, settled=args.settled, force=args.force)
-    summary = task_summary(folder)
-    _say_people(summary)
-    if mean := mean_text(summary):
-        echo.say_words(mean)
+    with Desk(folder) as desk:
+        count = export(desk, path, force=args.force)
+        _say_people(desk)
+        echo.say_words(task_summary(desk).mean)
     echo.note(f"written: {path}, {count} records")
     return 0
 
 
-def _say_people(summary: TaskSummary) -> None:
-    for one in summary.people:
-        time = "" if one.seconds is None else f", {one.seconds:.1f} s per item"
-        echo.say(f"{one.person}: {one.labelled} of {one.total} labelled, {one.not_sure} not sure{time}")
+def _say_people(desk: Desk) -> None:
+    for one in map(desk.progress, desk.task.people):
+        echo.say(f"{one.person}: {one.labelled} of {one.total} labelled, {one.not_sure} not sure")
 
 
 def _serve(args: Namespace, folder: Path) -> int:
@@ -203,26 +170,22 @@ def _serve(args: Namespace, folder: Path) -> int:
     from ..pages.workspace import Workspace
 
     with Desk(folder) as desk:
-        home = home_of(desk, args.person, lead=args.lead)
-        routes = annotate_routes(desk, lead=args.lead)
+        routes = annotate_routes(desk, args.person)
         serve_pages(
             args,
             lambda access: application(Workspace(args.out), access, routes, frame=ALONE),
-            home=home,
+            home=home_of(desk, args.person),
             about=f"{len(desk.items)} {desk.task.kind} to label",
         )
-        has_labels = desk.write_labels()
-    again = continue_command(args, folder)
-    if not has_labels:
-        echo.note(f"No labels yet. Continue: {again}")
-        return 0
-    summary = task_summary(folder)
-    _say_people(summary)
-    echo.say("Next:")
-    for command in next_commands(folder, desk.task, desk.items):
-        echo.say(f"  {command}")
-    if not all(one.is_finished for one in summary.people):
-        echo.say(f"  {again}  # continue")
+        again = continue_command(args, folder)
+        if not write_labels(desk):
+            echo.note(f"No labels yet. Continue: {again}")
+            return 0
+        _say_people(desk)
+        is_finished = all(desk.progress(person).is_finished for person in desk.task.people)
+        echo.say("Next:")
+        for command in [*next_commands(desk), *([] if is_finished else [f"{again}  # continue"])]:
+            echo.say(f"  {command}")
     return 0
 
 
@@ -250,14 +213,14 @@ def _review(args: Namespace) -> int:
     format_of_name(target)  # DataError for a name that is not a format's, before anything is reviewed
     if args.questions != "demo" and target.exists() and target.samefile(args.questions):
         raise PlanError("A dataset is never reviewed in place. Name another file: --out NEW.")
-    if not args.force:
-        check_not_overwritten(target, folder)
     dataset = open_samples(args.questions, None)
     findings: dict[str, list[Finding]] = {}
     for issue in DataQualityChecker().issues(dataset):
         finding = Finding(issue.severity, f"{issue.message} {issue.fix}")
         findings.setdefault(issue.sample_id, []).append(finding)
     with Review(dataset, folder, findings) as review:
+        if not args.force:
+            review.check_not_overwritten(target)
         routes = review_routes(review)
         serve_pages(
             args,
@@ -268,17 +231,17 @@ def _review(args: Namespace) -> int:
         if not review.can_undo:
             echo.note("Nothing was decided, so nothing is written.")
             return 0
-        return _write_review(args, review, target)
+        return _write_review(review, target)
 
 
-def _write_review(args: Namespace, review: Review, target: Path) -> int:
-    result = review.result(only_accepted=args.only_accepted)
+def _write_review(review: Review, target: Path) -> int:
+    result = review.result()
     save_dataset(result, target, force=True)
-    note_written(target, review.folder)
+    review.note_written(target)
     counts = Counter(one.decision for one in review.all())
     edited = sum(one.is_edited for one in review.all())
     echo.say(
-        f"{counts['accept']} accepted, {counts['reject']} rejected, {counts['']} not decided, {edited} edited"
+        f"{counts['accept']} accepted, {counts[REJECT]} rejected, {counts['']} not decided, {edited} edited"
     )
     say_difference(dataset_difference(review.dataset, result), 10)
     echo.note(f"written: {target}, {len(result)} samples")
@@ -292,52 +255,18 @@ def _write_review(args: Namespace, review: Review, target: Path) -> int:
 
 
 def _agree(args: Namespace) -> int:
-    if args.merged and not args.dataset:
-        raise PlanError("--merged needs the dataset that was annotated: add --dataset D.")
-    people = read_annotators(_people(args.agree))
-    dataset = open_samples(args.dataset, None) if args.dataset else None
-    file_of: Callable[[str], str] = str
-    if dataset is not None:
-        check_same_dataset(people, dataset)
-        file_of = file_names_of(dataset)
-    report = annotator_agreement(people, orders=dict(args.order), file_of=file_of)
-    _write_annotations(args, people, dataset, file_of)
-    # The files are written before anything is printed: a closed pipe must not lose them.
+    bundled = sorted(map(str, DATA.glob("*.gt.json")))  # `demo`: the annotations of three invented people
+    paths = [path for name in args.agree for path in (bundled if name == "demo" else [name])]
+    people = read_annotators(paths)
+    report = annotator_agreement(people, args.labels or ())
+    if args.export:
+        settled = settled_spans(people)
+        save_ground_truth(settled, args.export, force=args.force, **people.about)
+        left = sum(annotation["metadata"]["needs_decision"] for annotation in settled)
+        echo.note(f"written: {args.export}, spans of {len(settled)} queries, {left} of them need a decision")
+    # The file is written before anything is printed: a closed pipe must not lose it.
     if args.json:
         echo.say_json(report.to_dict())
     else:
         echo.show_all(report.tables(_SHOWN))
     return 0
-
-
-def _order(text: str) -> tuple[str, list[str]]:
-    aspect, sign, ratings = text.partition("=")
-    order = [rating.strip() for rating in ratings.split(",")]
-    if not sign or not aspect.strip() or len(order) < 2 or not all(order) or len(set(order)) < len(order):
-        raise ArgumentTypeError(f"{text!r} is not like clarity=poor,fair,good")
-    return aspect.strip(), order
-
-
-def _people(files: list[str]) -> list[str]:
-    """Return the files; `demo` means the bundled annotations of three invented people."""
-    bundled = sorted(map(str, DATA.glob("*.gt.json")))
-    paths: list[str] = []
-    for name in files:
-        paths += bundled if name == "demo" else [name]
-    return paths
-
-
-def _write_annotations(
-    args: Namespace,
-    people: Annotators,
-    dataset: EvaluationDataset | None,
-    file_of: Callable[[str], str],
-) -> None:
-    if args.adjudicated:
-        settled = adjudicated(people, file_of=file_of)
-        save_ground_truth(settled, args.adjudicated, force=args.force, **people.about)
-        left = sum(annotation["metadata"]["needs_adjudication"] for annotation in settled)
-        echo.note(f"written: {args.adjudicated}, {len(settled)} annotations, {left} of them need a decision")
-    if args.merged and dataset is not None:
-        save_dataset(merge_annotations(dataset, people), args.merged, force=args.force)
-        echo.note(f"written: {args.merged}, the dataset with {len(list(people.each()))} annotations")

@@ -11,14 +11,12 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from ..core.display import interval_text, value_text
 from ..core.table import Table
 from ..errors import AueporaError, NotFoundError
 from ..io.files import file_name
-from ..people.agreement import STATISTICS
-from ..people.desk import NOT_SURE, SKIP, UNDO, Desk, Shown
+from ..people.desk import NOT_SURE, SKIP, UNDO, Desk, Progress, Shown
 from ..people.items import PERSON, Wanted, task_of_runs
-from ..people.results import Dispute, Progress, TaskSummary, mean_text, next_commands, task_summary
+from ..people.results import Dispute, TaskSummary, next_commands, task_summary, write_labels
 from ..people.task import Passage, is_task
 from ..store.labels import LabelTable
 from .components.markup import Markup, Node, join, tag
@@ -48,22 +46,20 @@ def task_routes(find: Find, *, lead: bool = True) -> list[Route]:
     ]
 
 
-def annotate_routes(desk: Desk, *, lead: bool) -> list[Route]:
-    """Return the pages of `auepora annotate`, which have one task."""
-    only = {THIS: desk}
+def annotate_routes(desk: Desk, person: str) -> list[Route]:
+    """Return the pages of `auepora annotate`, which have one task, and may be those of one person."""
 
     def find(ask: Ask) -> Desk:
-        with suppress(KeyError):
-            return only[ask.path["task"]]
-        raise NotFoundError("", "There is no such task.")
+        is_other = bool(person) and ask.path.get("person", person) != person
+        if ask.path["task"] != THIS or is_other:
+            raise NotFoundError("", "There is no such task.")
+        return desk
 
-    return task_routes(find, lead=lead)
+    return task_routes(find, lead=not person)
 
 
-def home_of(desk: Desk, person: str, *, lead: bool) -> str:
-    """Return the address to open: the lead's page, a person's queue, or the names to choose from."""
-    if lead:
-        return address("label", THIS, _LEAD)
+def home_of(desk: Desk, person: str) -> str:
+    """Return the address to open: a person's queue, or the names to choose from."""
     if person:
         desk.progress(person)  # DataError for a name that the task does not have
         return address("label", THIS, person)
@@ -94,7 +90,7 @@ def label_page(ask: Ask) -> Reply:
     rows: list[list[Node]] = []
     for path in sorted(folder.glob("*/task.json")) if folder.is_dir() else ():
         with suppress(AueporaError):  # a damaged task does not hide the others
-            summary = task_summary(path.parent)
+            summary = task_summary(Desk(path.parent))
             name = path.parent.name
             people = (
                 (link(f"{one.person}: {_done(one)}", "label", name, one.person), " ")
@@ -104,7 +100,7 @@ def label_page(ask: Ask) -> Reply:
             rows.append(
                 [
                     row_link(short(name, 48), address("label", name)),
-                    short(summary.task.question, 80),
+                    short(summary.question, 80),
                     list(people),
                     lead,
                 ]
@@ -330,7 +326,8 @@ def press(find: Find, ask: Ask) -> Reply:
 def _end_page(desk: Desk, person: str, ask: Ask) -> Reply:
     progress = desk.progress(person)
     text = f"All {progress.total} items are done: {progress.labelled} labels, {progress.not_sure} not sure."
-    commands = next_commands(desk.folder, desk.task, desk.items)
+    write_labels(desk)  # so that nobody has to remember an export
+    commands = next_commands(desk)
     steps = join(
         tag("h2", "Next"),
         tag("p", "The labels are written. In a terminal:"),
@@ -355,8 +352,9 @@ def _end_page(desk: Desk, person: str, ask: Ask) -> Reply:
 
 def lead_page(find: Find, ask: Ask) -> Reply:
     """Show how far everybody is, how far they agree, and what is to be settled."""
-    desk, task = find(ask), ask.path["task"]
-    summary = task_summary(desk.folder)
+    # Read again: files of people on other machines may have been copied into the folder.
+    desk, task = Desk(find(ask).folder), ask.path["task"]
+    summary = task_summary(desk)
     disputes = sorted(summary.disputes, key=lambda one: one.decision is not None)
     left = sum(one.decision is None for one in disputes)
     parts: list[Node] = [_table(_people_table(summary))]
@@ -369,12 +367,11 @@ def lead_page(find: Find, ask: Ask) -> Reply:
         parts.append(_table(_agreement_table(summary)))
     else:
         parts += [tag("h2", "Agreement"), tag("p", "No item was labelled by two people yet.")]
-    if mean := mean_text(summary):
-        parts.append(tag("p", mean, class_="lead"))
+    parts.append(tag("p", summary.mean, class_="lead"))
     if disputes:
         parts.append(tag("h2", f"{left} of {len(disputes)} disagreements to settle"))
         parts += [_dispute(desk, dispute, task) for dispute in disputes]
-    commands = next_commands(desk.folder, desk.task, desk.items)
+    commands = next_commands(desk)
     when = "The labels are written when a person is done, and when you stop the server with Ctrl-C. Then:"
     parts += [tag("h2", "Next"), tag("p", when)]
     parts += [tag("p", tag("code", command, class_="block")) for command in commands]
@@ -393,25 +390,14 @@ def _people_table(summary: TaskSummary) -> Table:
             str(one.labelled),
             str(one.not_sure),
             str(one.total - one.labelled - one.not_sure),
-            "-" if one.seconds is None else f"{one.seconds:.1f} s",
         )
         for one in summary.people
     ]
-    return Table(
-        ("Annotator", "Labels", "Not sure", "To do", "Median time"), rows, "Progress", numeric=(1, 2, 3, 4)
-    )
+    return Table(("Annotator", "Labels", "Not sure", "To do"), rows, "Progress", numeric=(1, 2, 3))
 
 
 def _agreement_table(summary: TaskSummary) -> Table:
-    rows = [
-        (
-            STATISTICS[name],
-            value_text(each.value),
-            interval_text(each.interval and each.interval[:2]),
-            str(each.items),
-        )
-        for name, each in summary.agreement.items()
-    ]
+    rows = [figure.cells() for figure in summary.agreement]
     return Table(("Statistic", "Value", "95% interval", "Items"), rows, "Agreement", numeric=(1, 2, 3))
 
 

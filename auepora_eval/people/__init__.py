@@ -1,1 +1,1 @@
-"""People and judges: annotators, agreement, adjudication, audits of judges."""
+"""People: tasks and their labels, the review of questions, the agreement of annotators."""

@@ -1,7 +1,7 @@
 """Measure how far annotators agree with each other.
 
     spans             mean character Jaccard, per query and file
-    aspect ratings    Cohen's and Fleiss' kappa, Krippendorff's alpha; ordinal too if the order is known
+    aspect ratings    Cohen's kappa and Krippendorff's alpha; ordinal too if the order is known
     quality scores    Krippendorff's alpha, interval
 
 Each has a 95% interval over the queries. Items that only one person annotated are left out.
@@ -10,9 +10,7 @@ Each has a 95% interval over the queries. Items that only one person annotated a
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from statistics import fmean
@@ -23,31 +21,22 @@ import numpy as np
 from ..core.display import interval_text, value_text
 from ..core.scores import shared_or_none
 from ..core.table import Table
-from ..errors import DataError
-from ..io.ground_truth import Annotation
 from ..stats.agreement import Statistic, agreement, numbered
 from ..stats.intervals import TOO_NARROW, Interval, mean_interval
-from .annotators import OVERALL, RATINGS, SCORES, Annotators, Judged, marks_of, span_agreement
+from .annotators import OVERALL, RATINGS, SCORES, Annotators, by_name, marks_of, span_agreement
 
-RECALIBRATE_BELOW = 0.80  # for spans: annotators who agree less do not follow the same guideline
-SPAN_TARGET = 0.85
+RECALIBRATE_BELOW = 0.80  # of spans: below, annotators do not follow the same guideline
 RELIABLE, TENTATIVE = 0.80, 2 / 3  # Krippendorff's bounds for alpha
-MEAN_TOLERANCE = 0.005  # an overall score that was rounded to two digits is still the mean of its parts
 
 SPANS, JACCARD = "spans", "character_jaccard"
 STATISTICS = {
     JACCARD: "character Jaccard",
     "cohen_kappa": "Cohen's kappa",
-    "fleiss_kappa": "Fleiss' kappa",
     "krippendorff_alpha_nominal": "Krippendorff's alpha, nominal",
     "krippendorff_alpha_ordinal": "Krippendorff's alpha, ordinal",
     "krippendorff_alpha_interval": "Krippendorff's alpha, interval",
 }
-_KAPPAS: tuple[Statistic, ...] = ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha_nominal")
-
-# By annotator: a rating (a word), a score (a number from 0 to 1), or the spans that they marked.
-Said = dict[str, Any]
-Ratings = dict[Judged, Said]
+Said = dict[str, Any]  # by annotator: a rating (a word), a score (a number from 0 to 1), or spans
 
 
 @dataclass(frozen=True)
@@ -62,24 +51,23 @@ class Figure:
     reason: str = ""
 
     def in_words(self) -> str:
-        """Return what a statistic of the spans or an alpha means, and what to do; "" for the others."""
+        """Return what the value means, and what to do; "" for a kappa."""
         if self.value is None:
+            return self.reason
+        if self.statistic == "cohen_kappa":
             return ""
+        bound = RECALIBRATE_BELOW if self.about == SPANS else RELIABLE
+        if self.value >= bound:
+            is_certain = self.interval is not None and self.interval.low >= bound
+            return "reliable" if is_certain else "good, but too few items to be certain"
         if self.about == SPANS:
-            if self.value < RECALIBRATE_BELOW:
-                return f"below {RECALIBRATE_BELOW:.2f}: discuss the disagreements and recalibrate"
-            verdict = "meets" if self.value >= SPAN_TARGET else "is acceptable, but below"
-            return f"{verdict} the target of {SPAN_TARGET:.2f}{self._caveat(RECALIBRATE_BELOW)}"
-        if not self.statistic.startswith("krippendorff_alpha"):
-            return ""
-        if self.value >= RELIABLE:
-            return f"reliable{self._caveat(RELIABLE)}"
+            return f"below {bound:.2f}: discuss the disagreements and recalibrate"
         return "good for tentative conclusions" if self.value >= TENTATIVE else "too low to rely on"
 
-    def _caveat(self, bound: float) -> str:
-        if self.interval is None:
-            return ", though there is no interval"
-        return "" if self.interval.low >= bound else f", though the interval reaches below {bound:.2f}"
+    def cells(self) -> list[str]:
+        """Return the statistic, its value, interval and number of items for the columns of a table."""
+        limits = interval_text(self.interval and self.interval[:2])
+        return [STATISTICS[self.statistic], value_text(self.value), limits, str(self.items)]
 
 
 @dataclass(frozen=True)
@@ -93,26 +81,14 @@ class Disagreement:
     answer: str | None = None
 
 
-@dataclass(frozen=True)
-class WrongOverall:
-    """An overall score that is not the mean of its parts."""
-
-    annotation_id: str
-    annotator: str
-    stated: float
-    mean: float
-
-
 @dataclass
 class AgreementReport:
-    """The statistics, the disagreements with the largest first, and problems of the annotations."""
+    """The statistics, and the disagreements with the largest first."""
 
     about: dict[str, str]
     annotators: dict[str, int]
     figures: list[Figure] = field(default_factory=list)
     disagreements: list[Disagreement] = field(default_factory=list)
-    wrong_overall: list[WrongOverall] = field(default_factory=list)
-    other_answers: int = 0  # queries for which people judged different answers
 
     def figure(self, about: str, statistic: str) -> Figure:
         """Return one statistic by name; KeyError if there is none."""
@@ -123,29 +99,18 @@ class AgreementReport:
 
     def tables(self, limit: int | None = None) -> list[Table]:
         """Return the table of the statistics, and that of the largest disagreements."""
-        return [self._statistics(), self._disagreements(limit)]
-
-    def _statistics(self) -> Table:
         rows: list[list[str]] = []
         for figure in self.figures:
             if [figure.about] not in rows:
                 rows.append([figure.about])
-            cells = (value_text(figure.value), interval_text(figure.interval and figure.interval[:2]))
-            words = figure.in_words() or figure.reason
-            rows.append([STATISTICS[figure.statistic], *cells, str(figure.items), words])
+            rows.append([*figure.cells(), figure.in_words()])
         counts = ", ".join(f"{name} ({count})" for name, count in self.annotators.items())
         title = f"{len(self.annotators)} annotators and their numbers of annotations: {counts}"
         headings = ("Agreement", "Value", "95% interval", "Items", "In words")
-        return Table(headings, rows, title, list(self._notes()), numeric=(1, 2, 3))
+        statistics = Table(headings, rows, title, list(self._notes()), numeric=(1, 2, 3))
+        return [statistics, self._disagreements(limit)]
 
     def _notes(self) -> Iterator[str]:
-        for wrong in self.wrong_overall:
-            yield (
-                f"{wrong.annotation_id} by {wrong.annotator}: overall_score is {wrong.stated:g}, "
-                f"but the mean of its parts is {wrong.mean:.3f}."
-            )
-        if self.other_answers:
-            yield f"{self.other_answers} queries have an answer that only one person judged."
         if any(figure.interval and TOO_NARROW in figure.interval.method for figure in self.figures):
             yield "Fewer than 50 items: if a rating is rare, intervals of kappa and alpha are too narrow."
         if not any(figure.about == SPANS for figure in self.figures):
@@ -167,75 +132,62 @@ class AgreementReport:
 
     def to_dict(self) -> dict[str, object]:
         """Return the report for JSON."""
+        figures = [
+            {**asdict(each), "interval": each.interval and each.interval._asdict()} for each in self.figures
+        ]
         return {
             **self.about,
             "annotators": self.annotators,
-            "agreement": [
-                {**asdict(each), "interval": _limits(each.interval), "in_words": each.in_words()}
-                for each in self.figures
-            ],
+            "agreement": figures,
             "disagreements": self.disagreements,
-            "wrong_overall_scores": self.wrong_overall,
-            "queries_with_other_answers": self.other_answers,
         }
 
 
 def _value_text(value: Any) -> str:
     """Return what an annotator said: spans, a score or a rating."""
     if isinstance(value, list):
-        spans = [f"{start}-{end}" for start, end in value[:4]] + ["…"] * (len(value) > 4)
-        return " ".join(spans) or "nothing"
+        return " ".join(f"{start}-{end}" for start, end in value) or "nothing"
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
-def _limits(interval: Interval | None) -> dict[str, object] | None:
-    return None if interval is None else interval._asdict()
-
-
-def annotator_agreement(
-    people: Annotators,
-    *,
-    orders: Mapping[str, Sequence[str]] | None = None,
-    file_of: Callable[[str], str] = str,
-) -> AgreementReport:
+def annotator_agreement(people: Annotators, order: Sequence[str] = ()) -> AgreementReport:
     """Return the agreement of several people.
 
-    `orders` lists the ratings of an aspect from the worst to the best, if their order is not known. `file_of`
-    maps a file name to the document that it refers to.
+    `order` lists ratings from the worst to the best, where their order is not known.
     """
-    counts = dict.fromkeys(people.names, 0)
-    for name, _ in people.each():
-        counts[name] += 1
+    counts = {name: sum(name in said for said in people.items) for name in people.names}
     report = AgreementReport(dict(people.about), counts)
-    _measure_spans(report, people, file_of)
-    _measure_ratings(report, people, orders or {})
-    _measure_scores(report, people)
+    _measure_spans(report, people)
+    # By what is asked: of each answer that was judged, what each person said.
+    asked: dict[str, list[tuple[str, str, Said]]] = {}
+    for part in (RATINGS, SCORES):
+        for judged, said in people.judgements.items():
+            for name, values in by_name(said, part).items():
+                asked.setdefault(f"{part}.{name}", []).append((*judged, values))
+    for judged, said in people.judgements.items():
+        overall = {name: one[OVERALL] for name, one in said.items() if one.get(OVERALL) is not None}
+        if overall:
+            asked.setdefault(OVERALL, []).append((*judged, overall))
+    for about, rows in asked.items():
+        ratings = [(query_id, values) for query_id, _, values in rows]
+        is_score = not about.startswith(RATINGS)
+        known = (
+            None if is_score else rating_order({one for _, said in ratings for one in said.values()}, order)
+        )
+        report.figures += figures_of(about, ratings, known, is_score=is_score)
+        for query_id, answer, values in rows:
+            distance = _distance(list(values.values()), known, is_score=is_score)
+            if distance > 0:
+                report.disagreements.append(Disagreement(query_id, about, distance, values, answer))
     report.disagreements.sort(key=lambda each: (-each.distance, each.query_id, each.about))
-    judgements = people.judgements
-    wrong = (wrong_overall(one, name) for said in judgements.values() for name, one in said.items())
-    report.wrong_overall = [each for each in wrong if each is not None]
-    # A query is counted whose answers differ, so that one of them has no second opinion.
-    alone = {judged.query_id for judged, said in judgements.items() if len(said) == 1}
-    answers = Counter(judged.query_id for judged in judgements)
-    report.other_answers = sum(answers[query_id] > 1 for query_id in alone)
     return report
 
 
-def wrong_overall(annotation: Annotation, annotator: str) -> WrongOverall | None:
-    """Return an overall score that is not the mean of its parts; None if it is, or if there is none."""
-    parts, stated = list(annotation.get(SCORES, {}).values()), annotation.get(OVERALL)
-    if not parts or stated is None or abs(stated - fmean(parts)) <= MEAN_TOLERANCE + 1e-9:
-        return None
-    return WrongOverall(annotation["annotation_id"], annotator, stated, fmean(parts))
-
-
-def _measure_spans(report: AgreementReport, people: Annotators, file_of: Callable[[str], str]) -> None:
+def _measure_spans(report: AgreementReport, people: Annotators) -> None:
     queries: list[Hashable] = []
     values: list[float] = []
     for query_id, said in people.spans.items():
-        if len(said) < 2:
-            continue
-        marks = marks_of(said, file_of)
+        marks = marks_of(said)
         for place, value in span_agreement(marks).items():
             queries.append(query_id)
             values.append(value)
@@ -247,182 +199,76 @@ def _measure_spans(report: AgreementReport, people: Annotators, file_of: Callabl
         report.figures.append(Figure(SPANS, JACCARD, fmean(values), interval, len(values)))
 
 
-def _measure_ratings(
-    report: AgreementReport, people: Annotators, orders: Mapping[str, Sequence[str]]
-) -> None:
-    aspects = _by_name(people, RATINGS)
-    for aspect in orders:
-        if aspect not in aspects:
-            rated = ", ".join(sorted(aspects)) or "none"
-            raise DataError("order", f"no aspect {aspect!r:.80} was rated.", fix=f"There are: {rated[:300]}.")
-    for aspect, ratings in aspects.items():
-        about = f"{RATINGS}.{aspect}"
-        order = _rating_order(aspect, ratings, orders)
-        statistics = [*_KAPPAS, "krippendorff_alpha_ordinal"] if order else [*_KAPPAS]
-        _add_figures(report, about, ratings, people.names, statistics, order or ())
-        for judged, said in ratings.items():
-            _add_disagreement(report, judged, about, _distance(list(said.values()), order), said)
-
-
-def _rating_order(aspect: str, ratings: Ratings, orders: Mapping[str, Sequence[str]]) -> Sequence[str] | None:
-    """Return the ratings of an aspect from the worst to the best, if their order is stated or known."""
-    used = {rating for said in ratings.values() for rating in said.values()}
-    if aspect not in orders:
-        return known_order(used)
-    missing = sorted(used - set(orders[aspect]))
-    if missing:
-        raise DataError(
-            f"order of {aspect:.80}",
-            f"the rating {missing[0]!r:.80} is missing.",
-            fix="List every rating that was given, from the worst to the best.",
-        )
-    return orders[aspect]
-
-
-def _measure_scores(report: AgreementReport, people: Annotators) -> None:
-    scores = {f"{SCORES}.{name}": ratings for name, ratings in _by_name(people, SCORES).items()}
-    overall = {
-        judged: {name: one[OVERALL] for name, one in said.items() if one.get(OVERALL) is not None}
-        for judged, said in people.judgements.items()
-    }
-    if any(overall.values()):
-        scores[OVERALL] = overall
-    for about, ratings in scores.items():
-        _add_figures(report, about, ratings, people.names, ["krippendorff_alpha_interval"], ())
-        for judged, said in ratings.items():
-            if said:
-                _add_disagreement(report, judged, about, max(said.values()) - min(said.values()), said)
-
-
-def _by_name(people: Annotators, part: str) -> dict[str, Ratings]:
-    """Return the ratings of each aspect, or the scores of each name."""
-    values: dict[str, Ratings] = {}
-    for judged, said in people.judgements.items():
-        for annotator, annotation in said.items():
-            for name, value in (annotation.get(part) or {}).items():
-                values.setdefault(name, {}).setdefault(judged, {})[annotator] = value
-    return values
-
-
-def _add_figures(
-    report: AgreementReport,
+def figures_of(
     about: str,
-    ratings: Ratings,
-    names: Sequence[str],
-    statistics: Iterable[Statistic],
-    order: Sequence[str],
-) -> None:
-    by_several = {judged: said for judged, said in ratings.items() if len(said) > 1}
-    raters = [name for name in names if any(name in said for said in by_several.values())]
-    table = [[said.get(name) for name in raters] for said in by_several.values()]
-    clusters = shared_or_none([judged.query_id for judged in by_several])
+    ratings: Sequence[tuple[str, Mapping[str, Any]]],
+    order: Sequence[str] | None = None,
+    *,
+    is_score: bool = False,
+) -> list[Figure]:
+    """Return the statistics of what people said to one question about several items.
+
+    `ratings` has, for each item, the query that it belongs to and each person's rating. Ratings are words,
+    which may have an order, or scores.
+    """
+    several = [(query_id, said) for query_id, said in ratings if len(said) > 1]
+    raters = sorted({name for _, said in several for name in said})
+    table = [[said.get(name) for name in raters] for _, said in several]
+    clusters = shared_or_none([query_id for query_id, _ in several])
+    statistics: list[Statistic] = ["krippendorff_alpha_interval"]
+    if not is_score:
+        statistics = ["cohen_kappa", "krippendorff_alpha_nominal"]
+        statistics += ["krippendorff_alpha_ordinal"] if order else []
+    if not table:
+        reason = "no item was rated by two people"
+        return [Figure(about, statistic, None, None, 0, reason) for statistic in statistics]
+    # Scores are numbers already, and np.array makes NaN of None. Words are numbered by their order.
+    numbers = np.array(table, dtype=np.float64) if is_score else numbered(table, order or ())[0]
+    figures = []
     for statistic in statistics:
-        if not table:
-            report.figures.append(Figure(about, statistic, None, None, 0, "no item was rated by two people"))
-            continue
-        # Scores are numbers already, and np.array makes NaN of None. Words are numbered by their order.
-        is_score = statistic == "krippendorff_alpha_interval"
-        numbers = np.array(table, dtype=np.float64) if is_score else numbered(table, order)[0]
-        estimate = agreement(numbers, statistic, clusters=clusters)
-        value: float | None = estimate.value
-        reason = ""
-        if not math.isfinite(estimate.value):
-            value = None
-            reason = "all ratings are the same" if estimate.items else "no item was rated by all of them"
-        report.figures.append(Figure(about, statistic, value, estimate.interval, estimate.items, reason))
+        found = agreement(numbers, statistic, clusters=clusters)
+        is_known = math.isfinite(found.value)
+        reason = "" if is_known else "all ratings are the same"
+        value = found.value if is_known else None
+        figures.append(Figure(about, statistic, value, found.interval, found.items, reason))
+    return figures
 
 
-def _distance(ratings: list[str], order: Sequence[str] | None) -> float:
-    """Return how much of the scale lies between the ratings; without an order, the share of unequal pairs."""
-    if len(set(ratings)) < 2:
+def _distance(values: list[Any], order: Sequence[str] | None, *, is_score: bool) -> float:
+    """Return how much of the scale lies between ratings; without an order, the share of unequal pairs."""
+    if len(set(values)) < 2:
         return 0.0
+    if is_score:
+        return float(max(values) - min(values))
     if order is None:
-        return fmean(float(one != other) for one, other in combinations(ratings, 2))
+        return fmean(float(one != other) for one, other in combinations(values, 2))
     # 1 is the distance from one end of the scale to the other.
-    places = [order.index(rating) for rating in ratings]
+    places = [order.index(rating) for rating in values]
     return (max(places) - min(places)) / (len(order) - 1)
 
 
-def _add_disagreement(
-    report: AgreementReport, judged: Judged, about: str, distance: float, said: Said
-) -> None:
-    if distance > 0:
-        report.disagreements.append(Disagreement(judged.query_id, about, distance, said, judged.answer))
+# The first words of common ratings, from the worst to the best: poor, mostly_correct, fully_supported.
+_DEGREES = (
+    "no not none incorrect poor poorly low partially partly fair medium mostly good well high yes fully "
+    "excellent"
+).split()
 
 
-# The order of ratings: words that people commonly rate with, from the worst to the best.
+def rating_order(ratings: Collection[str], order: Sequence[str] = ()) -> list[str] | None:
+    """Return ratings from the worst to the best: by `order` if it has them all; None if it is not known.
 
-# Words in one string mean the same degree.
-_SCALES = tuple(
-    {word: degree for degree, words in enumerate(scale) for word in words.split()}
-    for scale in (
-        (
-            "very_poor terrible",
-            "poor bad",
-            "fair average acceptable adequate",
-            "good",
-            "very_good",
-            "excellent",
-        ),
-        ("none", "very_low", "low", "medium moderate", "high", "very_high"),
-        ("no", "partial partly partially", "yes"),
-        ("strongly_disagree", "disagree", "neutral", "agree", "strongly_agree"),
-    )
-)
-# fully_correct, mostly_correct, ...: a degree and a common noun; incorrect is read as not_correct.
-_DEGREES = {
-    word: degree
-    for degree, words in enumerate(
-        (
-            "not",
-            "poorly barely",
-            "partially partly somewhat",
-            "moderately adequately",
-            "mostly largely",
-            "well",
-            "fully completely entirely",
-        )
-    )
-    for word in words.split()
-}
-_WITH_DEGREE = re.compile(rf"({'|'.join(sorted(_DEGREES, key=len, reverse=True))})_(.+)", re.DOTALL)
-_NEGATED = re.compile(r"(?:in|un)(.+)", re.DOTALL)
-
-
-def known_order(ratings: Collection[str]) -> list[str] | None:
-    """Return the ratings from the worst to the best; None if their order is not known.
-
-    >>> known_order({"fully_correct", "incorrect", "mostly_correct"})
+    >>> rating_order({"fully_correct", "incorrect", "mostly_correct"})
     ['incorrect', 'mostly_correct', 'fully_correct']
-    >>> known_order({"good", "blue"}) is None
+    >>> rating_order({"good", "blue"}) is None
     True
     """
-    if all(re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,9})?", rating) for rating in ratings):
-        return _sorted_by({rating: float(rating) for rating in ratings})
-    words = {rating: re.sub(r"[\s-]+", "_", rating.strip().lower()) for rating in ratings}
-    for scale in _SCALES:
-        if all(word in scale for word in words.values()):
-            return _sorted_by({rating: scale[word] for rating, word in words.items()})
-    degrees = _degrees(words)
-    return None if degrees is None else _sorted_by(degrees)
-
-
-def _sorted_by(places: Mapping[str, float]) -> list[str] | None:
-    """Return the ratings in the order of their places; None if two have the same place."""
-    return sorted(places, key=places.__getitem__) if len(set(places.values())) == len(places) else None
-
-
-def _degrees(words: Mapping[str, str]) -> dict[str, float] | None:
-    """Return the degree in each rating, if all have the same noun; None if one has none."""
-    matches = {rating: _WITH_DEGREE.fullmatch(word) for rating, word in words.items()}
-    nouns = {match[2] for match in matches.values() if match}
-    degrees: dict[str, float] = {}
-    for rating, match in matches.items():
-        negated = _NEGATED.fullmatch(words[rating])
-        if match:
-            degrees[rating] = _DEGREES[match[1]]
-        elif negated and negated[1] in nouns:
-            degrees[rating] = _DEGREES["not"]
-        else:
+    if ratings and set(ratings) <= set(order):
+        return list(order)
+    try:
+        places = {rating: float(rating) for rating in ratings}
+    except ValueError:
+        degrees = {rating: rating.lower().replace(" ", "_").split("_")[0] for rating in ratings}
+        if not set(degrees.values()) <= set(_DEGREES):
             return None
-    return degrees if len(nouns) == 1 else None
+        places = {rating: float(_DEGREES.index(degree)) for rating, degree in degrees.items()}
+    return sorted(places, key=places.__getitem__) if len(set(places.values())) == len(places) else None

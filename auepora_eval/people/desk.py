@@ -1,21 +1,32 @@
-"""A task in use: which item a person sees next, and what becomes of the keys that they press."""
+"""A task in use: the item that a person sees next, what a key means, and what everybody has said."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from ..errors import DataError
-from .labels import SETTLED, PersonLabels, Said, read_labels
-from .results import GROUND_TRUTH, LABELS_FILE, Progress, export, progress_of
-from .task import Item, is_swapped, queue_of, read_task
+from .labels import SETTLED, PersonLabels, read_labels
+from .task import Item, Label, is_swapped, queue_of, read_task
 
 NOT_SURE, SKIP, UNDO, NOTE = "0", "skip", "undo", "note"
 _SHOWN_PAIRS = ("A is better", "B is better", "equally good")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a person is."""
+
+    person: str
+    labelled: int
+    not_sure: int
+    skipped: int
+    total: int
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every item of the queue has a label, or a "not sure"."""
+        return self.labelled + self.not_sure >= self.total
 
 
 @dataclass(frozen=True)
@@ -31,19 +42,18 @@ class Shown:
 
 
 class Desk:
-    """A task that people work on; `clock` returns seconds."""
+    """A task that people work on."""
 
-    def __init__(self, folder: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.task, self.items = read_task(folder)
-        self._labels: dict[str, PersonLabels] = {}
         self._by_id = {item.item_id: item for item in self.items}
+        self._names = {label.name: label for label in self.task.labels}
+        self._labels: dict[str, PersonLabels] = {}
         # As keys of a dictionary: in order, and found at once.
         self._queues = {
             person: dict.fromkeys(queue_of(self.task, self.items, person)) for person in self.task.people
         }
-        self._clock = clock
-        self._since: dict[str, tuple[str, float]] = {}  # by person: the item that is shown, and since when
 
     @property
     def label_names(self) -> list[str]:
@@ -59,36 +69,37 @@ class Desk:
         return self._labels[person]
 
     def next_item(self, person: str) -> Shown | None:
-        """Return the item to show; None if the person has finished. Its time runs from now."""
-        rest = self.labels(person).rest(self._queue(person))
+        """Return the item to show; None if the person has finished."""
+        labels = self.labels(person)
+        rest = labels.rest(self._queues[person])
         if not rest:
-            self._since.pop(person, None)
             return None
         item = self._by_id[rest[0]]
-        # Loading the page again must not restart the time of an item.
-        if self._since.get(person, ("", 0.0))[0] != item.item_id:
-            self._since[person] = (item.item_id, self._clock())
         texts = (item.text, item.second)
         first, second = reversed(texts) if is_swapped(self.task, person, item.item_id) else texts
-        labels = self.labels(person)
         note = labels.notes.get(item.item_id, "")
         return Shown(item, first, second, note, self.progress(person), labels.last_item is not None)
 
     def progress(self, person: str) -> Progress:
         """Return how far a person is."""
-        return progress_of(person, self._queue(person).keys(), self.labels(person))
+        labels, queue = self.labels(person), self._queues[person]
+        # A file that was copied from another folder may have labels of items that are not in this queue.
+        said = [label for item, label in labels.said.items() if item in queue]
+        not_sure = said.count(None)
+        skipped = sum(item in queue for item in labels.skipped)
+        return Progress(person, len(said) - not_sure, not_sure, skipped, len(queue))
 
     def press(self, person: str, item_id: str, key: str, note: str | None = None) -> None:
         """Save what a key means for an item, and the note if it has changed; both are then on the disk.
 
         Keys are 1 to 9 for the labels in their order, 0 for "not sure", and `skip`, `undo`, `note`.
         """
-        if item_id not in self._queue(person):
+        labels = self.labels(person)
+        if item_id not in self._queues[person]:
             raise DataError(
                 "item", f"{item_id!r:.40} is not in the queue of {person}.", fix="Load the page again."
             )
         name = None if key in (NOT_SURE, SKIP, UNDO, NOTE) else self._label(person, item_id, key)
-        labels = self.labels(person)
         # The note first: if it is refused, no label is saved either, and the item is still shown.
         if note is not None and note != labels.notes.get(item_id, ""):
             labels.note(item_id, note)
@@ -97,24 +108,32 @@ class Desk:
         elif key == SKIP:
             labels.skip(item_id)
         elif key != NOTE:
-            labels.label(item_id, Said(name, self._seconds(person, item_id), _now()))
-        # A person's last label writes the files, so that nobody has to remember an export.
-        if key not in (SKIP, UNDO, NOTE) and not labels.rest(self._queue(person)):
-            self.write_labels()
+            labels.label(item_id, name)
 
     def settle(self, item_id: str, key: str) -> None:
         """Save the decision of the lead on an item."""
         if item_id not in self._by_id:
             raise DataError("item", f"there is no item {item_id!r:.40}.", fix="Load the page again.")
-        self.labels(SETTLED).label(item_id, Said(self._label("", item_id, key), at=_now()))
+        self.labels(SETTLED).label(item_id, self._label("", item_id, key))
 
-    def write_labels(self) -> bool:
-        """Write labels.jsonl and labels.gt.json into the folder of the task; False if there are no labels."""
-        with suppress(DataError):  # there are no labels yet
-            for name in (LABELS_FILE, GROUND_TRUTH):
-                export(self.folder, self.folder / name, force=True)
-            return True
-        return False
+    def said(self) -> dict[str, dict[str, Label]]:
+        """Return the labels of each item by person; "not sure" is none."""
+        said: dict[str, dict[str, Label]] = {item.item_id: {} for item in self.items}
+        for person in self.task.people:
+            for item_id, name in self.labels(person).said.items():
+                if name in self._names and item_id in said:
+                    said[item_id][person] = self._names[name]
+        return said
+
+    def notes(self, item: Item) -> dict[str, str]:
+        """Return the note that each person wrote on an item."""
+        notes = {person: self.labels(person).notes.get(item.item_id, "") for person in self.task.people}
+        return {person: note for person, note in notes.items() if note}
+
+    def decisions(self) -> dict[str, Label]:
+        """Return what the lead decided, by item."""
+        said = self.labels(SETTLED).said
+        return {item_id: self._names[name] for item_id, name in said.items() if name in self._names}
 
     def close(self) -> None:
         """Close the files."""
@@ -127,11 +146,6 @@ class Desk:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _queue(self, person: str) -> dict[str, None]:
-        if person not in self._queues:
-            raise DataError("annotator", f"{person!r:.60} is not one of {', '.join(self.task.people)[:200]}.")
-        return self._queues[person]
-
     def _label(self, person: str, item_id: str, key: str) -> str:
         """Return the name of the label of a key, whichever side its answer was shown on."""
         names = [label.name for label in self.task.labels]
@@ -143,12 +157,3 @@ class Desk:
         if place < 2 and person and is_swapped(self.task, person, item_id):
             place = 1 - place
         return names[place]
-
-    def _seconds(self, person: str, item_id: str) -> float | None:
-        shown, since = self._since.pop(person, ("", 0.0))
-        # Another tab may have shown another item since: a time that is not known is not stored.
-        return round(self._clock() - since, 1) if shown == item_id else None
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -8,47 +8,39 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-import msgspec
-
 from ..errors import DataError
-from ..io.files import file_name
 from ..store.labels import LabelTable
 from .task import FOLDER, Task
 
 SETTLED = "_settled"  # the decisions of the lead; no person can have a name that starts with _
 LONGEST_NOTE = 10_000
-LABEL, SKIP, NOTE = "label", "skip", "note"
-
-
-class Said(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a person said about an item: a label, or None for "not sure"."""
-
-    label: str | None
-    seconds: float | None = None
-    at: str = ""
+LABEL, SKIP, NOTE = "label", "skip", "note"  # the questions that an answer is to
 
 
 class PersonLabels(LabelTable):
     """What one person said about the items of a task."""
 
+    def _of(self, question: str) -> dict[str, str | None]:
+        return {one.item: one.answer for one in self.answers if one.question == question}
+
     @property
-    def said(self) -> dict[str, Said]:
-        """The label of each item."""
-        return {one.item: msgspec.convert(one.answer, Said) for one in self.answers if one.question == LABEL}
+    def said(self) -> dict[str, str | None]:
+        """The label of each item; None is "not sure"."""
+        return self._of(LABEL)
 
     @property
     def notes(self) -> dict[str, str]:
         """The note on each item."""
-        return {one.item: str(one.answer) for one in self.answers if one.question == NOTE}
+        return {item: note for item, note in self._of(NOTE).items() if note}
 
     @property
     def skipped(self) -> list[str]:
         """The items that were skipped, in the order of the skips."""
-        return [one.item for one in self.answers if one.question == SKIP]
+        return list(self._of(SKIP))
 
-    def label(self, item: str, said: Said) -> None:
+    def label(self, item: str, label: str | None) -> None:
         """Save a label, in place of the one that the item has."""
-        self.add(item, LABEL, msgspec.to_builtins(said), instead_of=(LABEL, SKIP))
+        self.add(item, LABEL, label, instead_of=(LABEL, SKIP))
 
     def skip(self, item: str) -> None:
         """Put an item at the end of the queue."""
@@ -79,14 +71,6 @@ class PersonLabels(LabelTable):
 
 def read_labels(folder: Path, task: Task, person: str) -> PersonLabels:
     """Return what a person said so far; DataError if the task has no such person."""
-    if person != SETTLED:
-        if person not in task.people:
-            raise DataError("annotator", f"{person!r:.60} is not one of {', '.join(task.people)[:200]}.")
-        # The task may have been edited by hand: a name must not lead out of the folder.
-        file_name(person, "the name of an annotator")
+    if person != SETTLED and person not in task.people:
+        raise DataError("annotator", f"{person!r:.60} is not one of {', '.join(task.people)[:200]}.")
     return PersonLabels(folder / FOLDER / f"{person}.db", person)
-
-
-def labels_of_all(folder: Path, task: Task) -> dict[str, PersonLabels]:
-    """Return what each person said so far."""
-    return {person: read_labels(folder, task, person) for person in task.people}

@@ -1,19 +1,20 @@
-"""Labels as other commands read them: `auepora judge-audit`, `judge --calibrate`, `agree`.
+"""Labels as other commands read them: `auepora judge-audit`, `judge --calibrate`, `annotate --agree`.
 
 A label file (JSONL) has a line per item: {"claim", "evidence", "label": {person: number}}, the scores of the
 run's metrics by their names, and `sample_id` where a line is about one sample of one run. "Not sure" is not a
-label. A `.gt.json` has an annotation per person and item. A `.labels.json` is a label set of the answers of
-one run, which `auepora labels score` reads.
+label, and `settled` is the decision of the lead. A `.gt.json` has an annotation per person and item. A
+`.labels.json` is a label set of the answers of one run, which `auepora labels score` reads.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,12 @@ from ..errors import DataError
 from ..io.ground_truth import Annotation, save_ground_truth
 from ..io.jsonl import save_records
 from ..io.label_set import save_label_set
-from ..stats.agreement import Agreement, Statistic, agreement, numbered
-from ..stats.sampling import SampledMean, sampled_mean
-from .items import metric_names
-from .labels import SETTLED, PersonLabels, labels_of_all, read_labels
-from .task import Item, Kind, Task, queue_of, read_task
+from ..stats.intervals import mean_interval
+from .agreement import Figure, figures_of
+from .desk import Desk, Progress
+from .task import Item, Kind
 
 Record = dict[str, Any]
-Labels = Mapping[str, PersonLabels]  # by person
 # The aspect of a rating in a .gt.json.
 ASPECTS: dict[Kind, str] = {
     "answers": "answer",
@@ -44,92 +43,67 @@ ASPECTS: dict[Kind, str] = {
 LABELS_FILE, GROUND_TRUTH = "labels.jsonl", "labels.gt.json"
 
 
-def export(folder: Path, path: Path, *, settled: bool = False, force: bool = False) -> int:
-    """Write the labels of a task to a .gt.json or a .jsonl, by its name; return the number of records.
-
-    With `settled` each item has one label: the decision of the lead, or what most people said.
-    """
-    task, items = read_task(folder)
-    people = labels_of_all(folder, task)
-    if path.name.removesuffix(".gz").endswith((".gt.json", ".gt.yaml", ".gt.yml")):
-        annotations = list(ground_truth(task, items, people))
-        _check_some(len(annotations), folder)
-        save_ground_truth(annotations, path, dataset_id=task.dataset, force=force)
+def export(desk: Desk, path: Path, *, force: bool = False) -> int:
+    """Write the labels of a task to a .jsonl, .gt.json or .labels.json; return the number of records."""
+    name = path.name.removesuffix(".gz")
+    if name.endswith((".gt.json", ".gt.yaml", ".gt.yml")):
+        annotations = _some(_ground_truth(desk), desk)
+        save_ground_truth(annotations, path, dataset_id=desk.task.dataset, force=force)
         return len(annotations)
-    if path.name.removesuffix(".gz").endswith((".labels.json", ".labels.yaml", ".labels.yml")):
-        samples = list(label_set_samples(task, items, settled_labels(folder, task, items, people)))
-        _check_some(len(samples), folder)
-        save_label_set(InMemoryDataset(task.dataset, samples), path, force=force)
+    if name.endswith((".labels.json", ".labels.yaml", ".labels.yml")):
+        samples = _some(_label_set_samples(desk), desk)
+        save_label_set(InMemoryDataset(desk.task.dataset, samples), path, force=force)
         return len(samples)
-    if not path.name.removesuffix(".gz").endswith(".jsonl"):
+    if not name.endswith(".jsonl"):
         what = f"{path.name!r:.80} is not a .jsonl, .gt.json or .labels.json."
         raise DataError("--export", what, fix="Rename it.")
-    decided = settled_labels(folder, task, items, people) if settled else None
-    records = list(label_records(task, items, people, decided))
-    _check_some(len(records), folder)
+    records = _some(_label_records(desk), desk)
     save_records(records, path, force=force)
     return len(records)
 
 
-def _check_some(count: int, folder: Path) -> None:
-    if not count:
-        raise DataError(str(folder), "there are no labels yet.", fix=f"Label some: auepora annotate {folder}")
+def _some(records: Iterator[Any], desk: Desk) -> list[Any]:
+    listed = list(records)
+    if not listed:
+        fix = f"Label some: auepora annotate {desk.folder}"
+        raise DataError(str(desk.folder), "there are no labels yet.", fix=fix)
+    return listed
 
 
-def label_records(
-    task: Task, items: Sequence[Item], people: Labels, settled: Mapping[str, str] | None = None
-) -> Iterator[Record]:
-    """Yield a line per item that has a label; with `settled` the label is a number, not one per person."""
-    values = {label.name: label.value for label in task.labels}
-    is_binary = set(values.values()) == {0.0, 1.0}
-    number = int if is_binary else float
-    # The labels of a run's own samples: `judge --calibrate` matches them by sample_id.
-    metrics = metric_names(items)
-    own = "sample_id" if _is_of_samples(task) else "query_id"
-    for item in items:
-        label: Any
-        if settled is not None:
-            label = number(values[settled[item.item_id]]) if item.item_id in settled else None
-        else:
-            label = {
-                person: number(values[name])
-                for person, labels in people.items()
-                if (name := _label_of(labels, item.item_id)) in values
-            }
-        if label is None or label == {}:
+def write_labels(desk: Desk) -> bool:
+    """Write labels.jsonl and labels.gt.json into the folder of the task; False if there are no labels."""
+    with suppress(DataError):  # there are no labels yet
+        for name in (LABELS_FILE, GROUND_TRUTH):
+            export(desk, desk.folder / name, force=True)
+        return True
+    return False
+
+
+def _is_of_samples(desk: Desk) -> bool:
+    """Return whether each item is one sample of one run: `judge --calibrate` matches such labels by id."""
+    return desk.task.kind == "answers" and len(desk.task.runs) == 1
+
+
+def _label_records(desk: Desk) -> Iterator[Record]:
+    """Yield a line per item that has a label."""
+    number = int if {label.value for label in desk.task.labels} == {0.0, 1.0} else float
+    metrics = list(dict.fromkeys(name for item in desk.items for name in item.scores))
+    own = "sample_id" if _is_of_samples(desk) else "query_id"
+    everything, decisions = desk.said(), desk.decisions()
+    for item in desk.items:
+        said, decision = everything[item.item_id], decisions.get(item.item_id)
+        if not said:
             continue
+        notes = desk.notes(item)
         yield {
             own: item.sample_id,
-            **_texts(task.kind, item),
-            "label": label,
+            **_texts(desk.task.kind, item),
+            "label": {person: number(label.value) for person, label in said.items()},
+            **({} if decision is None else {"settled": number(decision.value)}),
             "runs": list(item.runs),
-            "chance": item.chance,
-            **_notes(people, item.item_id),
+            **({"notes": notes} if notes else {}),
             **{name: item.scores.get(name) for name in metrics},  # null: the metric could not score it
         }
-
-
-def label_set_samples(
-    task: Task, items: Sequence[Item], settled: Mapping[str, str]
-) -> Iterator[EvaluationSample]:
-    """Yield the labelled answers of one run as the samples of a label set."""
-    if not _is_of_samples(task):
-        what = "a label set has one answer per question, and these are of several runs, or are not answers."
-        raise DataError("--export", what, fix="Label the answers of one run.")
-    for item in items:
-        if item.item_id in settled:
-            stored = {"answer": item.text, "passages": [each.text for each in item.documents]}
-            yield EvaluationSample(
-                item.sample_id,
-                item.query,
-                labels={**item.slices, TRUE_LABEL: settled[item.item_id]},
-                metadata={STORED_OUTPUT: stored},
-            )
-
-
-def _label_of(labels: PersonLabels, item_id: str) -> str:
-    said = labels.said.get(item_id)
-    return "" if said is None or said.label is None else said.label
 
 
 def _texts(kind: Kind, item: Item) -> Record:
@@ -141,107 +115,68 @@ def _texts(kind: Kind, item: Item) -> Record:
     return {"query": item.query, "claim": item.text, "evidence": [each.text for each in item.documents]}
 
 
-def _notes(people: Labels, item_id: str) -> Record:
-    notes = {person: labels.notes[item_id] for person, labels in people.items() if labels.notes.get(item_id)}
-    return {"notes": notes} if notes else {}
+def _label_set_samples(desk: Desk) -> Iterator[EvaluationSample]:
+    """Yield the labelled answers of one run as the samples of a label set."""
+    if not _is_of_samples(desk):
+        what = "a label set has one answer per question, and these are of several runs, or are not answers."
+        raise DataError("--export", what, fix="Label the answers of one run.")
+    decisions = desk.decisions()
+    for item, said in zip(desk.items, desk.said().values(), strict=True):
+        # The decision of the lead, or what more than half of the people said.
+        most = Counter(said.values()).most_common(1)
+        by_people = most[0][0] if most and 2 * most[0][1] > len(said) else None
+        label = decisions.get(item.item_id, by_people)
+        if label is not None:
+            stored = {"answer": item.text, "passages": [each.text for each in item.documents]}
+            yield EvaluationSample(
+                item.sample_id,
+                item.query,
+                labels={**item.slices, TRUE_LABEL: label.name},
+                metadata={STORED_OUTPUT: stored},
+            )
 
 
-def ground_truth(task: Task, items: Sequence[Item], people: Labels) -> Iterator[Annotation]:
-    """Yield the annotations of a .gt.json, by person.
+def _ground_truth(desk: Desk) -> Iterator[Annotation]:
+    """Yield the annotations of a .gt.json.
 
     It identifies what was judged by its text. Where two runs gave the same answer to a question, a person has
     one annotation of it, the first.
     """
-    for person, labels in people.items():
-        seen: set[tuple[str, str]] = set()
-        for item in items:
-            text = f"{item.text}\n\n---\n\n{item.second}" if task.kind == "pairs" else item.text
-            label = task.label(_label_of(labels, item.item_id))
-            if label is None or (item.sample_id, text) in seen:
+    kind = desk.task.kind
+    seen: set[tuple[str, str, str]] = set()
+    for item, said in zip(desk.items, desk.said().values(), strict=True):
+        text = f"{item.text}\n\n---\n\n{item.second}" if kind == "pairs" else item.text
+        metadata: Record = {"item": item.item_id, "runs": list(item.runs)}
+        if item.doc_id:
+            metadata["doc_id"] = item.doc_id
+        notes = desk.notes(item)
+        for person, label in said.items():
+            if (person, item.sample_id, text) in seen:
                 continue
-            seen.add((item.sample_id, text))
-            annotation: Annotation = {
+            seen.add((person, item.sample_id, text))
+            yield {
                 "annotation_id": f"{person}_{item.item_id}",
                 "query_id": item.sample_id,
                 "annotator_id": person,
                 "answer_text": text,
                 "overall_score": label.value,
-                "aspect_ratings": {ASPECTS[task.kind]: label.name},
-                "metadata": {"item": item.item_id, "runs": list(item.runs)},
+                "aspect_ratings": {ASPECTS[kind]: label.name},
+                "metadata": {**metadata, **({"note": notes[person]} if person in notes else {})},
             }
-            said = labels.said[item.item_id]
-            if said.at:
-                annotation["timestamp"] = said.at
-            if said.seconds is not None:
-                annotation["metadata"]["seconds"] = said.seconds
-            if note := labels.notes.get(item.item_id):
-                annotation["metadata"]["note"] = note
-            if item.doc_id:
-                annotation["metadata"]["doc_id"] = item.doc_id
-            yield annotation
 
 
-def settled_labels(
-    folder: Path, task: Task, items: Sequence[Item], people: Labels | None = None
-) -> dict[str, str]:
-    """Return one label per item: the decision of the lead, or what more than half of the people said."""
-    people = labels_of_all(folder, task) if people is None else people
-    decisions = read_labels(folder, task, SETTLED)
-    settled: dict[str, str] = {}
-    for item in items:
-        names = [name for labels in people.values() if (name := _label_of(labels, item.item_id))]
-        decision = _label_of(decisions, item.item_id)
-        name, most = Counter(names).most_common(1)[0] if names else ("", 0)
-        if decision:
-            settled[item.item_id] = decision
-        elif 2 * most > len(names):
-            settled[item.item_id] = name
-    return settled
-
-
-def next_commands(folder: Path, task: Task, items: Sequence[Item]) -> list[str]:
+def next_commands(desk: Desk) -> list[str]:
     """Return the commands to type when the labels are in the folder's label files."""
-    labels = shlex.quote(str(folder / LABELS_FILE))
     commands = []
-    if task.kind != "pairs":
-        commands.append(f"auepora judge-audit --labels {labels} --judge lexical")
-    elif metric := _telling_metric(items):
-        score = f"--score {shlex.quote(metric)} --threshold 0.5"
-        commands.append(f"auepora judge-audit --labels {labels} {score}")
-    if sum(bool(labels.said) for labels in labels_of_all(folder, task).values()) > 1:
-        commands.append(f"auepora annotate --agree {shlex.quote(str(folder / GROUND_TRUTH))}")
+    if desk.task.kind != "pairs":
+        path = shlex.quote(str(desk.folder / LABELS_FILE))
+        commands.append(f"auepora judge-audit --labels {path} --judge lexical")
+    if sum(desk.progress(person).labelled > 0 for person in desk.task.people) > 1:
+        commands.append(f"auepora annotate --agree {shlex.quote(str(desk.folder / GROUND_TRUTH))}")
     return commands
 
 
-def _is_of_samples(task: Task) -> bool:
-    """Return whether each item is one sample of one run: `judge --calibrate` matches such labels by id."""
-    return task.kind == "answers" and len(task.runs) == 1
-
-
-def _telling_metric(items: Sequence[Item]) -> str:
-    """Return the first metric that differs in a tenth of the pairs; "" if there is none."""
-    counts = Counter(name for item in items for name, lead in item.scores.items() if lead != 0.5)
-    return next((name for name in metric_names(items) if counts[name] * 10 >= len(items)), "")
-
-
 # What the lead of a task sees: progress, agreement, disagreements, and the mean that the labels give.
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a person is. `seconds` is the median time per label; None if nothing was timed."""
-
-    person: str
-    labelled: int
-    not_sure: int
-    skipped: int
-    total: int
-    seconds: float | None
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether every item of the queue has a label, or a "not sure"."""
-        return self.labelled + self.not_sure >= self.total
 
 
 @dataclass(frozen=True)
@@ -256,13 +191,13 @@ class Dispute:
 
 @dataclass(frozen=True)
 class TaskSummary:
-    """A task so far."""
+    """A task so far. `mean` is the mean label with its interval, in words."""
 
-    task: Task
+    question: str
     people: list[Progress]
-    agreement: dict[Statistic, Agreement]  # empty if no item was judged by two people
+    agreement: list[Figure]  # empty if no item was judged by two people
     disputes: list[Dispute]
-    mean: SampledMean | None  # of all items that the task's were chosen from
+    mean: str
 
     @property
     def labels(self) -> int:
@@ -270,95 +205,51 @@ class TaskSummary:
         return sum(one.labelled for one in self.people)
 
 
-def task_summary(folder: Path) -> TaskSummary:
-    """Return the state of a task, by its files."""
-    task, items = read_task(folder)
-    people = labels_of_all(folder, task)
+def task_summary(desk: Desk) -> TaskSummary:
+    """Return the state of a task."""
+    task = desk.task
+    everything, decisions = desk.said().values(), desk.decisions()
+    said = [
+        (item, {who: label.name for who, label in labels.items()})
+        for item, labels in zip(desk.items, everything, strict=True)
+    ]
+    several = [(item.sample_id, names) for item, names in said if len(names) > 1]
+    # Two labels have no distances to weigh, and the tie of pairs is the third label but lies in the middle.
+    has_order = len(task.labels) > 2 and task.kind != "pairs"
+    order = [label.name for label in task.labels] if has_order else None
+    disputes = []
+    for item, names in said:
+        if len(set(names.values())) > 1:
+            decision = decisions.get(item.item_id)
+            decided = None if decision is None else decision.name
+            disputes.append(Dispute(item, names, desk.notes(item), decided))
     return TaskSummary(
-        task,
-        [progress_of(name, set(queue_of(task, items, name)), people[name]) for name in task.people],
-        _agreement(task, items, people),
-        _disputes(folder, task, items, people),
-        _mean(task, items, people),
+        task.question,
+        [desk.progress(person) for person in task.people],
+        figures_of(ASPECTS[task.kind], several, order) if several else [],
+        disputes,
+        _mean_text(desk),
     )
 
 
-def mean_text(summary: TaskSummary) -> str:
-    """Return what the labels say about all items that the task's were chosen from; "" if they do not."""
-    mean, task = summary.mean, summary.task
-    if mean is None:
-        return ""
-    value = f"{value_text(mean.value)} {interval_text((mean.low, mean.high))}"
-    if task.kind == "pairs":
-        first, second = task.runs
-        return f"{first} wins {value} of all {task.out_of} pairs against {second}; a tie counts one half."
-    best = max(task.labels, key=lambda label: label.value).name
-    if {label.value for label in task.labels} == {0.0, 1.0}:
-        return f"Share of {best!r} in all {task.out_of} {task.kind}: {value}."
-    return f"Mean label of all {task.out_of} {task.kind}, from 0 to 1 ({best!r}): {value}."
-
-
-def progress_of(person: str, queue: Collection[str], labels: PersonLabels) -> Progress:
-    """Return how far one person is with their queue."""
-    # A file that was copied from another folder may have labels of items that are not in this queue.
-    said = [each for item, each in labels.said.items() if item in queue]
-    times = [each.seconds for each in said if each.seconds is not None]
-    not_sure = sum(each.label is None for each in said)
-    skipped = sum(item in queue for item in labels.skipped)
-    seconds = median(times) if times else None
-    return Progress(person, len(said) - not_sure, not_sure, skipped, len(queue), seconds)
-
-
-def _names(item: Item, people: Labels) -> dict[str, str]:
-    """Return the label that each person gave an item."""
-    said = ((person, labels.said.get(item.item_id)) for person, labels in people.items())
-    return {person: each.label for person, each in said if each is not None and each.label is not None}
-
-
-def _agreement(task: Task, items: Sequence[Item], people: Labels) -> dict[Statistic, Agreement]:
-    rows = [(item, names) for item in items if len(names := _names(item, people)) > 1]
-    raters = [person for person in people if any(person in names for _, names in rows)]
-    if not rows:
-        return {}
-    order = [label.name for label in task.labels]
-    table = numbered([[names.get(person) for person in raters] for _, names in rows], order)[0]
-    clusters = shared_or_none([item.sample_id for item, _ in rows])
-    statistics: list[Statistic] = ["cohen_kappa", "krippendorff_alpha_nominal"]
-    # Two labels have no distances to weigh, and the tie of pairs is the third label but lies in the middle.
-    if len(order) > 2 and task.kind != "pairs":
-        statistics.append("krippendorff_alpha_ordinal")
-    return {name: agreement(table, name, clusters=clusters) for name in statistics}
-
-
-def _disputes(folder: Path, task: Task, items: Sequence[Item], people: Labels) -> list[Dispute]:
-    decisions = read_labels(folder, task, SETTLED).said
-    disputes = []
-    for item in items:
-        names = _names(item, people)
-        if len(set(names.values())) < 2:
-            continue
-        notes = {name: labels.notes.get(item.item_id, "") for name, labels in people.items()}
-        decision = decisions.get(item.item_id)
-        disputes.append(Dispute(item, names, notes, None if decision is None else decision.label))
-    return disputes
-
-
-def _mean(task: Task, items: Sequence[Item], people: Labels) -> SampledMean | None:
-    """Return the mean value of all items that the task's items were chosen from; None if that is unknown."""
-    if task.chosen.startswith("disagree:"):  # the extremes represent only themselves
-        return None
-    values = {label.name: label.value for label in task.labels}
+def _mean_text(desk: Desk) -> str:
+    """Return the mean label with its interval, in words; "" without labels."""
+    task = desk.task
     rows = [
-        (fmean(values[name] for name in names.values()), item)
-        for item in items
-        if (names := {who: name for who, name in _names(item, people).items() if name in values})
+        (item.sample_id, fmean(label.value for label in said.values()))
+        for item, said in zip(desk.items, desk.said().values(), strict=True)
+        if said
     ]
     if not rows:
-        return None
-    # Items without a label are taken to be like the others: the chances shrink by their share.
-    share = len(rows) / len(items)
-    return sampled_mean(
-        np.array([value for value, _ in rows]),
-        np.array([item.chance * share for _, item in rows]),
-        task.out_of,
-    )
+        return ""
+    values = np.array([value for _, value in rows])
+    clusters = shared_or_none([sample_id for sample_id, _ in rows])
+    interval = mean_interval(values, clusters=clusters, bounds=(0.0, 1.0))
+    value = f"{value_text(float(values.mean()))} {interval_text(interval and interval[:2])}"
+    if task.kind == "pairs":
+        first, second = task.runs
+        return f"{first} wins {value} of the pairs against {second}; a tie counts one half."
+    best = max(task.labels, key=lambda label: label.value).name
+    if {label.value for label in task.labels} == {0.0, 1.0}:
+        return f"Share of {best!r} in the {task.kind}: {value}."
+    return f"Mean label of the {task.kind}, from 0 to 1 ({best!r}): {value}."

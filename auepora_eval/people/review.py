@@ -9,23 +9,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
-from threading import RLock
 from typing import Any, NamedTuple
-
-import msgspec
 
 from ..core.dataset import EvaluationDataset, InMemoryDataset, dataset_fingerprint
 from ..core.display import visible_text
 from ..core.types import Document, EvaluationSample, Response
 from ..errors import DataError, StorageError
-from ..io.files import write_bytes
 from ..store.labels import Answer, LabelTable
 
 ACCEPT, REJECT = "accept", "reject"
 REASONS = ("ambiguous", "not in the documents", "wrong reference answer", "duplicate", "too easy")
-_STEPS, _HEADER, _WRITTEN = "steps.db", "review.json", "written.sha256"
+_STEPS = ("decide", "edit", "spans")
+_DATASET, _WRITTEN = "dataset", "written"  # answers about the review itself: the hashes of its two files
 _LONGEST = 100_000  # characters of a question or an answer
 
 
@@ -43,9 +39,9 @@ class Reviewed:
     place: int
     original: EvaluationSample
     sample: EvaluationSample
-    decision: str
-    reason: str
     findings: Sequence[Finding]
+    decision: str = ""
+    reason: str = ""
 
     @property
     def is_edited(self) -> bool:
@@ -62,16 +58,16 @@ class Review:
         folder: Path,
         findings: Mapping[str, Sequence[Finding]] | None = None,
     ) -> None:
-        self.dataset, self.folder, self._findings = dataset, folder, findings or {}
+        self.dataset, self._findings = dataset, findings or {}
         self._samples = list(dataset)
         if not self._samples:
             raise DataError(dataset.name, "there are no samples in it.")
-        self._place = {sample.sample_id: place for place, sample in enumerate(self._samples)}
-        _check_same_dataset(folder / _HEADER, dataset_fingerprint(self._samples))
-        self._steps = LabelTable(folder / _STEPS, "")
-        self._one_at_a_time = RLock()
-        self._now: dict[str, Reviewed] = {}
-        self._refresh(self._place)
+        self._steps = LabelTable(folder / "steps.db", "")
+        fingerprint = dataset_fingerprint(self._samples)
+        if self._known(_DATASET) not in (None, fingerprint):
+            what = "the dataset has changed since this review was started."
+            raise DataError(str(folder), what, fix="Review it into another file: --out NEW.")
+        self._fingerprint = fingerprint
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -80,21 +76,27 @@ class Review:
         """Return the sample at a place, from 0."""
         if not 0 <= place < len(self._samples):
             raise DataError("review", f"there is no question {place + 1}.")
-        return self._now[self._samples[place].sample_id]
+        sample_id = self._samples[place].sample_id
+        return self._now(place, [step for step in self._steps.answers if step.item == sample_id])
 
     def all(self) -> list[Reviewed]:
         """Return every sample as it is now."""
-        return [self._now[sample.sample_id] for sample in self._samples]
+        steps: dict[str, list[Answer]] = {}
+        for step in self._steps.answers:
+            steps.setdefault(step.item, []).append(step)
+        return [
+            self._now(place, steps.get(sample.sample_id, [])) for place, sample in enumerate(self._samples)
+        ]
 
     def next_open(self, place: int = 0) -> int | None:
         """Return the next place that is not decided, also before this one; None if all are decided."""
-        every = range(len(self._samples))
-        return next((each for each in (*every[place:], *every[:place]) if not self.at(each).decision), None)
+        undecided = [one.place for one in self.all() if not one.decision]
+        return next((each for each in undecided if each >= place), undecided[0] if undecided else None)
 
     @property
     def can_undo(self) -> bool:
         """Whether there is a step to take back."""
-        return bool(self._steps.answers)
+        return self._steps.last(_STEPS) is not None
 
     def decide(self, place: int, decision: str, reason: str = "") -> None:
         """Accept or reject a sample."""
@@ -126,19 +128,27 @@ class Review:
 
     def undo(self) -> int | None:
         """Take back the latest step and return the place of its sample; None if there is none."""
-        with self._one_at_a_time:
-            sample_id = self._steps.undo()
-            if sample_id is None:
-                return None
-            self._refresh([sample_id])
-            return self._place.get(sample_id)
+        sample_id = self._steps.undo(_STEPS)
+        places = (place for place, sample in enumerate(self._samples) if sample.sample_id == sample_id)
+        return next(places, None)
 
-    def result(self, *, only_accepted: bool = False, version: str | None = None) -> InMemoryDataset:
-        """Return the new version: without what was rejected, and if asked without what is not decided."""
-        wanted = (ACCEPT,) if only_accepted else (ACCEPT, "")
-        samples = [one.sample for one in self.all() if one.decision in wanted]
-        info = {**self.dataset.info, **({} if version is None else {"version": version})}
+    def result(self) -> InMemoryDataset:
+        """Return the new version, without what was rejected."""
+        samples = [one.sample for one in self.all() if one.decision != REJECT]
+        info = dict(self.dataset.info)
         return InMemoryDataset(self.dataset.name, samples, info=info, documents=self.dataset.documents)
+
+    def check_not_overwritten(self, target: Path) -> None:
+        """Raise StorageError if a file of the name of the new version is not what the review wrote there."""
+        if target.exists() and self._known(_WRITTEN) != _sha256(target):
+            raise StorageError(
+                f"{target} exists already, and this review did not write it. Choose another name, or use "
+                "--force to replace it."
+            )
+
+    def note_written(self, target: Path) -> None:
+        """Note what the review wrote, so that it may be replaced when the review is continued."""
+        self._steps.add("", _WRITTEN, _sha256(target), instead_of=(_WRITTEN,))
 
     def close(self) -> None:
         """Close the file."""
@@ -150,56 +160,42 @@ class Review:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _known(self, question: str) -> Any:
+        latest = self._steps.last((question,))
+        return None if latest is None else latest.answer
+
     def _add(self, kind: str, place: int, **facts: object) -> None:
-        with self._one_at_a_time:
-            sample_id = self.at(place).original.sample_id
-            self._steps.add(sample_id, kind, facts)
-            self._refresh([sample_id])
+        sample_id = self.at(place).original.sample_id
+        if self._known(_DATASET) is None:
+            self._steps.add("", _DATASET, self._fingerprint)
+        self._steps.add(sample_id, kind, facts)
 
-    def _refresh(self, sample_ids: Sequence[str] | Mapping[str, int]) -> None:
-        """Compute samples again from the original and the steps."""
-        steps: dict[str, list[Answer]] = {}
-        for step in self._steps.answers:
-            steps.setdefault(step.item, []).append(step)
-        for sample_id in sample_ids:
-            if sample_id not in self._place:
-                continue
-            place = self._place[sample_id]
-            original = self._samples[place]
-            findings = self._findings.get(sample_id, ())
-            start = Reviewed(place, original, original, "", "", findings)
-            try:
-                self._now[sample_id] = reduce(_after, steps.get(sample_id, ()), start)
-            except (KeyError, IndexError, TypeError) as error:
-                what = f"a step of {sample_id!r:.60} cannot be used: it was edited."
-                raise DataError(str(self.folder / _STEPS), what) from error
+    def _now(self, place: int, steps: Sequence[Answer]) -> Reviewed:
+        """Return a sample after its steps."""
+        original = self._samples[place]
+        one = Reviewed(place, original, original, self._findings.get(original.sample_id, ()))
+        for step in steps:
+            if step.question == "decide":
+                one = replace(one, decision=step.answer["decision"], reason=step.answer["reason"])
+            elif step.question == "edit":
+                one = replace(one, sample=_edited(one.sample, **step.answer))
+            elif step.question == "spans":
+                one = replace(one, sample=_with_spans(one.sample, **step.answer))
+        return one
 
 
-def _after(one: Reviewed, step: Answer) -> Reviewed:
-    """Return a reviewed sample after one more step."""
-    if step.question == "decide":
-        return replace(one, decision=step.answer["decision"], reason=step.answer["reason"])
-    return replace(one, sample=_changed(one.sample, step))
+def _edited(sample: EvaluationSample, query: str, reference: str) -> EvaluationSample:
+    before = sample.reference_answer
+    # The alternatives belong to the old answer; they stay only if it stays.
+    if before is None or before.text != reference:
+        before = Response(reference) if reference else None
+    return replace(sample, query=query, reference_answer=before)
 
 
-def _changed(sample: EvaluationSample, step: Answer) -> EvaluationSample:
-    """Return a sample after an edit or a change of its spans."""
-    facts = step.answer
-    if step.question == "edit":
-        reference = None
-        if facts["reference"]:
-            before = sample.reference_answer
-            # The alternatives belong to the old answer; they stay only if it stays.
-            reference = (
-                before if before and before.text == facts["reference"] else Response(facts["reference"])
-            )
-        return replace(sample, query=facts["query"], reference_answer=reference)
+def _with_spans(sample: EvaluationSample, doc: int, spans: list[dict[str, Any]]) -> EvaluationSample:
     docs = list(sample.relevant_docs or ())
-    doc = docs[facts["doc"]]
-    metadata = {name: value for name, value in doc.metadata.items() if name != "spans"}
-    docs[facts["doc"]] = replace(
-        doc, metadata={**metadata, **({"spans": facts["spans"]} if facts["spans"] else {})}
-    )
+    metadata = {name: value for name, value in docs[doc].metadata.items() if name != "spans"}
+    docs[doc] = replace(docs[doc], metadata={**metadata, "spans": spans} if spans else metadata)
     return replace(sample, relevant_docs=docs)
 
 
@@ -241,40 +237,6 @@ def _flat(text: str) -> str:
     return " ".join(visible_text(text).split())
 
 
-# The new version is written again whenever a review is continued: only a file that we wrote is replaced.
-
-
-def check_not_overwritten(target: Path, folder: Path) -> None:
-    """Raise StorageError if a file of the name of the new version is not what the review wrote there."""
-    if not target.exists():
-        return
-    note = folder / _WRITTEN
-    if not note.exists() or note.read_text(encoding="utf-8").strip() != _sha256(target):
-        raise StorageError(
-            f"{target} exists already, and this review did not write it. Choose another name, or use --force "
-            "to replace it."
-        )
-
-
-def note_written(target: Path, folder: Path) -> None:
-    """Note what the review wrote, so that it may be replaced later."""
-    write_bytes(folder / _WRITTEN, f"{_sha256(target)}\n".encode(), force=True)
-
-
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _check_same_dataset(path: Path, fingerprint: str) -> None:
-    """Note which dataset is reviewed; DataError if it was another one before."""
-    if not path.exists():
-        write_bytes(path, msgspec.json.encode({"dataset": fingerprint}) + b"\n")
-        return
-    try:
-        known = msgspec.json.decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StorageError(f"{path} cannot be read: {error}.") from None
-    if not isinstance(known, dict) or known.get("dataset") != fingerprint:
-        what = "the dataset has changed since this review was started."
-        raise DataError(str(path.parent), what, fix="Review it into another file: --out NEW.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -20,13 +20,9 @@ from ..io.jsonl import encoded_lines, read_records
 from ..text.label_terms import ACCURATE, LABELS
 
 Kind = Literal["answers", "claims", "documents", "pairs"]
-KINDS: tuple[Kind, ...] = ("answers", "claims", "documents", "pairs")
 
 TASK, ITEMS, FOLDER = "task.json", "items.jsonl", "annotations"
-_VERSION = 1
-_LARGEST = 1_000_000  # bytes of task.json
 MOST_LABELS = 9  # the keys 1 to 9
-MOST_PEOPLE = 100
 
 
 class Label(msgspec.Struct, frozen=True):
@@ -59,27 +55,20 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     runs: tuple[str, ...] = ()  # hidden from annotators
     slices: dict[str, str] = {}
     scores: dict[str, float] = {}  # of the sample, from 0 to 1, higher is better
-    chance: float = 1.0  # with which it was chosen
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """What is judged and by whom. The seed decides the order of each queue and the sides of each pair."""
+    """What is judged and by whom. The question, the people and the overlap may be edited in the file."""
 
-    version: int = _VERSION
     kind: Kind
     question: str
     labels: tuple[Label, ...]
     runs: tuple[str, ...]
     dataset: str
     people: tuple[str, ...]
-    overlap: float  # share of the items that everybody judges; the others are judged by one person each
-    seed: int
-    chosen: str  # how the items were chosen, as --choose takes it
+    # Share of the items that everybody judges; the others are judged by one person each.
+    overlap: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
     out_of: int  # items that they were chosen from
-
-    def label(self, name: str) -> Label | None:
-        """Return the label of a name; None if there is none."""
-        return next((label for label in self.labels if label.name == name), None)
 
 
 # The question and the labels of each kind, the worst first: the higher the key, the better.
@@ -96,41 +85,29 @@ DEFAULTS: dict[Kind, tuple[str, tuple[str, ...]]] = {
 _PREFERENCES = (Label("first", 1.0), Label("second", 0.0), Label("equally good", 0.5))
 
 
-def question_about(kind: Kind, names: Sequence[str] = ()) -> str:
-    """Return the question to ask about each item, which fits the labels."""
-    return "What is this answer?" if is_label_set(names) else DEFAULTS[kind][0]
-
-
-def is_label_set(names: Sequence[str]) -> bool:
-    """Return whether the labels are those of label sets."""
-    return bool(names) and {name.strip() for name in names} <= set(LABELS)
-
-
 def labels_of(kind: Kind, names: Sequence[str] = ()) -> tuple[Label, ...]:
     """Return the labels of a task: those of the names, the worst first, or the usual ones of the kind."""
     if kind == "pairs":
         if names:
             raise DataError("--labels", "pairs have the labels first, second and equally good.")
         return _PREFERENCES
-    names = [name.strip() for name in names or DEFAULTS[kind][1]]
+    names = names or DEFAULTS[kind][1]
     if not 2 <= len(names) <= MOST_LABELS or not all(names) or len(set(names)) < len(names):
         what = f"{', '.join(names)!r:.80} are not from 2 to {MOST_LABELS} different labels."
         raise DataError("--labels", what, fix="Name them from the worst to the best: bad,fair,good.")
-    if is_label_set(names):  # they have no order, and only one of them is good
+    if set(names) <= set(LABELS):  # of label sets: they have no order, and only one of them is good
         return tuple(Label(name, float(name == ACCURATE)) for name in names)
     return tuple(Label(name, place / (len(names) - 1)) for place, name in enumerate(names))
 
 
 def check_people(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names; DataError if file names cannot be made of them, or two would share a file."""
-    if not 1 <= len(names) <= MOST_PEOPLE:
-        raise DataError("--people", f"{len(names)} names are given.", fix=f"Give from 1 to {MOST_PEOPLE}.")
-    seen: dict[str, str] = {}
     for name in names:
         file_name(name, "the name of an annotator")
-        other = seen.setdefault(name.casefold(), name)  # in some file systems, Ada and ada are one file
-        if other is not name:
-            raise DataError("--people", f"{other} and {name} would share a file.", fix="Use distinct names.")
+    # In some file systems, Ada and ada are one file.
+    if not names or len({name.casefold() for name in names}) < len(names):
+        what = f"{', '.join(names)!r:.80} are not the names of different people."
+        raise DataError("--people", what, fix="Use distinct names.")
     return tuple(names)
 
 
@@ -151,51 +128,32 @@ def read_task(folder: Path) -> tuple[Task, list[Item]]:
     """Return the task of a folder and its items; DataError if they were edited and cannot be used."""
     path = folder / TASK
     try:
-        # Checked before it is read: the folder may come from somebody else.
-        if path.stat().st_size > _LARGEST:
-            raise DataError(path.name, "is too large to be a task.")
         task = msgspec.json.decode(path.read_bytes(), type=Task)
+        items = [msgspec.convert(record, Item) for _, record in read_records(folder / ITEMS)]
     except OSError as error:
         raise StorageError(f"{path} cannot be read: {error.strerror or error}.") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DataError(path.name, f"is not a task: {error}.", fix="Create the task again.") from None
-    if task.version != _VERSION:
-        raise DataError(path.name, f"has version {task.version}, this program reads {_VERSION}.")
-    # Again, although `create_task` got checked names: the file can be edited, and names become paths.
-    check_people(task.people)
-    if len({label.name for label in task.labels}) != len(task.labels) or not task.labels:
-        raise DataError(path.name, "its labels are not distinct.", fix="Give each label its own name.")
-    return task, _read_items(folder / ITEMS)
-
-
-def _read_items(path: Path) -> list[Item]:
-    items: dict[str, Item] = {}
-    for where, record in read_records(path):
-        try:
-            item = msgspec.convert(record, Item)
-        except msgspec.ValidationError as error:
-            raise DataError(where, f"is not an item: {error}.", fix="Create the task again.") from None
-        if items.setdefault(item.item_id, item) is not item:
-            raise DataError(where, f"the item {item.item_id!r:.60} comes twice.")
-    return list(items.values())
+        raise DataError(str(folder), f"is not a task: {error}.", fix="Create the task again.") from None
+    check_people(task.people)  # the file may come from somebody else, and names become paths
+    return task, items
 
 
 def queue_of(task: Task, items: Sequence[Item], person: str) -> list[str]:
     """Return the ids of the items that a person judges, in an order of their own.
 
-    The share `overlap` is for everybody, the rest is dealt out in turn. Both follow from the seed alone, so
-    every copy of the task gives the same queues.
+    The share `overlap` is for everybody, the rest is dealt out in turn. Every copy of the task gives the same
+    queues.
     """
     ids = [item.item_id for item in items]
     # Seeded by a text: Python gives the same order for it in every version and process.
-    Random(f"{task.seed}/items").shuffle(ids)  # noqa: S311 - an order, not a secret
+    Random("queues").shuffle(ids)  # noqa: S311 - an order, not a secret
     shared = round(task.overlap * len(ids))
     own = ids[:shared] + ids[shared + task.people.index(person) :: len(task.people)]
-    Random(f"{task.seed}/{person}").shuffle(own)  # noqa: S311
+    Random(person).shuffle(own)  # noqa: S311
     return own
 
 
 def is_swapped(task: Task, person: str, item_id: str) -> bool:
     """Return whether a person sees the second answer of a pair first."""
     # By person, too: a preference for the left side must not favour the same run with everybody.
-    return task.kind == "pairs" and Random(f"{task.seed}/{person}/{item_id}").random() < 0.5  # noqa: S311
+    return task.kind == "pairs" and Random(f"{person}/{item_id}").random() < 0.5  # noqa: S311

@@ -6,7 +6,6 @@ number in an array of one. Where everyone always says the same thing, chance exp
 is NaN.
 
     cohen_kappa          two raters; with more of them the mean over the pairs (Light's kappa)
-    fleiss_kappa         any number of raters, over the items that all of them rated
     krippendorff_alpha   any number, gaps allowed; nominal, ordinal or interval
 """
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 Level = Literal["nominal", "ordinal", "interval"]
 Statistic = Literal[
     "cohen_kappa",
-    "fleiss_kappa",
     "krippendorff_alpha_nominal",
     "krippendorff_alpha_ordinal",
     "krippendorff_alpha_interval",
@@ -49,8 +47,7 @@ def agreement(
     ratings: Array, statistic: Statistic, *, clusters: Sequence[Hashable] | None = None
 ) -> Agreement:
     """Return a statistic with its interval; items of one cluster are left out together."""
-    least = ratings.shape[1] if statistic == "fleiss_kappa" else 2
-    enough = _raters(ratings) >= least
+    enough = _raters(ratings) >= 2
     ratings = ratings[enough]
     if clusters is not None:
         clusters = [cluster for cluster, there in zip(clusters, enough, strict=True) if there]
@@ -90,21 +87,6 @@ def cohen_kappa(ratings: Array, weights: Array | None = None) -> Array:
     return _ratio(np.where(there, kappas, 0.0).sum(axis=0), there.sum(axis=0))
 
 
-def fleiss_kappa(ratings: Array, weights: Array | None = None) -> Array:
-    """Agreement of several raters beyond chance, by the items that all of them rated."""
-    weights = _weights(ratings, weights)
-    ratings, weights = _kept(ratings, weights, _raters(ratings) == ratings.shape[1])
-    raters = ratings.shape[1]
-    if not len(ratings):
-        return np.full(len(weights), math.nan)
-    counts = _counts(ratings)
-    total = weights.sum(axis=1)
-    observed = _ratio(weights @ _agreeing_pairs(counts), raters * (raters - 1) * total)
-    shares = _ratio(weights @ counts, raters * total)
-    expected = (shares**2).sum(axis=-1)
-    return _ratio(observed - expected, 1 - expected)
-
-
 def krippendorff_alpha(ratings: Array, weights: Array | None = None, *, level: Level = "nominal") -> Array:
     """1 - observed / expected disagreement, over the items that two or more people rated.
 
@@ -128,7 +110,6 @@ def krippendorff_alpha(ratings: Array, weights: Array | None = None, *, level: L
 
 _STATISTICS: dict[Statistic, Callable[..., Array]] = {
     "cohen_kappa": cohen_kappa,
-    "fleiss_kappa": fleiss_kappa,
     "krippendorff_alpha_nominal": partial(krippendorff_alpha, level="nominal"),
     "krippendorff_alpha_ordinal": partial(krippendorff_alpha, level="ordinal"),
     "krippendorff_alpha_interval": partial(krippendorff_alpha, level="interval"),

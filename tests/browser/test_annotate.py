@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.people.labels import Said, read_labels
+from auepora_eval.people.labels import read_labels
 from auepora_eval.people.task import Kind, Passage, create_task
 from tests.pages.serving import Served, served
 from tests.people.tasks import a_task, an_item, stored_task
@@ -98,7 +98,7 @@ def test_a_page_zoomed_to_200_percent_still_shows_the_answers(visit: Visitor, tm
 
 def test_the_page_of_the_lead_before_any_label(visit: Visitor, tmp_path: Path) -> None:
     stored_task(tmp_path, 2)
-    with served("annotate", tmp_path, "--lead") as server:
+    with served("annotate", tmp_path) as server:
         seen = opened(visit, server, "/label/task/_lead")
         list(seen.every_look())
         seen.page.get_by_role("link", name="ada").click()
@@ -108,11 +108,9 @@ def test_the_page_of_the_lead_before_any_label(visit: Visitor, tmp_path: Path) -
 def test_the_end_and_the_page_of_the_lead(visit: Visitor, tmp_path: Path) -> None:
     task, _ = stored_task(tmp_path, 6, people=("ada", "ben"))
     for number in range(1, 7):
-        read_labels(tmp_path, task, "ada").label(str(number), Said("supported", 2.0))
-        read_labels(tmp_path, task, "ben").label(
-            str(number), Said("supported" if number % 2 else "not supported", 3.0)
-        )
-    with served("annotate", tmp_path, "--lead") as server:
+        read_labels(tmp_path, task, "ada").label(str(number), "supported")
+        read_labels(tmp_path, task, "ben").label(str(number), "supported" if number % 2 else "not supported")
+    with served("annotate", tmp_path) as server:
         for path in ("/label/task", "/label/task/ada", "/label/task/_lead"):
             seen = opened(visit, server, path)
             list(seen.every_look())

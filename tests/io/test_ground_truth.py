@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.core.dataset import InMemoryDataset
-from auepora_eval.core.types import Document
-from auepora_eval.errors import DataError
 from auepora_eval.io.documents import read_document, write_document
-from auepora_eval.io.ground_truth import load_ground_truth, save_ground_truth, with_annotations
-from tests.builders import a_dataset, a_sample, annotations_of
+from auepora_eval.io.ground_truth import load_ground_truth, save_ground_truth
 
 SEED = Path(__file__).parents[1] / "golden" / "seed_003"
 CITATION = read_document(SEED / "citation_annotation.gt.json")
@@ -92,39 +87,3 @@ def test_what_a_file_may_hold(tmp_path: Path, document: Any, count: int, ending:
     annotations = load_ground_truth(path)
     assert len(annotations) == count
     assert all(annotation in (CITATION, QUALITY) for annotation in annotations)
-
-
-@settings(max_examples=60, deadline=None)
-@given(annotations=ANNOTATIONS)
-def test_annotations_on_a_dataset_and_back(annotations: list[Any]) -> None:
-    dataset = InMemoryDataset(
-        "d",
-        [a_sample(name) for name in ("q1", "q2", "q3")],
-        info={"version": "2"},
-        documents=[Document("x", "")],
-    )
-    before = deepcopy(list(dataset))
-    annotated = with_annotations(dataset, annotations)
-    # The order is that of the samples, and among those of one sample that of the file.
-    expected = sorted(annotations, key=lambda annotation: str(annotation["query_id"]))
-    assert annotations_of(annotated) == expected
-    assert (annotated.info, annotated.documents, annotated.name) == (dataset.info, dataset.documents, "d")
-    assert list(dataset) == before, "the dataset that came in is changed"
-    for sample in annotated:
-        assert all(each["query_id"] == sample.sample_id for each in sample.metadata.get("annotations", []))
-
-
-def test_what_cannot_be_annotated() -> None:
-    with pytest.raises(
-        DataError, match=r"'citation_gt_001': is about 'query_001', a query that 'small' does not"
-    ):
-        with_annotations(a_dataset(a_sample("q1")), [CITATION])
-    annotated = with_annotations(a_dataset(a_sample("query_001")), [CITATION])
-    with pytest.raises(DataError, match="'citation_gt_001': is there already"):
-        with_annotations(annotated, [CITATION])
-    with pytest.raises(DataError, match="annotations: "):
-        with_annotations(a_dataset(a_sample("q1")), [{"query_id": "q1"}])
-    other = a_sample("q1")
-    other.metadata["annotations"] = ["a text"]
-    with pytest.raises(DataError, match="something else than annotations"):
-        with_annotations(a_dataset(other), [])

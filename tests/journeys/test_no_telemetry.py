@@ -47,8 +47,8 @@ JOBS: list[tuple[str, str]] = [
     ("show", "demo-bm25"),
     ("show", "demo-bm25 --verify"),
     ("view", "--no-open"),
-    ("annotate", "demo-hybrid --no-open"),
-    ("annotate", "--questions demo --out reviewed.jsonl --no-open"),
+    ("annotate", "demo-hybrid"),
+    ("annotate", "--questions demo --out reviewed.jsonl"),
     ("annotate", "--agree demo"),
     ("judge-audit", "--labels demo --judge support:lexical --threshold 0.7"),
     ("dataset generate", "demo --out offline_dataset.jsonl"),
@@ -91,7 +91,8 @@ done = []
 for name, words in json.load(open(sys.argv[1])):
     attempts.clear()
     print("JOB", name, file=sys.stderr)
-    if "--no-open" in words:  # it serves pages until Ctrl-C, which comes a moment after it listens
+    # It serves pages until Ctrl-C, which comes a moment after it listens.
+    if name == "view" or (name == "annotate" and "--agree" not in words):
         serving.clear()
         threading.Thread(target=stop_the_server, daemon=True).start()
     code = main([*name.split(), *words.split()])

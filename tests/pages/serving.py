@@ -7,6 +7,7 @@ does.
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import signal
 import subprocess
@@ -156,9 +157,11 @@ class Served:
 
 @contextmanager
 def served(*words: str | Path, folder: Path | None = None) -> Iterator[Served]:
-    """Start `auepora WORDS --no-open` and yield it when it has printed its address."""
-    command = [sys.executable, "-m", "auepora_eval", *map(str, words), "--no-open"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
+    """Start `auepora WORDS` without a screen and yield it when it has printed its address."""
+    command = [sys.executable, "-m", "auepora_eval", *map(str, words)]
+    environment = {**os.environ, "DISPLAY": "", "WAYLAND_DISPLAY": ""}
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=folder, env=environment)
     assert process.stdout is not None
     printed = ""
     try:

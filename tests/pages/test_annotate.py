@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.people.labels import Said, read_labels
+from auepora_eval.people.labels import read_labels
 from auepora_eval.people.task import create_task, is_task
 from auepora_eval.store.labels import LabelTable
 from tests.pages.serving import Client, Served, served, serving, tags_of
@@ -61,7 +61,7 @@ def test_kill_9_of_the_server_loses_no_label_and_no_note(tmp_path: Path) -> None
             saved[item] = label
             server.stop(signal.SIGKILL)
     labels = read_labels(tmp_path, task, "ada")
-    assert {item: said.label for item, said in labels.said.items()} == saved
+    assert labels.said == saved
     assert sorted(labels.notes.values()) == ["why 1\nso", "why 2\nso"]
 
 
@@ -84,9 +84,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     task = a_task(people=("ada", "ben"), question=HOSTILE, runs=("secret-system",))
     create_task(folder, task, items)
     for person, label in (("ada", "supported"), ("ben", "not supported")):
-        read_labels(folder, task, person).label("1", Said(label))
+        read_labels(folder, task, person).label("1", label)
         read_labels(folder, task, person).note("1", HOSTILE)
-    with served("annotate", folder, "--lead") as server:
+    with served("annotate", folder) as server:
         yield server
 
 
@@ -155,10 +155,12 @@ def test_only_our_own_page_can_label(hostile: Served) -> None:
     assert item_in(hostile.get("/label/task/ada").text) == "2", "nothing was saved"
 
 
-def test_without_lead_there_is_no_page_of_the_lead(tmp_path: Path) -> None:
+def test_an_annotator_may_be_served_only_their_own_pages(tmp_path: Path) -> None:
     stored_task(tmp_path, people=("ada", "ben"))
-    with served("annotate", tmp_path) as server:
-        assert server.get("/label/task/_lead").status == 400, "it is not the name of a person"
+    with served("annotate", tmp_path, "--as", "ada") as server:
+        assert server.get("/label/task/ada").status == 200
+        assert server.get("/label/task/ben").status == 404
+        assert server.get("/label/task/_lead").status == 404
         assert server.post("/label/task/_settle", item="1", key="1").status == 405
         assert "/label/task/_lead" not in server.get("/label/task").text
 

@@ -116,7 +116,7 @@ def test_no_file_is_overwritten(
     questions: Path, tmp_path: Path, words: list[str], code: int, message: str
 ) -> None:
     (tmp_path / "other.jsonl").write_text("{}")
-    command = [sys.executable, "-m", "auepora_eval", "annotate", "--questions", *words, "--no-open"]
+    command = [sys.executable, "-m", "auepora_eval", "annotate", "--questions", *words]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == code
     assert message in done.stderr

@@ -28,9 +28,6 @@ def a_task(kind: Kind = "answers", *, people: tuple[str, ...] = ("ada",), **fiel
         "runs": ("one", "two") if kind == "pairs" else ("run",),
         "dataset": "small",
         "people": people,
-        "overlap": 1.0,
-        "seed": 0,
-        "chosen": "random",
         "out_of": 10,
         **fields,
     }

@@ -1,7 +1,8 @@
 """Read human labels to compare a judge with: labelled claims, ratings by several people, stored scores.
 
 A record is {"evidence": text or texts, "claim": text, "label": ...}. The label is a word of yes or no, or a
-number from 0 to 1; the labels of several people are an object by name, or a list with one place per person.
+number from 0 to 1; the labels of several people are an object by name, or a list with one place per person,
+and `settled` is what was decided where they differ.
 If the record has the judge's score, neither evidence nor claim is needed.
 """
 
@@ -77,7 +78,7 @@ def labels_in(
         return labelled_claims(records), {}
     labels: dict[str, float] = {}
     for where, record in records:
-        label = record.get("label")
+        label = record.get("settled", record.get("label"))
         if isinstance(label, dict):  # by person
             given = [one for one in label.values() if isinstance(one, int | float)]
             label = fmean(given) if given and len(given) == len(label) else label
@@ -106,7 +107,7 @@ def _labelled(where: str, record: Record, score: str) -> Labelled:
     return Labelled(
         evidence,
         claim,
-        is_supported=_mean(ratings) >= PEOPLE_THRESHOLD,
+        is_supported=_rating(where, record.get("settled", _mean(ratings))) >= PEOPLE_THRESHOLD,
         ratings=ratings if listed or ratings[""] not in (0.0, 1.0) else {},
         score=_stored_score(where, record, score) if score else None,
         cluster=cluster,

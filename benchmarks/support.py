@@ -32,8 +32,7 @@ import numpy as np
 from auepora_eval.judges import support as trained_model
 from auepora_eval.judges.support import TrainedSupport
 from auepora_eval.metrics.answers.grounding import GroundingBigrams, GroundingMetric, GroundingOverlap
-from auepora_eval.metrics.citations.evaluator import lexical_support
-from auepora_eval.metrics.entailment import Support, support_identity
+from auepora_eval.metrics.entailment import Support, lexical_support, support_identity
 from auepora_eval.stats.arrays import Array
 from auepora_eval.stats.calibration import calibration, fit_platt
 from auepora_eval.stats.classification import area_under_curve

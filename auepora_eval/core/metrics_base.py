@@ -32,7 +32,6 @@ from ..stats.intervals import Interval, Share, Units, mean_units, share_units, s
 from .matching import BY_ID, matched
 from .metric_names import (
     NameTemplate,
-    Range,
     WrittenName,
     arguments_of,
     check_numbers,
@@ -97,7 +96,6 @@ _OF_ANSWERS = (
     TargetCategory.NEGATIVE_REJECTION,
     TargetCategory.COUNTERFACTUAL_ROBUSTNESS,
 )
-_LARGEST = 1e150  # of a score: the sum of its squares over any number of samples is still a number
 
 
 class SampleMetric(Metric):
@@ -200,16 +198,15 @@ class SampleMetric(Metric):
 
     def matched_by(self, match: str) -> Self:
         """Return the metric with documents compared by id, source or text; itself if it compares none."""
-        if not self.matches_documents or match == self.match:
-            return self
-        metric = copy(self)
-        object.__setattr__(metric, "match", match)  # most metrics are frozen
-        return metric
+        return self._copied(match=match) if self.matches_documents and match != self.match else self
 
     def unmeasured(self, reason: str) -> Self:
         """Return the metric for a run without anything to measure: every sample is skipped."""
+        return self._copied(not_measured=reason)
+
+    def _copied(self, **attributes: str) -> Self:
         metric = copy(self)
-        object.__setattr__(metric, "not_measured", reason)  # most metrics are frozen
+        vars(metric).update(attributes)  # most metrics are frozen
         return metric
 
     def ready(self) -> None:
@@ -300,8 +297,7 @@ class SampleMetric(Metric):
             bound + sign * _LAST_BITS * (1 + abs(bound))
             for bound, sign in zip(self.bounds, (-1, 1), strict=True)
         )
-        # Negated, because NaN must be found as well.
-        is_usable = (np.abs(scores.values) <= _LARGEST) & (scores.values >= least) & (scores.values <= most)
+        is_usable = np.isfinite(scores.values) & (scores.values >= least) & (scores.values <= most)
         for place in np.flatnonzero(~is_usable).tolist():
             if place not in scores.notes:
                 scores.notes[place] = Note(self._why_unusable(float(scores.values[place])), failed=True)
@@ -318,8 +314,6 @@ class SampleMetric(Metric):
     def _why_unusable(self, value: float) -> str:
         if not math.isfinite(value):
             return f"the metric returned {value}, which is not a number to average"
-        if abs(value) > _LARGEST:
-            return f"the metric returned {value}, which is too large to average"
         scale = scale_text(self.bounds, self.unit)
         return f"the metric returned {value:g}, outside its bounds ({scale}): declare the bounds that it has"
 
@@ -555,12 +549,11 @@ def _annotation(parameter: inspect.Parameter) -> Any:
 def _named_init(made: Any) -> Any:
     """Wrap the `__init__` of a dataclass: check its numbers, then write its name."""
     init, names = made.__init__, made.name_template
-    limits = {name: Range.parse(text) for name, text in made.ranges.items()}
 
     @functools.wraps(init)
     def init_and_name(self: Any, *arguments: Any, **options: Any) -> None:
         init(self, *arguments, **options)
-        check_numbers(self, limits)
+        check_numbers(self, made.ranges)
         if "name" not in vars(self):  # a __post_init__ may have given it a name of its own
             vars(self)["name"] = names.name_of(self)
         vars(self)["_is_named"] = True

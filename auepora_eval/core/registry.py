@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
@@ -15,21 +15,13 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Names to things. Other packages add theirs by an entry point in `auepora_eval.<kind>s`.
 
-    `modules` says which module registers a name when it is imported. `search` lists modules that are imported
-    one after the other until one has registered the name. `base` is the class that things are subclasses of,
-    if they are classes. A plug-in that cannot be loaded is a warning.
+    `search` lists our modules that register things. They are imported one after the other until one has
+    registered the name that is asked for. `base` is the class that things are subclasses of, if they are
+    classes. A plug-in that cannot be loaded is a warning.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        modules: Mapping[str, str] | None = None,
-        search: Sequence[str] = (),
-        base: type | None = None,
-    ) -> None:
-        self.kind, self._base = kind, base
-        self.modules = dict(modules or {})
-        self._searched = tuple(search)
+    def __init__(self, kind: str, search: Sequence[str] = (), base: type | None = None) -> None:
+        self.kind, self._search, self._base = kind, search, base
         self._things: dict[str, T] = {}
         self._plugins_loaded = False
 
@@ -37,12 +29,10 @@ class Registry(Generic[T]):
         """Register what is decorated under this name."""
 
         def register(thing: T) -> T:
-            # A name of the library can be registered by its own module only.
+            # Ours first: no other package can take a name of the library.
             if not _module(thing).startswith("auepora_eval."):
-                self._search()
-            home = self.modules.get(name, "")
-            is_new = name not in self._things or _source(self._things[name]) == _source(thing)
-            if not is_new or (home and _module(thing) != home):
+                self._import()
+            if name in self._things and _source(self._things[name]) != _source(thing):
                 raise ValueError(f"there is a {self.kind} {name!r} already")
             self._things[name] = thing
             return thing
@@ -51,33 +41,25 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Return the thing of that name, or raise an error with the nearest names."""
+        self._import(name)
         if name not in self._things:
-            self._load(name)
+            self._load_plugins()
         if name not in self._things:
             hint = did_you_mean(name, list(self), f"Known: {', '.join(self)}.", count=3, cutoff=0.5)
             raise UnknownNameError(f"there is no {self.kind} {name!r}. {hint}")
         return self._things[name]
 
     def __contains__(self, name: str) -> bool:
-        # Plug-ins last: to look for them takes 20 ms.
-        return name in self._things or name in self.modules or name in set(self)
+        return name in self._things or name in set(self)
 
     def __iter__(self) -> Iterator[str]:
-        self._search()
+        self._import()
         self._load_plugins()
-        return iter(sorted({*self._things, *self.modules}))
+        return iter(sorted(self._things))
 
-    def _load(self, name: str) -> None:
-        if name in self.modules:
-            import_module(self.modules[name])
-            return
-        self._search(name)
-        if name not in self._things:
-            self._load_plugins()
-
-    def _search(self, name: str | None = None) -> None:
-        """Import the modules in their order until one has registered the name; all of them without one."""
-        for module in self._searched:
+    def _import(self, name: str | None = None) -> None:
+        """Import our modules in their order until one has registered the name; all of them without one."""
+        for module in self._search:
             if name in self._things:
                 return
             import_module(module)
@@ -87,7 +69,7 @@ class Registry(Generic[T]):
             return
         # Set first: a plug-in that asks for the registry while it loads must not recurse.
         self._plugins_loaded = True
-        from importlib.metadata import entry_points
+        from importlib.metadata import entry_points  # takes 20 ms
 
         for point in entry_points(group=f"auepora_eval.{self.kind}s"):
             try:

@@ -11,7 +11,7 @@ import unicodedata
 from functools import cache
 
 from .sentences import sentences
-from .tokens import words
+from .tokens import cased_words, words
 
 _FUNCTION_WORDS = {
     "English": (
@@ -79,8 +79,6 @@ _NUMBER = re.compile(
 )
 _SEPARATOR = re.compile(r"[,\u00a0\u202f'’ ]")
 
-_NAME_WORD = re.compile(r"[^\W_]+")
-
 
 def without_marks(text: str) -> str:
     """Return a text without citation marks like [3] and without the numbers and bullets of its lists."""
@@ -132,8 +130,8 @@ def names(text: str) -> list[str]:
     """
     inside: list[str] = []
     first: list[tuple[str, bool]] = []
-    for sentence in sentences(unicodedata.normalize("NFC", text)):
-        tokens = _NAME_WORD.findall(sentence)
+    for sentence in sentences(text):
+        tokens = cased_words(sentence)
         capitalised = [word[0].isupper() for word in tokens]
         inside += [word for word, capital in zip(tokens[1:], capitalised[1:], strict=True) if capital]
         if tokens and capitalised[0]:

@@ -61,6 +61,11 @@ def words(text: str, *, stemmed: bool = False) -> list[str]:
     return [stemmed_word(word) for word in tokens] if stemmed else tokens
 
 
+def cased_words(text: str) -> list[str]:
+    """Return the words of a text as they are written, cut where `words` cuts them."""
+    return unicodedata.normalize("NFC", text).translate(_WORD_CHARACTERS).split()
+
+
 def stemmed_word(word: str) -> str:
     """Return the stem of a word, as rouge-score takes it: words of up to three letters are left alone.
 

@@ -26,8 +26,6 @@ class Length(SampleMetric):
 @pytest.mark.parametrize(
     ("texts", "mean", "reason"),
     [
-        (["1e308", "-1e308", "1e308", "3", "5"], 4.0, "returned 1e+308, which is too large to average"),
-        (["1e308"] * 5, math.nan, "too large to average"),
         (["inf", "nan", "3", "5", "4"], 4.0, "returned inf, which is not a number to average"),
         (["1e140", "1e140", "-1e140", "-1e140", "0"], 0.0, ""),
     ],
@@ -37,7 +35,7 @@ def test_huge_score_is_not_measured(texts: list[str], mean: float, reason: str) 
     result = Length().compute(samples, [an_output("a", text) for text in texts])
     assert result.value == pytest.approx(mean, nan_ok=True)
     assert reason in (result.scores[0].reason or "")
-    assert result.details["num_failed"] == sum(text.strip("-") in ("1e308", "inf", "nan") for text in texts)
+    assert result.details["num_failed"] == sum(text.strip("-") in ("inf", "nan") for text in texts)
 
 
 class Share(Length):

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.errors import ScoringError
-from auepora_eval.metrics.citations.evaluator import lexical_support
-from auepora_eval.metrics.entailment import checked_support
+from auepora_eval.metrics.entailment import checked_support, lexical_support
 
 PIER = "The Annet moors at the north pier. It carries 22 cars."
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import rankdata, spearmanr
 
@@ -110,6 +110,7 @@ def test_any_text_is_scored_or_explained(answer: str, document: str) -> None:
 
 
 @given(st.text(alphabet=st.characters(categories=("L", "N", "P", "Z")), min_size=1))
+@example("\ufb2aB")  # a letter that becomes a letter and a mark: one word
 def test_an_answer_that_is_its_document_is_fully_grounded(text: str) -> None:
     quoted = without_marks(text)
     for name in ALL:

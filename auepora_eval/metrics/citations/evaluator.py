@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from statistics import fmean, pvariance
 from typing import Annotated, Any, NamedTuple
 
@@ -24,9 +23,7 @@ import msgspec
 
 from ...core.types import Document, Response
 from ...errors import DataError
-from ...text.content_words import content_words, numbers, without_marks
-from ...text.tokens import words
-from ..entailment import SUPPORTS, Support, support_function
+from ..entailment import Support, support_function
 from .answer import THRESHOLD, CitedAnswer
 from .sources import GOOD, TOLERANCE, Citation, Sources
 
@@ -283,47 +280,3 @@ def _described(citation: Citation) -> Section:
     start, end = citation.span or (None, None)
     name = citation.file_name if citation.number is None else f"[{citation.number}]"
     return {"file_name": name, "page_number": citation.page, "start_char": start, "end_char": end}
-
-
-# The usual support function: how far does a text support a claim?
-#
-# | lexical      the share of the claim's content words that the text has, or of its numbers, if that is less
-#
-# It sees no negation and not that two things changed places. An entailment model, or a person's verdict, is
-# a function (premise, hypothesis) -> score: see `models.entailment`. `auepora judge-audit` measures how far a
-# function agrees with people; docs/how-to/citations.md shows it for this one.
-
-_REMEMBERED = 256  # texts: a document is looked at again for each claim of an answer
-
-
-def lexical_support(premise: str, hypothesis: str) -> float:
-    """Return the share of the hypothesis's content words, or of its numbers if less, in the premise.
-
-    >>> lexical_support("The Annet moors at the north pier.", "The Annet moors at 2 piers")
-    0.0
-    """
-    claimed, figures = _content(hypothesis)
-    if not claimed:
-        return 0.0
-    premise_words, premise_figures = _vocabulary(premise)
-    # Numbers count apart: a wrong number among many right words is not supported.
-    shares = [sum(word in premise_words for word in claimed) / len(claimed)]
-    if figures:
-        shares.append(sum(figure in premise_figures for figure in figures) / len(figures))
-    return min(shares)
-
-
-@SUPPORTS.add("lexical")
-def _lexical() -> Support:
-    return lexical_support
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _content(text: str) -> tuple[list[str], list[str]]:
-    bare = without_marks(text)
-    return content_words(bare), numbers(bare)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _vocabulary(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    return frozenset(words(text)), frozenset(numbers(text))

@@ -223,20 +223,18 @@ class NoiseArea(ByRatio):
         return SampleScore(self.base_metric.bounds[high], parts=(ratio, 0.0))
 
     def aggregate(self, rows: Rows) -> Rows:
-        # One row per resample: bincount handles all of them in one call.
-        flat = rows.reshape(-1, *rows.shape[-2:])
-        levels, level = np.unique(flat[..., 1], return_inverse=True)
-        cell = level.reshape(flat.shape[:-1]) + len(levels) * np.arange(len(flat))[:, np.newaxis]
-        size = len(flat) * len(levels)
-        counts = np.bincount(cell.ravel(), minlength=size)
-        sums = np.bincount(cell.ravel(), weights=flat[..., 0].ravel(), minlength=size)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            means = (sums / counts).reshape(len(flat), len(levels))
-            middles = (means[:, 1:] + means[:, :-1]) / 2
-            areas = (middles * np.diff(levels)).sum(axis=-1) / (levels[-1] - levels[0])
-        # A resample that lacks a level of the data has another range, or another curve.
-        complete = len(levels) >= flat[..., 2].max(axis=-1)
-        return np.asarray(np.where(complete, areas, np.nan).reshape(rows.shape[:-2]))
+        blocks = rows.reshape(-1, *rows.shape[-2:])
+        return np.array([_area(block) for block in blocks]).reshape(rows.shape[:-2])
+
+
+def _area(rows: Rows) -> float:
+    levels = np.unique(rows[:, 1])
+    # A resample that lacks a level of the data has another range, or another curve.
+    if len(levels) < max(2, rows[:, 2].max()):
+        return math.nan
+    means = np.array([rows[rows[:, 1] == level, 0].mean() for level in levels])
+    middles = (means[1:] + means[:-1]) / 2
+    return float((middles * np.diff(levels)).sum() / (levels[-1] - levels[0]))
 
 
 class Paired(Contrast):

@@ -25,13 +25,11 @@ from .report import (
     DOUBTFUL,
     FEW,
     FIX_TEXTS,
-    GOLD_ALONE,
     LEAST,
     NO_LIMITS,
     OUTPUTS_ALONE,
     STAGES,
     TRIED,
-    UNSPLIT,
     Diagnosis,
     Fix,
     StageShare,
@@ -168,8 +166,7 @@ def diagnose(probed: Probe | EvaluationRun, *, least: float = LEAST) -> Diagnosi
 
 def _shares(evidence: Evidence, stages: Stages) -> list[StageShare]:
     """Return the stages that lost answers, the largest first."""
-    probe = evidence.probe
-    texts = STAGES | (OUTPUTS_ALONE if probe.is_black_box else {} if probe.names_documents else GOLD_ALONE)
+    texts = STAGES | (OUTPUTS_ALONE if evidence.probe.is_black_box else {})
     shares = []
     for name, places in stages.items():
         if not places:
@@ -320,35 +317,28 @@ def _notes(evidence: Evidence) -> Iterable[str]:
 
 def stage_changes(before: Diagnosis, after: Diagnosis, run: EvaluationRun) -> Iterator[str]:
     """Yield in lines how the stages of two diagnoses of the same questions differ; `run` is one of them."""
-    scores = max((as_columns(result.scores) for result in run.results), key=len)
-    metric = parse_metric("right")
-    if before.knows != after.knows:
+    if not before.is_like(after):
         yield "The stages of the two are not compared: they were not diagnosed in the same way."
         return
-    # Without a depth, a retriever has missed what it has below its cutoff and what it never finds.
-    is_split = not any(one.stage("missed") or one.takes_no_depth for one in (before, after))
-    texts: dict[str, str] = {}
-    ids: dict[str, tuple[set[str], set[str]]] = {}
-    for side, found in enumerate((before, after)):
-        for stage in found.stages:
-            is_merged = not is_split and stage.name in UNSPLIT
-            name = "missed" if is_merged else stage.name
-            texts.setdefault(name, STAGES["missed"][0] if is_merged else stage.text)
-            ids.setdefault(name, (set(), set()))[side].update(stage.sample_ids)
-    if not ids:
-        return
+    scores = max((as_columns(result.scores) for result in run.results), key=len)
 
-    def lost(keys: set[str]) -> MetricResult:
-        column = Scores(scores.sample_ids, [float(key in keys) for key in scores.sample_ids])
+    def lost(found: Diagnosis, name: str) -> MetricResult:
+        stage = found.stage(name)
+        ids = set(stage.sample_ids if stage else ())
+        column = Scores(scores.sample_ids, [float(one in ids) for one in scores.sample_ids])
         column.clusters = scores.clusters
-        return metric.summarise(column)
+        return parse_metric("right").summarise(column)
 
-    changes = {name: compare_results(*map(lost, sides)) for name, sides in ids.items()}
+    texts = {stage.name: stage.text for found in (before, after) for stage in found.stages}
+    if not texts:
+        return
+    changes = {name: compare_results(lost(before, name), lost(after, name)) for name in texts}
     adjusted = dict(zip(changes, holm(list(map(_p, changes.values()))), strict=True))
     yield f"{'Where answers are lost':34}{'before':>6}{'now':>5}  {'change, 95%':20}{'p':>6} (Holm)"
     for name, one in sorted(changes.items(), key=lambda pair: pair[1].effect.change):
         (low, high), p = one.effect.interval or NO_LIMITS, adjusted[name]
         verdict = "" if p >= ALPHA else " better" if one.effect.change < 0 else " worse"
         change = f"{one.effect.change:+.0%} [{low:+.0%}, {high:+.0%}]"
-        counts = "{:6}{:5}".format(*map(len, ids[name]))
-        yield f"  {texts[name]:32}{counts}  {change:20}{p:6.3f}{verdict}"
+        stages = (before.stage(name), after.stage(name))
+        was, now = (stage.count if stage else 0 for stage in stages)
+        yield f"  {texts[name]:32}{was:6}{now:5}  {change:20}{p:6.3f}{verdict}"

@@ -33,20 +33,14 @@ STAGES = {
     "missed": ("not retrieved", "right on gold, which was not retrieved"),
     "unused": ("gold not used or not retrieved", "right on gold; not known what was retrieved"),
     "both": ("not retrieved, and wrong on gold", "needs two fixes: one alone brings nothing"),
-    "declined": ("declined on its gold", "all gold retrieved; declines on gold alone"),
-    "generator": ("wrong on its gold", "all gold retrieved; wrong on gold alone"),
+    "declined": ("declined on its gold", "nothing else holds; declines on gold alone"),
+    "generator": ("wrong on its gold", "nothing else holds; wrong on gold alone"),
 }
-UNSPLIT = ("index", "search", "cutoff")  # without a depth they are one: missed
 # Without a hook: from the outputs alone.
 OUTPUTS_ALONE = {
     "missed": ("its gold was not retrieved", "some gold is not among the retrieved documents"),
     "declined": ("declined, its gold was retrieved", "all gold retrieved, and it declined"),
     "generator": ("wrong, its gold was retrieved", "all gold retrieved, and the answer is wrong"),
-}
-# Without a list of what was retrieved: from the gold alone.
-GOLD_ALONE = {
-    "declined": ("declined on its gold", "declines on gold alone"),
-    "generator": ("wrong on its gold", "wrong on gold alone"),
 }
 DOUBTFUL = ("metric", "suspect")  # the fault may be the test set's
 
@@ -122,16 +116,12 @@ class Diagnosis:
         """Return a stage by its name; None if it lost nothing."""
         return next((one for one in self.stages if one.name == name), None)
 
-    @property
-    def takes_no_depth(self) -> bool:
-        """Whether the retriever could not be asked for more: then its misses are all alike."""
-        return any(fix.name == "retrieval" for fix in self.fixes)
-
-    @property
-    def knows(self) -> tuple[bool, bool, bool]:
-        """What the stages rest on: two diagnoses that differ in it have stages of different meaning."""
-        from_gold = any(fix.name == "documents" for fix in self.fixes)
-        return self.is_black_box, bool(self.unreached), from_gold
+    def is_like(self, other: Diagnosis) -> bool:
+        """Return whether the stages of two diagnoses mean the same: they were made in the same way."""
+        ways = [
+            (one.is_black_box, bool(one.unreached), {fix.name for fix in one.fixes}) for one in (self, other)
+        ]
+        return ways[0] == ways[1]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as it is stored and printed by --json."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ..builder.corpus import SourceDocument
@@ -86,6 +87,12 @@ def raw_record(
     }
 
 
+@lru_cache(maxsize=8)  # the tasks of a document follow each other
+def _sha256(text: str) -> str:
+    """Return the hash by which `dataset check --corpus` sees that the source was changed since."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _metadata(task: Task) -> Record:
     name = task.source.name
     spans = [{"document": name, "start": start, "end": end} for start, end in task.spans]
@@ -98,6 +105,7 @@ def _metadata(task: Task) -> Record:
     return {
         "source_path": task.source.source_path,
         "document": name,
+        "source_sha256": _sha256(task.source.text),
         "family": task.family,
         "require_citations": task.task_type == "citations",
         "selected_chunk_ids": list(task.gold),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import combinations
 from typing import NamedTuple
 
@@ -165,11 +166,15 @@ def _of_the_sample(case: Case, metric: SampleMetric) -> Iterator[str]:
 
 
 def _stale(sample: EvaluationSample, texts: Mapping[str, str]) -> Iterator[str]:
-    """Yield the gold documents whose text is no longer that of the corpus."""
+    """Yield the gold documents and the source whose text is no longer that of the corpus."""
     for doc in gold_documents(sample):
         now = " ".join(texts.get(doc.doc_id, "").split())
         if now and doc.text and " ".join(doc.text.split()) not in now:
             yield f"the text of {doc.doc_id} has changed since"
+    # A generated question has the hash of the document that its spans are in.
+    source, digest = str(sample.metadata.get("document")), sample.metadata.get("source_sha256")
+    if digest and source in texts and sha256(texts[source].encode()).hexdigest() != digest:
+        yield f"the source {source} has changed since"
 
 
 def _agree(answers: Sequence[SystemOutputs]) -> bool:

@@ -56,7 +56,8 @@ class Evidence:
         self.has_gold = _mask(case.gold for case in cases)
         self.missing = _mask(case.missing for case in cases)
         self.unseen = _mask(case.unseen for case in cases)
-        self.indexed = _mask(probe.in_index.get(name, True) for name in self.ids)
+        self.indexed = _mask(name not in probe.not_indexed for name in self.ids)
+        self.placed = _mask(name not in probe.unplaced for name in self.ids)
 
     def is_right(self, name: str) -> Mask:
         return np.asarray(self.right[name] >= HALF)
@@ -105,7 +106,7 @@ def _rules(evidence: Evidence, place: int) -> Iterator[tuple[str, object]]:
         yield "generator", True
     yield "order", "ordered" in helps
     yield "context", "cleaned" in helps or (on_gold and not case.missing)
-    yield "missed", on_gold and case.unseen is None
+    yield "missed", on_gold and not evidence.placed[place]
     yield "cutoff", on_gold and not case.unseen
     yield "search", on_gold and evidence.indexed[place]
     yield "index", on_gold
@@ -198,18 +199,20 @@ def _fixed(evidence: Evidence, stages: Stages) -> Columns:
         return values, None
 
     if probe.is_asked:
-        missing, unseen, indexed = evidence.missing, evidence.unseen, evidence.indexed
+        missing, unseen, indexed, placed = (
+            evidence.missing, evidence.unseen, evidence.indexed, evidence.placed,
+        )  # fmt: skip
         fixed["declines"], fixed["generator"] = oracle("declined"), oracle("generator")
         fixed["references"] = oracle(*DOUBTFUL)
         if not probe.names_documents:
             fixed["documents"] = where("gold", evidence.has_gold)
-        elif "deeper" in right:
-            fixed["index"] = where("gold_first", unseen & ~indexed)
-            fixed["search"] = where("gold_first", unseen & indexed)
-            fixed["rerank"] = where("gold_first", missing & ~unseen)
+        elif not placed.all():  # where the gold of some questions is, is not known
+            fixed["retrieval"] = where("gold_first", missing & ~placed)
+        if "deeper" in right:
+            fixed["index"] = where("gold_first", unseen & placed & ~indexed)
+            fixed["search"] = where("gold_first", unseen & placed & indexed)
+            fixed["rerank"] = where("gold_first", missing & placed & ~unseen)
             fixed["cutoff"] = where("deeper", evidence.has_gold)
-        else:
-            fixed["retrieval"] = where("gold_first", missing)
         if "ordered" in right:
             # Where the order alone makes it right, that is the fix.
             by_order = evidence.is_right("ordered") & ~evidence.is_right(RETRIEVED)
@@ -269,6 +272,8 @@ def _first(
     evidence: Evidence, columns: Columns, fixes: Sequence[Fix], least: float
 ) -> tuple[str | None, list[str]]:
     """Return the fix to try first, if one stands out, and those that may as well come first."""
+    if len(evidence.cases) < FEW or _is_unanswerable_set(evidence):
+        return None, []
     shown = [
         fix.name for fix in fixes if fix.name != "references" and fix.p_holm < ALPHA and fix.gain >= least
     ]
@@ -292,19 +297,23 @@ def _unsupported(evidence: Evidence) -> list[str]:
     ]
 
 
+def _is_unanswerable_set(evidence: Evidence) -> bool:
+    return all(case.sample.labels.get("answerable") is False for case in evidence.cases)
+
+
 def _notes(evidence: Evidence) -> Iterable[str]:
     """Yield what cannot be said, and what would help."""
     cases = evidence.cases
     gold = [case for case in cases if case.needed.relevant_docs]
     without = sum(not case.gold for case in gold)
-    if all(case.sample.labels.get("answerable") is False for case in cases):
-        yield "No question has an answer: only refusals can be judged."
+    if _is_unanswerable_set(evidence):
+        yield "No question has an answer: only refusals can be judged. Add questions that have one."
     elif not gold:
         yield "No question has gold documents: where an answer was lost cannot be said. Add relevant_docs."
     elif without:
         yield (
-            f"{without} of {len(gold)} questions have gold documents without a text. "
-            "Give the corpus of the system: --corpus FILE."
+            f"The text of the gold of {without} of {len(gold)} questions is in neither the dataset nor the "
+            "corpus. Give the corpus of the system: --corpus FILE."
         )
     if gold and not evidence.probe.names_documents:
         yield "The answers of the run name no documents: what was retrieved is not known."

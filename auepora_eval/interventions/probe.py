@@ -109,7 +109,8 @@ class Probe:
     runs: dict[str, EvaluationRun]
     cases: dict[str, Case]
     metric: SampleMetric
-    in_index: dict[str, bool] = field(default_factory=dict)  # whether unseen gold is found by its own words
+    not_indexed: set[str] = field(default_factory=set)  # samples whose gold is not found by its own words
+    unplaced: set[str] = field(default_factory=set)  # samples of which it is not known where their gold is
     again: frozenset[str] = frozenset()  # wrong, and right when asked again with the same documents
     calls: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
@@ -185,6 +186,7 @@ class Prober:
             self._look_deeper(probe)
         elif probe.names_documents:
             names.remove("deeper")
+            probe.unplaced = set(self.cases)
             probe.notes.append(
                 "The retriever takes no top_k: whether gold is below its cutoff or not found is not known."
             )
@@ -231,19 +233,26 @@ class Prober:
         for sample, output in zip(deep.samples, deep.outputs, strict=True):
             self.cases[sample.sample_id].deep = output
         unseen = {doc.doc_id: doc for case in self.cases.values() for doc in case.unseen or ()}
-        if not unseen:
-            return
-        asked = [
-            EvaluationSample(f"d{n}", doc.text[:_KNOWN_ITEM], [doc]) for n, doc in enumerate(unseen.values())
-        ]
-        run, lost = self._run(INDEXED, asked), set()
-        for name, sample, output in zip(unseen, run.samples, run.outputs, strict=True):
-            if output.error is None and gold_found(sample, output, self._match)[1]:
+        documents = list(unseen.values())
+        asked = [EvaluationSample(f"d{n}", doc.text[:_KNOWN_ITEM], [doc]) for n, doc in enumerate(documents)]
+        known_items = self._run(INDEXED, asked) if asked else replace(deep, samples=[], outputs=[])
+        failed, lost = set(), set()
+        for name, sample, output in zip(unseen, known_items.samples, known_items.outputs, strict=True):
+            if output.error is not None:
+                failed.add(name)
+            elif gold_found(sample, output, self._match)[1]:
                 lost.add(name)
-        probe.in_index = {
-            name: lost.isdisjoint(doc.doc_id for doc in case.unseen or ())
-            for name, case in self.cases.items()
-        }
+        for name, case in self.cases.items():
+            ids = {doc.doc_id for doc in case.unseen or ()}
+            if case.unseen is None or ids & failed:
+                probe.unplaced.add(name)
+            elif ids & lost:
+                probe.not_indexed.add(name)
+        if probe.unplaced:
+            probe.notes.append(
+                f"The retriever failed when it was asked for more, for {len(probe.unplaced)} questions: "
+                "whether their gold is below its cutoff or not found is not known."
+            )
 
     def _learn_texts(self, outputs: Iterable[SystemOutputs]) -> None:
         """Give gold ids without a text that of the same document where it was retrieved."""
@@ -302,7 +311,7 @@ class Prober:
             self._plan(samples, retrieves=shown is None),
             top_k=DEPTH if shown is None else self.base.top_k,
             executor=self.executor,
-            policy=self.policy if is_known else self._policy_with_the_rest(),
+            policy=self._policy_of(name, is_known=is_known),
             seed=self.seed,
             on_output=self.on_output,
             configuration={"intervention": about},
@@ -318,7 +327,7 @@ class Prober:
         """Return the metrics of the system's own run that need no judge and that the samples support."""
         if retrieves:
             return EvaluationPlan([parse_metric(f"recall@{DEPTH}").matched_by(self._match)])
-        plan = [self.metric]
+        plan: list[SampleMetric] = [self.metric]
         for result in self.base.results:
             try:
                 metric = parse_metric(result.name)
@@ -329,16 +338,21 @@ class Prober:
             is_supported = all(any(has_field(one, field) for one in samples) for field in fields)
             if is_of_answers and is_supported and metric.name != self.metric.name:
                 plan.append(metric.matched_by(self._match))
+        targets = [one.target for one in plan]  # tables show the metrics of a target together
+        plan.sort(key=lambda one: targets.index(one.target))
         return EvaluationPlan(plan)
 
-    def _policy_with_the_rest(self) -> CallPolicy | None:
+    def _policy_of(self, name: str, *, is_known: bool) -> CallPolicy | None:
         """Return the policy with what is left of its budget: all runs of a probe share it."""
-        if self.policy is None or self.policy.max_calls is None:
-            return self.policy
-        left = self.policy.max_calls - self.calls.total()
+        policy = self.policy
+        if name in (DEEP, INDEXED):  # a retriever that cannot be asked so ends no diagnosis
+            policy = replace(policy or CallPolicy(), keep_going=True)
+        if policy is None or policy.max_calls is None or is_known:
+            return policy
+        left = policy.max_calls - self.calls.total()
         if left < 1:
-            raise RunStoppedError(f"stopped: the budget of {self.policy.max_calls} calls is used up.")
-        return replace(self.policy, max_calls=left)
+            raise RunStoppedError(f"stopped: the budget of {policy.max_calls} calls is used up.")
+        return replace(policy, max_calls=left)
 
     def _evaluated(
         self,

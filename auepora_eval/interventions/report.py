@@ -56,9 +56,9 @@ FIX_TEXTS = {
     "documents": ("retrieve and use all gold", BOUND, "the documents that the generator gets"),
     "place": ("read every place alike", ORACLE, "how the generator reads its documents"),
     "filter": ("keep only the gold that was found", BOUND, "a filter of the retrieved documents"),
-    "generator": ("right where it is wrong on gold", ORACLE, "the generator, which is wrong on its gold"),
-    "declines": ("answer where it declines on gold", ORACLE, "the generator, which declines on its gold"),
-    "refusal": ("decline where there is no answer", ORACLE, "refusals, where there is no answer"),
+    "generator": ("right where it is wrong on gold", ORACLE, "the generator (wrong on its gold)"),
+    "declines": ("answer where it declines on gold", ORACLE, "the generator (declines on its gold)"),
+    "refusal": ("decline where there is no answer", ORACLE, "refusals where there is no answer"),
     "references": ("correct references and metric", ORACLE, "the test set"),
 }
 NO_LIMITS = (math.nan, math.nan)
@@ -199,14 +199,14 @@ def _verdict(found: Diagnosis) -> str:
             "To learn what a fix would bring, let the generator be handed documents: --system with a pair "
             "(retrieve, generate) or a function with a parameter `documents`."
         )
-    if found.first is None and not found.calls.get("generate"):
-        return ""  # nothing was tried: the notes say why
+    if found.first is None and (not found.calls.get("generate") or found.n < FEW):
+        return ""  # nothing was tried, or too little: the notes say why
     if found.first is None:
         return f"Nothing stands out: no fix is shown to bring {LEAST} or more with {found.n} questions."
     named = " or ".join(FIX_TEXTS[name][2] for name in (found.first, *found.rivals[:1]))
     more_of = "; which of them is not clear from these questions" if found.rivals else ""
     if {found.first, *found.rivals[:1]} == {"generator", "declines"}:
-        named, more_of = "the generator, which is wrong or declines on its gold", ""
+        named, more_of = "the generator (wrong on its gold, or declines)", ""
     both = found.stage("both")
     more = f" {both.count} answers need two fixes." if both else ""
     kinds = {fix.name: fix.kind for fix in found.fixes}

@@ -74,6 +74,23 @@ def test_stale_gold_is_named(project: Path, capsys: pytest.CaptureFixture[str]) 
     assert "the text of d1 has changed since" in faults["good"]
 
 
+def test_a_changed_source_of_generated_questions_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pier = Path("docs/pier.md")
+    pier.parent.mkdir()
+    pier.write_text("The north pier of Annet was built in 1911 by the harbour company of the town.\n")
+    assert main(["dataset", "generate", "docs", "--variants", "none"]) == 0
+    check = ["dataset", "check", "offline_dataset.jsonl", "--corpus", "docs"]
+    capsys.readouterr()
+    main(check)
+    assert "has changed since" not in capsys.readouterr().out
+    pier.write_text("The south pier of Annet was built in 1911 by the harbour company of the town.\n")
+    main(check)
+    assert "the source pier.md has changed since" in capsys.readouterr().out
+
+
 def test_runs_of_other_questions_are_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dataset", "check", "demo", "--runs", str(project / "a")]) == 2
     assert "none of these questions" in capsys.readouterr().err

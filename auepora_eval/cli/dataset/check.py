@@ -65,7 +65,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--suspicious", "show those that their documents support least")
     add_flag(parser, "--id", "show this sample", "ID")
     add_flag(parser, "--runs", "runs of several systems: which questions are at fault?", "RUN", nargs="+")
-    add_flag(parser, "--corpus", "with --runs: the documents as they are now, to find stale gold", "FILE")
+    add_flag(parser, "--corpus", "documents as they are now: which gold is stale?", "FILE")
     add_flag(parser, "--previous", "manifest of an earlier build to compare with", "FILE")
     add_flag(parser, "--config", "project file with the paths: configs/default.yaml", "FILE")
     add_json(parser)
@@ -157,7 +157,7 @@ def _read(one: _Checked, args: Namespace) -> None:
         if document is None:
             find_issues(dataset, len(dataset))
         one.description = description(dataset, one.name, one.kind or "")
-        if args.runs:
+        if args.runs or args.corpus:
             one.issues += _at_fault(dataset, args)
     except DataError as error:
         one.errors = one.errors or [str(error)]
@@ -175,11 +175,11 @@ def _at_fault(dataset: EvaluationDataset, args: Namespace) -> list[QualityIssue]
 
     samples, storage = list(dataset), EvaluationResultsStorage()
     try:
-        runs = [storage.load_run(name) for name in args.runs]
+        runs = [storage.load_run(name) for name in args.runs or ()]
     except DataError as error:  # not a fault of the dataset
         raise PlanError(str(error)) from error
     known = {sample.sample_id for run in runs for sample in run.samples}
-    if known.isdisjoint(sample.sample_id for sample in samples):
+    if runs and known.isdisjoint(sample.sample_id for sample in samples):
         raise PlanError("the runs have none of these questions. Name runs of this dataset.")
     found = suspects(samples, runs, right_metric(samples, None), documents_of(args.corpus))
     kinds = {False: ("warning", "at fault"), True: ("note", "not answered")}

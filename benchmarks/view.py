@@ -197,8 +197,9 @@ def addresses(samples: int, pages: int) -> Mapping[str, list[str]]:
         ],
         "sample": [f"{base}/sample?id=q{p:06}&sort={quote(m)}" for m, p in zip(metrics, places, strict=True)],
         "search": [f"{base}/samples?words={quote(words[n % len(words)])}" for n in range(pages)],
-        "compare from the cached pair": [
-            f"/compare?{pair}&metric={quote(m)}&outcome={'lost' if n % 2 else 'won'}"
+        "compare from the cached pair": [f"/compare?{pair}&metric={quote(m)}" for m in metrics],
+        "compared list": [
+            f"/run/new/samples?baseline=base&sort={quote(m)}&outcome={'lost' if n % 2 else 'won'}"
             for n, m in enumerate(metrics)
         ],
         "run": [f"{base}?slices={quote(m)}" for m in metrics],
@@ -206,7 +207,7 @@ def addresses(samples: int, pages: int) -> Mapping[str, list[str]]:
         "trend": [f"/trend?metric={quote(m)}" for m in metrics],
         "gate": ["/gate?run=new&baseline=base"] * pages,
         "compared sample": [
-            f"/compare/sample?{pair}&id=q{p:06}&metric={quote(m)}"
+            f"/run/new/sample?baseline=base&id=q{p:06}&sort={quote(m)}"
             for m, p in zip(metrics, places, strict=True)
         ],
     }

@@ -52,7 +52,11 @@ STATES = {
     "view-sample": ("run/demo-hybrid/sample?id=q036&sort=recall%405", False, 1280),
     "view-compare": (f"compare?{PAIR}", False, 1280),
     "view-compare-dark": (f"compare?{PAIR}", True, 1280),
-    "view-compared-sample": (f"compare/sample?{PAIR}&id={SAMPLE}&metric=contains_answer", False, 1280),
+    "view-compared-sample": (
+        f"run/demo-hybrid/sample?baseline=demo-bm25&id={SAMPLE}&sort=contains_answer",
+        False,
+        1280,
+    ),
     "view-gate": ("gate?run=demo-hybrid&baseline=demo-bm25", False, 1280),
     "view-trend": ("trend?metric=recall%405", False, 1280),
     "view-diagnosis": ("run/demo-hybrid/diagnosis", False, 1280),
@@ -65,7 +69,7 @@ def take(report: str) -> None:
     with opened_page() as page:
         page.goto(report)
         save(page, "report.png")
-        page.goto(f"{report}#/compare/sample?run=demo-bm25&run=demo-hybrid&id={SAMPLE}")
+        page.goto(f"{report}#/run/demo-hybrid/sample?baseline=demo-bm25&id={SAMPLE}")
         save(page, "report-sample.png")
 
 

@@ -164,16 +164,15 @@ def _say_people(desk: Desk) -> None:
 
 
 def _serve(args: Namespace, folder: Path) -> int:
-    from ..pages.annotate import annotate_routes, home_of
+    from ..pages.annotate import home_of, task_routes, task_workspace
     from ..pages.layout import ALONE
     from ..pages.server import application
-    from ..pages.workspace import Workspace
 
     with Desk(folder) as desk:
-        routes = annotate_routes(desk, args.person)
+        routes, workspace = task_routes(lead=not args.person), task_workspace(desk, args.person)
         serve_pages(
             args,
-            lambda access: application(Workspace(args.out), access, routes, frame=ALONE),
+            lambda access: application(workspace, access, routes, frame=ALONE),
             home=home_of(desk, args.person),
             about=f"{len(desk.items)} {desk.task.kind} to label",
         )

@@ -6,10 +6,8 @@ of the run; a queue is a task, whose folder can be given to other people.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
-from pathlib import Path
 
 from ..core.table import Table
 from ..errors import AueporaError, NotFoundError
@@ -19,116 +17,110 @@ from ..people.items import PERSON, Wanted, task_of_runs
 from ..people.results import Dispute, TaskSummary, next_commands, task_summary, write_labels
 from ..people.task import Passage, is_task
 from ..store.labels import LabelTable
+from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
-from .components.parts import Column, card, hidden_fields, row_link, section, short, strip, table
-from .layout import address, link, select_box
+from .layout import address, link
 from .requests import Ask, Page, Redirect, Reply, Route
 from .workspace import Workspace
 
-Find = Callable[[Ask], Desk]  # the task that an address names
-THIS = "task"  # the name of the only task of a command
+THIS = "task"  # the name of the only task of `auepora annotate`
 _LEAD = "_lead"  # no person can have a name that starts with _
 ANSWERS = ("right", "partly", "wrong", "not sure")  # to the question whether an answer is right
 _QUESTION = "answer"
 
 
-def task_routes(find: Find, *, lead: bool = True) -> list[Route]:
+def task_routes(*, lead: bool = True) -> list[Route]:
     """Return the pages of tasks; those of the lead only if they were asked for."""
     routes = [
-        Route("/label/{task}/_lead", partial(lead_page, find)),
-        Route("/label/{task}/_settle", partial(settle, find), changes=True),
+        Route("/label/{task}/_lead", lead_page),
+        Route("/label/{task}/_settle", settle, changes=True),
     ]
     return [
         *(routes if lead else ()),
-        Route("/label/{task}", partial(people_page, find, lead)),
-        Route("/label/{task}/{person}", partial(item_page, find)),
-        Route("/label/{task}/{person}/press", partial(press, find), changes=True),
+        Route("/label/{task}", people_page),
+        Route("/label/{task}/{person}", item_page),
+        Route("/label/{task}/{person}/press", press, changes=True),
     ]
 
 
-def annotate_routes(desk: Desk, person: str) -> list[Route]:
-    """Return the pages of `auepora annotate`, which have one task, and may be those of one person."""
-
-    def find(ask: Ask) -> Desk:
-        is_other = bool(person) and ask.path.get("person", person) != person
-        if ask.path["task"] != THIS or is_other:
-            raise NotFoundError("", "There is no such task.")
-        return desk
-
-    return task_routes(find, lead=not person)
+def task_workspace(desk: Desk, person: str) -> Workspace:
+    """Return what the pages of `auepora annotate` know: one task, and of several people one if it is named."""
+    workspace = Workspace(desk.folder)
+    workspace.tasks, workspace.person = None, person
+    workspace.desks.get(THIS, lambda: desk)
+    return workspace
 
 
 def home_of(desk: Desk, person: str) -> str:
     """Return the address to open: a person's queue, or the names to choose from."""
-    if person:
-        desk.progress(person)  # DataError for a name that the task does not have
-        return address("label", THIS, person)
-    people = desk.task.people
-    return address("label", THIS, people[0]) if len(people) == 1 else address("label", THIS)
+    people = [person] if person else desk.task.people
+    if len(people) > 1:
+        return address("label", THIS)
+    desk.progress(people[0])  # DataError for a name that the task does not have
+    return address("label", THIS, people[0])
 
 
 # In the view: the tasks beside the folder of runs, and a label on the page of a sample.
 
 
-def tasks_of(workspace: Workspace) -> Path:
-    """Return the folder of tasks, which is beside the folder of runs."""
-    return workspace.folder.parent / "annotations"
+def _desk(ask: Ask) -> Desk:
+    """Return the task that an address names."""
+    name, tasks, person = ask.path["task"], ask.workspace.tasks, ask.workspace.person
+    if person and ask.path.get("person", person) != person:
+        raise NotFoundError("", "There is no such task.")
 
+    def opened() -> Desk:
+        # The name is checked, since it becomes a path.
+        folder = None if tasks is None else tasks / file_name(name, "the name of a task")
+        if folder is None or not is_task(folder):
+            raise NotFoundError("", f"There is no task {name!r:.80} here.")
+        return Desk(folder)
 
-def stored_desk(ask: Ask) -> Desk:
-    """Return the task that an address of the view names."""
-    # The name is checked, since it becomes a path.
-    folder = tasks_of(ask.workspace) / file_name(ask.path["task"], "the name of a task")
-    if not is_task(folder):
-        raise NotFoundError("", f"There is no task {ask.path['task']!r:.80} here.")
-    return ask.workspace.desks.get(folder, lambda: Desk(folder))
+    return ask.workspace.desks.get(name, opened)
 
 
 def label_page(ask: Ask) -> Reply:
     """Show the tasks with how far everybody is, and let a task on a run be created."""
-    folder, runs = tasks_of(ask.workspace), ask.workspace.runs()
+    folder, runs = ask.workspace.tasks, ask.workspace.runs()
     rows: list[list[Node]] = []
-    for path in sorted(folder.glob("*/task.json")) if folder.is_dir() else ():
+    for path in sorted(folder.glob("*/task.json")) if folder is not None and folder.is_dir() else ():
         with suppress(AueporaError):  # a damaged task does not hide the others
-            summary = task_summary(Desk(path.parent))
-            name = path.parent.name
-            people = (
-                (link(f"{one.person}: {_done(one)}", "label", name, one.person), " ")
-                for one in summary.people
-            )
-            lead = link("Agreement", "label", name, _LEAD)
-            rows.append(
-                [
-                    row_link(short(name, 48), address("label", name)),
-                    short(summary.question, 80),
-                    list(people),
-                    lead,
-                ]
-            )
-    columns = [Column("Task"), Column("Question", "words"), Column("People", "words"), Column()]
-    options = [(one.id, short(one.id, 60)) for one in runs]
+            summary, name = task_summary(Desk(path.parent)), path.parent.name
+            people = [(_person(name, one), " ") for one in summary.people]
+            task = ui.row_link(ui.short(name, 48), address("label", name))
+            question = ui.short(summary.question, 80)
+            rows.append([task, question, people, link("Agreement", "label", name, _LEAD)])
+    columns = [ui.Column("Task"), ui.Column("Question", "words"), ui.Column("People", "words"), ui.Column()]
+    options = [(one.id, ui.short(one.id, 60)) for one in runs]
     form = tag(
         "form",
-        tag("label", "Run ", select_box("run", options, None, "Run")),
+        tag("label", "Run ", ui.select_box("run", options, None, "Run")),
         tag("button", "Label 50 of its answers", type="submit", class_="main"),
         method="post",
         action="/label/new",
         class_="filters",
     )
-    more = "Other items and several people: auepora annotate --help. Questions: annotate --questions FILE."
+    about = [
+        "A single answer is labelled on the page of its sample.",
+        "Other items and several people: auepora annotate --help. Questions: annotate --questions FILE.",
+    ]
     main = join(
-        form if runs else tag("p", "There are no finished runs yet.", class_="lead"),
-        table("Tasks", columns, rows) if rows else None,
-        tag("p", "A single answer is labelled on the page of its sample.", class_="note"),
-        tag("p", more, class_="note"),
+        form if runs else ui.lead("There are no finished runs yet."),
+        ui.table("Tasks", columns, rows) if rows else None,
+        ui.notes(about),
     )
     return Page("Label", main, ask.workspace.command("annotate", "RUN"))
+
+
+def _person(task: str, one: Progress) -> Markup:
+    return link(f"{one.person}: {_done(one)}", "label", task, one.person)
 
 
 def new_task(ask: Ask) -> Reply:
     """Create the usual task on the answers of a run, or continue it."""
     run_id = ask.workspace.document(ask.values.get("run", "")).id
-    folder = tasks_of(ask.workspace) / f"{run_id}-answers"
+    tasks = ask.workspace.tasks or ask.workspace.folder
+    folder = tasks / f"{run_id}-answers"
     if not is_task(folder):
         task_of_runs(folder, [ask.workspace.storage.load_run(ask.workspace.path(run_id))], Wanted())
     return Redirect(address("label", folder.name, PERSON))
@@ -136,34 +128,20 @@ def new_task(ask: Ask) -> Reply:
 
 def label_card(workspace: Workspace, run_id: str, sample_id: str, back: str) -> Markup:
     """Return the buttons that label the answer of a sample where it is shown."""
-    labels = _own_labels(workspace, run_id)
-    said = next(
-        (one.answer for one in labels.answers if (one.item, one.question) == (sample_id, _QUESTION)), None
-    )
-    buttons = (
-        tag(
-            "button",
-            tag("kbd", key),
-            f" {name}",
-            type="submit",
-            name="key",
-            value=name,
-            data_key=key,
-            aria_pressed="true" if name == said else "false",
-        )
+    labels = labels_by_sample(workspace, run_id)
+    said = labels.get(sample_id)
+    buttons = [
+        ui.key_button(key, name, name, pressed=name == said)
         for key, name in zip("1230", ANSWERS, strict=True)
-    )
-    form = tag(
-        "form",
-        hidden_fields([("id", sample_id), ("back", back)]),
+    ]
+    form = ui.press_form(
+        address("run", run_id, "label"),
+        ui.hidden_fields([("id", sample_id), ("back", back)]),
         tag("div", buttons, class_="answers"),
-        tag("p", class_="problem", role="alert"),
-        method="post",
-        action=address("run", run_id, "label"),
-        data_press=True,
+        kind=None,
     )
-    count = sum(one.question == _QUESTION for one in labels.answers)
-    return card("Label the answer", form, about=f"{count} labelled" if count else None, kind="label")
+    about = f"{len(labels)} labelled" if labels else None
+    return ui.card("Label the answer", form, about=about, kind="label")
 
 
 def label_sample(ask: Ask) -> Reply:
@@ -180,9 +158,8 @@ def label_sample(ask: Ask) -> Reply:
 
 def labels_by_sample(workspace: Workspace, run_id: str) -> dict[str, str]:
     """Return the labels that were given on the pages of samples."""
-    return {
-        one.item: one.answer for one in _own_labels(workspace, run_id).answers if one.question == _QUESTION
-    }
+    answers = _own_labels(workspace, run_id).answers
+    return {one.item: one.answer for one in answers if one.question == _QUESTION}
 
 
 def _own_labels(workspace: Workspace, run_id: str) -> LabelTable:
@@ -193,15 +170,10 @@ def _own_labels(workspace: Workspace, run_id: str) -> LabelTable:
 # The people of a task.
 
 
-def people_page(find: Find, lead: bool, ask: Ask) -> Reply:
+def people_page(ask: Ask) -> Reply:
     """Let people choose their name."""
-    desk, task = find(ask), ask.path["task"]
-    links = [
-        tag("li", link(f"{one.person}: {_done(one)}", "label", task, one.person))
-        for one in map(desk.progress, desk.task.people)
-    ]
-    if lead:
-        links.append(tag("li", link("Agreement and disagreements", "label", task, _LEAD)))
+    desk, task = _desk(ask), ask.path["task"]
+    links = (tag("li", _person(task, desk.progress(name))) for name in desk.task.people)
     return _page(ask, "Who are you?", tag("ul", links, class_="links"))
 
 
@@ -218,9 +190,9 @@ def _done(one: Progress) -> str:
 # One item.
 
 
-def item_page(find: Find, ask: Ask) -> Reply:
+def item_page(ask: Ask) -> Reply:
     """Show the next item of a person's queue."""
-    desk, person = find(ask), ask.path["person"]
+    desk, person = _desk(ask), ask.path["person"]
     shown = desk.next_item(person)
     if shown is None:
         return _end_page(desk, person, ask)
@@ -255,70 +227,48 @@ def _said(heading: str, text: str) -> Markup:
 
 def _closed(heading: str, text: str) -> Markup | None:
     """Return a text that is shown on demand."""
-    if not text:
-        return None
-    return tag("details", tag("summary", heading), tag("p", text, class_="text", dir="auto"))
+    return ui.folded(heading, tag("p", text, class_="text", dir="auto")) if text else None
 
 
 def _documents(passages: Sequence[Passage]) -> Markup:
     if not passages:
         return tag("p", "No documents.", class_="mute")
-    items = (
-        tag(
-            "li",
-            card(
-                each.title or each.doc_id,
-                tag("p", each.text, class_="text", dir="auto"),
-                about=str(rank),
-                kind="doc",
-            ),
-        )
-        for rank, each in enumerate(passages, start=1)
-    )
+    items = []
+    for rank, each in enumerate(passages, start=1):
+        text = tag("p", each.text, class_="text", dir="auto")
+        items.append(tag("li", ui.card(each.title or each.doc_id, text, about=str(rank), kind="doc")))
     return tag("ul", items, class_="docs")
 
 
 def _bar(desk: Desk, shown: Shown, ask: Ask) -> Markup:
     """Return the answers, always in the window; each button has its key."""
-    answers = [_button(str(place), name) for place, name in enumerate(desk.label_names, start=1)]
-    answers.append(_button(NOT_SURE, "not sure"))
+    answers = [ui.key_button(str(place), name) for place, name in enumerate(desk.label_names, start=1)]
+    answers.append(ui.key_button(NOT_SURE, "not sure"))
     more = [
-        _button("s", "skip", value=SKIP),
-        _button("u", "undo", value=UNDO, disabled=not shown.can_undo),
+        ui.key_button("s", "skip", SKIP),
+        ui.key_button("u", "undo", UNDO, disabled=not shown.can_undo),
         tag("button", tag("kbd", "n"), " note", type="button", data_key="n"),
     ]
-    note = tag(
-        "label",
-        "Note ",
-        tag("textarea", shown.note, name="note", rows=2, maxlength=10_000),
-        class_="note-field",
-        hidden=not shown.note,
-    )
-    return tag(
-        "form",
-        tag("input", type="hidden", name="item", value=shown.item.item_id),
-        note,
+    field = tag("textarea", shown.note, name="note", rows=2, maxlength=10_000)
+    return ui.press_form(
+        _press_address(ask),
+        ui.hidden_fields([("item", shown.item.item_id)]),
+        tag("label", "Note ", field, class_="note-field", hidden=not shown.note),
         tag("div", answers, class_="answers"),
         tag("div", more, class_="answers more"),
-        tag("p", class_="problem", role="alert"),
-        method="post",
-        action=address("label", ask.path["task"], ask.path["person"], "press"),
-        class_="bar-form",
-        data_press=True,
     )
 
 
-def _button(key: str, text: str, *, value: str = "", disabled: bool = False) -> Markup:
-    named = {"name": "key", "value": value or key, "data-key": key}
-    return tag("button", tag("kbd", key), f" {text}", type="submit", disabled=disabled, attrs=named)
+def _press_address(ask: Ask) -> str:
+    return address("label", ask.path["task"], ask.path["person"], "press")
 
 
-def press(find: Find, ask: Ask) -> Reply:
+def press(ask: Ask) -> Reply:
     """Save what a person pressed, and show the next item."""
     person = ask.path["person"]
     # A browser sends line breaks of a form as CR LF.
     note = ask.values["note"].replace("\r\n", "\n") if "note" in ask.values else None
-    find(ask).press(person, ask.values.get("item", ""), ask.values.get("key", ""), note)
+    _desk(ask).press(person, ask.values.get("item", ""), ask.values.get("key", ""), note)
     # A redirect, so that a reload of the page does not send the form again.
     return Redirect(address("label", ask.path["task"], person))
 
@@ -334,26 +284,21 @@ def _end_page(desk: Desk, person: str, ask: Ask) -> Reply:
         (tag("p", tag("code", command, class_="block")) for command in commands),
         tag("p", "You can close this page, and stop the server with Ctrl-C.", class_="mute"),
     )
-    undo = tag(
-        "form",
+    undo = ui.press_form(
+        _press_address(ask),
         tag("input", type="hidden", name="item", value=desk.labels(person).last_item or ""),
-        tag("div", _button("u", "undo", value=UNDO), class_="answers more"),
-        tag("p", class_="problem", role="alert"),
-        method="post",
-        action=address("label", ask.path["task"], ask.path["person"], "press"),
-        class_="bar-form",
-        data_press=True,
+        tag("div", ui.key_button("u", "undo", UNDO), class_="answers more"),
     )
-    return _page(ask, "Done", strip("up", text), steps if progress.labelled else None, undo)
+    return _page(ask, "Done", ui.strip("up", text), steps if progress.labelled else None, undo)
 
 
 # The lead.
 
 
-def lead_page(find: Find, ask: Ask) -> Reply:
+def lead_page(ask: Ask) -> Reply:
     """Show how far everybody is, how far they agree, and what is to be settled."""
     # Read again: files of people on other machines may have been copied into the folder.
-    desk, task = Desk(find(ask).folder), ask.path["task"]
+    desk, task = Desk(_desk(ask).folder), ask.path["task"]
     summary = task_summary(desk)
     disputes = sorted(summary.disputes, key=lambda one: one.decision is not None)
     left = sum(one.decision is None for one in disputes)
@@ -362,12 +307,12 @@ def lead_page(find: Find, ask: Ask) -> Reply:
         # Without a label there is nothing to agree on, and the commands below would find no file.
         people = ((link(person, "label", task, person), " ") for person in desk.task.people)
         text = "Nobody has given a label yet. Each person labels on a page of their own: "
-        return _page(ask, desk.task.question, tag("p", text, people, class_="lead"), *parts)
+        return _page(ask, desk.task.question, ui.lead(text, people), *parts)
     if summary.agreement:
         parts.append(_table(_agreement_table(summary)))
     else:
         parts += [tag("h2", "Agreement"), tag("p", "No item was labelled by two people yet.")]
-    parts.append(tag("p", summary.mean, class_="lead"))
+    parts.append(ui.lead(summary.mean))
     if disputes:
         parts.append(tag("h2", f"{left} of {len(disputes)} disagreements to settle"))
         parts += [_dispute(desk, dispute, task) for dispute in disputes]
@@ -379,26 +324,21 @@ def lead_page(find: Find, ask: Ask) -> Reply:
 
 
 def _table(content: Table) -> Markup:
-    columns = [Column(name, "n" if place else None) for place, name in enumerate(content.headings)]
-    return section(content.title, table(content.title, columns, content.rows))
+    columns = [ui.Column(name, "n" if place else None) for place, name in enumerate(content.headings)]
+    return ui.section(content.title, ui.table(content.title, columns, content.rows))
 
 
 def _people_table(summary: TaskSummary) -> Table:
-    rows = [
-        (
-            one.person,
-            str(one.labelled),
-            str(one.not_sure),
-            str(one.total - one.labelled - one.not_sure),
-        )
-        for one in summary.people
-    ]
-    return Table(("Annotator", "Labels", "Not sure", "To do"), rows, "Progress", numeric=(1, 2, 3))
+    rows = []
+    for one in summary.people:
+        left = one.total - one.labelled - one.not_sure
+        rows.append((one.person, str(one.labelled), str(one.not_sure), str(left)))
+    return Table(("Annotator", "Labels", "Not sure", "To do"), rows, "Progress")
 
 
 def _agreement_table(summary: TaskSummary) -> Table:
     rows = [figure.cells() for figure in summary.agreement]
-    return Table(("Statistic", "Value", "95% interval", "Items"), rows, "Agreement", numeric=(1, 2, 3))
+    return Table(("Statistic", "Value", "95% interval", "Items"), rows, "Agreement")
 
 
 def _dispute(desk: Desk, dispute: Dispute, task: str) -> Markup:
@@ -409,40 +349,30 @@ def _dispute(desk: Desk, dispute: Dispute, task: str) -> Markup:
     )
     texts = _said("First" if desk.task.kind == "pairs" else "Judged", item.text)
     second = _said("Second", item.second) if desk.task.kind == "pairs" else None
-    buttons = (
-        tag(
-            "button",
-            label.name,
-            type="submit",
-            name="key",
-            value=str(place),
-            class_="main" if label.name == dispute.decision else None,
-            aria_pressed="true" if label.name == dispute.decision else "false",
-        )
-        for place, label in enumerate(desk.task.labels, start=1)
-    )
+    buttons = []
+    for place, label in enumerate(desk.task.labels, start=1):
+        is_decided = label.name == dispute.decision
+        state = {"class": "main" if is_decided else None, "aria-pressed": "true" if is_decided else "false"}
+        named = {"name": "key", "value": str(place), "type": "submit"}
+        buttons.append(tag("button", label.name, attrs={**named, **state}))
     form = tag(
         "form",
-        tag("input", type="hidden", name="item", value=item.item_id),
+        ui.hidden_fields([("item", item.item_id)]),
         tag("div", "Decision: ", buttons, class_="answers"),
         method="post",
         action=address("label", task, "_settle"),
     )
-    documents = (
-        tag("details", tag("summary", "Documents"), _documents(item.documents)) if item.documents else None
-    )
-    return tag(
-        "section",
+    parts = [
         tag("h3", item.query),
         tag("div", texts, second, class_="halves"),
         tag("ul", said),
-        documents,
+        ui.folded("Documents", _documents(item.documents)) if item.documents else None,
         form,
-        class_="part",
-    )
+    ]
+    return tag("section", parts, class_="part")
 
 
-def settle(find: Find, ask: Ask) -> Reply:
+def settle(ask: Ask) -> Reply:
     """Save the decision of the lead."""
-    find(ask).settle(ask.values.get("item", ""), ask.values.get("key", ""))
+    _desk(ask).settle(ask.values.get("item", ""), ask.values.get("key", ""))
     return Redirect(address("label", ask.path["task"], _LEAD))

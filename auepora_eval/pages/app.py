@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from starlette.types import ASGIApp
 
-from . import annotate, find, run, runs, samples
-from .requests import Ask, Handler, Reply, Route
+from . import annotate, compare, diagnosis, find, gate, reference, run, runs, samples
+from .requests import Route
 from .security import Access
 from .server import application
 from .workspace import Workspace
-
-
-def later(module: str, name: str) -> Handler:
-    """Return a page whose module is imported when it is asked for: the first page is not to wait for it."""
-
-    def page(ask: Ask) -> Reply:
-        handler: Handler = getattr(import_module(f".{module}", __package__), name)
-        return handler(ask)
-
-    return page
-
 
 ROUTES: list[Route] = [
     Route("/", runs.runs_page),
@@ -33,18 +20,17 @@ ROUTES: list[Route] = [
     Route("/run/{run}/samples", samples.samples_page),
     Route("/run/{run}/samples.csv", samples.samples_csv),
     Route("/run/{run}/sample", samples.sample_page),
-    Route("/run/{run}/diagnosis", later("diagnosis", "diagnosis_page")),
+    Route("/run/{run}/diagnosis", diagnosis.diagnosis_page),
     Route("/run/{run}/label", annotate.label_sample, changes=True),
     Route("/label", annotate.label_page),
     Route("/label/new", annotate.new_task, changes=True),
-    *annotate.task_routes(annotate.stored_desk),
-    Route("/compare", later("compare", "compare_page")),
-    Route("/compare.csv", later("compare", "compare_csv")),
-    Route("/compare/sample", later("compare", "compared_sample_page")),
-    Route("/gate", later("gate", "gate_page")),
-    Route("/metrics", later("reference", "metrics_page")),
-    Route("/trend", later("reference", "trend_page")),
-    Route("/experiment/{name}", later("reference", "experiment_page")),
+    *annotate.task_routes(),
+    Route("/compare", compare.compare_page),
+    Route("/compare.csv", compare.compare_csv),
+    Route("/gate", gate.gate_page),
+    Route("/metrics", reference.metrics_page),
+    Route("/trend", reference.trend_page),
+    Route("/experiment/{name}", reference.experiment_page),
 ]
 
 

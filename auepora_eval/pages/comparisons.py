@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..comparison.compare import Comparison, compare_runs
 from ..comparison.ranking import Ranking, rank_runs
+from ..comparison.words import names_apart
 from ..core.types import EvaluationRun, EvaluationSample
 from ..decide.figures import GatedRun
 from ..decide.gate import gate_run
 from ..decide.gate_report import GateReport
 from ..decide.rules import read_rules
-from ..store.pages import Filter, Places, RunSamples
+from ..store.pages import Places, RunSamples
 from .workspace import SMALL, Workspace, out_flag
 
 T = TypeVar("T")
@@ -118,9 +119,8 @@ def _labels(index: RunSamples) -> list[EvaluationSample]:
 OUTCOMES = ("lost", "won", "tied", "all")
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Both scores of each shared sample, and the gain: positive if the second run is better.
+class Scores(NamedTuple):
+    """Both scores of each sample, and the gain: positive if the second run is better.
 
     A failed call has the worst score of the metric, as in the comparison. NaN if one was not measured.
     """
@@ -128,77 +128,66 @@ class Scores:
     before: NDArray[np.float64]
     after: NDArray[np.float64]
     gain: NDArray[np.float64]
-    # Lost, won and tied samples, the largest change first; all of them, from the largest loss.
-    outcomes: Mapping[str, Places]
+
+    def mask(self, outcome: str) -> NDArray[np.bool_]:
+        """Return which samples were lost, won or tied; all of them otherwise."""
+        signs: dict[str, NDArray[np.bool_]] = {
+            "lost": self.gain < 0,
+            "won": self.gain > 0,
+            "tied": self.gain == 0,
+        }
+        return signs.get(outcome, np.ones(len(self.gain), bool))
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two runs, the comparison, and where each sample that both have is in either run."""
+    """A run and its baseline: the comparison, and the scores of each sample of the run in both."""
 
-    a: RunSamples
-    b: RunSamples
+    baseline: RunSamples
+    index: RunSamples
     comparison: Comparison
-    drawn: dict[tuple[str, ...], Any] = field(default_factory=dict)  # parts of pages that stay the same
-
-    @cached_property
-    def places(self) -> tuple[Places, Places]:
-        """Return the places of the samples that both runs have, in the order of the second run."""
-        if self.has_same_samples:
-            both = np.arange(self.b.size)
-            return both, both
-        known = {sample_id: place for place, sample_id in enumerate(self.a.ids)}
-        shared = [(known[name], place) for place, name in enumerate(self.b.ids) if name in known]
-        ours, theirs = zip(*shared, strict=True) if shared else ((), ())
-        return np.array(ours, np.intp), np.array(theirs, np.intp)
+    _kept: dict[str, Scores] = field(default_factory=dict)
 
     @property
-    def has_same_samples(self) -> bool:
-        """Return whether both runs have the same samples in the same order, as nearly always."""
-        return self.a.ids_digest == self.b.ids_digest
+    def metrics(self) -> list[str]:
+        """Return the metrics that were compared and have scores in both runs."""
+        names = [one.name for one in self.comparison.metrics]
+        return [name for name in names if name in self.baseline.metrics and name in self.index.metrics]
 
     @property
-    def total(self) -> int:
-        """Return how many samples there are in either run."""
-        return self.a.size + self.b.size - len(self.places[0])
+    def names(self) -> list[str]:
+        """Return the names of both systems, or the ids of the runs if both are of one system."""
+        runs = self.baseline.run, self.index.run
+        return names_apart([run.system_name for run in runs], [run.evaluation_id for run in runs])
 
     @cached_property
-    def _scores(self) -> dict[str, Scores]:
-        return {}
+    def _places(self) -> Places | None:
+        """Return where the baseline has each sample, or -1; None if all are at the same places, as usual."""
+        if self.baseline.ids_digest == self.index.ids_digest:
+            return None
+        known = {sample_id: place for place, sample_id in enumerate(self.baseline.ids)}
+        return np.array([known.get(sample_id, -1) for sample_id in self.index.ids], np.intp)
+
+    @property
+    def paired(self) -> int:
+        """Return how many samples both runs have."""
+        return self.index.size if self._places is None else int((self._places >= 0).sum())
 
     def scores(self, metric: str) -> Scores:
         """Return what both runs scored on a metric."""
-        if metric not in self._scores:
-            before, after = _filled(self.a, metric), _filled(self.b, metric)
-            if not self.has_same_samples:
-                before, after = before[self.places[0]], after[self.places[1]]
-            gain = after - before if self.b.metrics[metric].higher_is_better else before - after
-            self._scores[metric] = Scores(before, after, gain, _outcomes(gain))
-        return self._scores[metric]
+        if metric not in self._kept:
+            before, after = _filled(self.baseline, metric), _filled(self.index, metric)
+            if self._places is not None:
+                before = np.append(before, np.nan)[self._places]  # the place -1 is the last one
+            gain = after - before if self.index.metrics[metric].higher_is_better else before - after
+            self._kept[metric] = Scores(before, after, gain)
+        return self._kept[metric]
 
-    def page(
-        self, metric: str, outcome: str, wanted: Filter, *, start: int = 0, count: int = 50
-    ) -> tuple[Places, int]:
-        """Return the samples of an outcome that match, the largest change first, and how many there are.
-
-        They are numbers into `places`. A filter is that of the second run.
-        """
-        numbers = self.scores(metric).outcomes[outcome]
-        if wanted != Filter():
-            numbers = numbers[self.b.matching(wanted)[self.places[1][numbers]]]
-        return numbers[start : start + count], len(numbers)
-
-
-def _outcomes(gain: NDArray[np.float64]) -> dict[str, Places]:
-    """Return the lost, won and tied samples. Sorted once: a page is then a part of it."""
-    chosen = {"lost": gain < 0, "won": gain > 0, "tied": gain == 0}
-    numbers = {outcome: np.flatnonzero(mask) for outcome, mask in chosen.items()}
-    sorted_numbers = {
-        outcome: each[np.argsort(-np.abs(gain[each]), kind="stable")].astype(np.int32)
-        for outcome, each in numbers.items()
-    }
-    # What was not measured in both is NaN, which is sorted behind all others.
-    return {**sorted_numbers, "all": np.argsort(gain, kind="stable").astype(np.int32)}
+    def order(self, metric: str) -> str:
+        """Return the name by which the samples of the run are sorted, from the largest loss."""
+        name = f"gain of {metric} over {self.baseline.digest}"
+        self.index.once(name, lambda: self.index.add_order(name, self.scores(metric).gain))
+        return name
 
 
 def _filled(index: RunSamples, metric: str) -> NDArray[np.float64]:
@@ -211,8 +200,8 @@ def _filled(index: RunSamples, metric: str) -> NDArray[np.float64]:
     return values if worst is None or not failed.any() else np.where(failed, worst, values)
 
 
-def pair_of(workspace: Workspace, a: str, b: str) -> Pair:
-    """Return two runs and their comparison; NotReadyError while that of large runs is being made."""
-    first, second = workspace.index(a), workspace.index(b)
+def pair_of(workspace: Workspace, baseline: str, run_id: str) -> Pair:
+    """Return a run and its baseline; NotReadyError while the comparison of large runs is being made."""
+    first, second = workspace.index(baseline), workspace.index(run_id)
     key = ("pair", first.digest, second.digest)
-    return workspace.kept.get(key, lambda: Pair(first, second, comparison_of(workspace, a, b)))
+    return workspace.kept.get(key, lambda: Pair(first, second, comparison_of(workspace, baseline, run_id)))

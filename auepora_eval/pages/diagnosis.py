@@ -6,21 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..store.pages import RunSamples
-from .components.charts import Scale, axis, bar_of, interval_bar, linear_scale
+from .components import charts
+from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
-from .components.parts import (
-    Column,
-    card,
-    facts,
-    group_row,
-    notes,
-    number,
-    row_link,
-    section,
-    span,
-    strip,
-    table,
-)
 from .layout import address, with_id
 from .requests import Ask, Page, Reply
 
@@ -61,20 +49,14 @@ def diagnosis_page(ask: Ask) -> Reply:
     crumbs = [("Runs", "/"), (run_id, address("run", run_id))]
     command = ask.workspace.command("diagnose", ask.workspace.name(run_id))
     if found is None:
-        why = "This run was not diagnosed yet. In a terminal: "
-        return Page(
-            "Diagnosis",
-            tag("p", why, tag("code", command), class_="lead"),
-            command,
-            crumbs=crumbs,
-            run=run_id,
-        )
+        main = ui.lead("This run was not diagnosed yet. In a terminal: ", tag("code", command))
+        return Page("Diagnosis", main, command, crumbs=crumbs, run=run_id)
     groups = _grouped(found.stages)
     main = join(
         _strip(found),
-        section(f"Where {found.n:,} answers end", _bar(found, groups), about=_right(found)),
+        ui.section(f"Where {found.n:,} answers end", _bar(found, groups), about=_right(found)),
         tag("div", _stages(run_id, found, groups), _fixes(found), class_="halves"),
-        notes(found.notes),
+        ui.notes(found.notes),
     )
     return Page(
         "Diagnosis", main, command, facts=f"answers judged by {found.metric}", crumbs=crumbs, run=run_id
@@ -92,60 +74,58 @@ def _grouped(stages: Sequence[StageShare]) -> dict[str, list[StageShare]]:
 
 def _right(found: Diagnosis) -> str:
     low, high = found.interval
-    value, start, end = (number(each, digits=2) for each in (found.value, low, high))
+    value, start, end = (ui.number(each, digits=2) for each in (found.value, low, high))
     return f"right {value}, 95% interval {start} to {end}"
 
 
 def _strip(found: Diagnosis) -> Markup:
     if found.unreached:
-        return strip("warn", found.unreached)
+        return ui.strip("warn", found.unreached)
     fix = next((one for one in found.fixes if one.name == found.first), None)
     if fix is None:
-        return strip("same", "Nothing stands out", "No fix is shown to bring 0.03 or more.")
-    gain = f"at most {number(fix.gain, signed=True, digits=2)}"
+        return ui.strip("same", "Nothing stands out", "No fix is shown to bring 0.03 or more.")
+    gain = f"at most {ui.number(fix.gain, signed=True, digits=2)}"
     from ..interventions.report import FIX_TEXTS
 
-    return strip("news", f"First: {FIX_TEXTS[fix.name][2]}", f"{fix.text}: {gain}", sign="→")
+    return ui.strip("news", f"First: {FIX_TEXTS[fix.name][2]}", f"{fix.text}: {gain}", sign="→")
 
 
 def _bar(found: Diagnosis, groups: dict[str, list[StageShare]]) -> Markup:
     right = found.n - found.wrong
-    counts = [
-        ("Right", right, "right"),
-        *((name, sum(one.count for one in members), _KINDS[name]) for name, members in groups.items()),
-    ]
+    sums = [(name, sum(one.count for one in members)) for name, members in groups.items()]
+    counts = [("Right", right, "right"), *((name, count, _KINDS[name]) for name, count in sums)]
     parts = [(count, f"s-{kind}", f"{name}: {count:,}") for name, count, kind in counts]
     words = ", ".join(f"{name} {count:,}" for name, count, _ in counts)
     legend = tag("p", words, class_="note")
-    return join(tag("div", bar_of(parts, height=36, label=words), class_="stages"), legend)
+    return join(tag("div", charts.bar_of(parts, height=36, label=words), class_="stages"), legend)
 
 
 def _stages(run_id: str, found: Diagnosis, groups: dict[str, list[StageShare]]) -> Markup:
-    scale = linear_scale([0.0, *(one.interval[1] for one in found.stages)], count=3)
+    scale = charts.linear_scale([0.0, *(one.interval[1] for one in found.stages)], count=3)
     rows: list[Markup | list[Node]] = []
     for name, members in groups.items():
-        rows.append(group_row(5, name, f"{sum(one.count for one in members):,} answers"))
+        rows.append(ui.group_row(5, name, f"{sum(one.count for one in members):,} answers"))
         rows += [_stage_row(run_id, one, scale) for one in members]
     columns = [
-        Column("Stage"),
-        Column("Answers", "n"),
-        Column("Share", "n"),
-        Column(axis("Share", scale), "c"),
-        Column("Example"),
+        ui.Column("Stage"),
+        ui.Column("Answers", "n"),
+        ui.Column("Share", "n"),
+        ui.Column(charts.axis("Share", scale), "c"),
+        ui.Column("Example"),
     ]
     about = f"share of {found.n:,} with 95% interval"
-    return section("Where they were lost", table("Stages", columns, rows, kind="bars"), about=about)
+    return ui.section("Where they were lost", ui.table("Stages", columns, rows, kind="bars"), about=about)
 
 
-def _stage_row(run_id: str, one: StageShare, scale: Scale) -> list[Node]:
+def _stage_row(run_id: str, one: StageShare, scale: charts.Scale) -> list[Node]:
     href = address("run", run_id, "samples", query={"stage": one.name})
     example = one.sample_ids[0] if one.sample_ids else ""
     page = address("run", run_id, "sample", query={"stage": one.name})
     return [
-        row_link(one.text, href, title=one.rule),
+        ui.row_link(one.text, href, title=one.rule),
         f"{one.count:,}",
         f"{one.share:.0%}",
-        interval_bar(scale, one.share, one.interval, kind="same"),
+        charts.interval_bar(scale, one.share, one.interval, kind="same"),
         tag("a", example, href=with_id(page, example), class_="id") if example else None,
     ]
 
@@ -154,29 +134,26 @@ def _fixes(found: Diagnosis) -> Markup:
     # What brings nothing is left out, as in the terminal; references are not a fix of the system.
     fixes = [one for one in found.fixes if one.name != "references" and one.gain > _LEAST]
     ends = [end for one in fixes for end in (one.gain, *one.interval)]
-    scale = linear_scale([0.0, *ends], count=3)
+    scale = charts.linear_scale([0.0, *ends], count=3)
     rows = [_fix_row(one, scale) for one in fixes]
     columns = [
-        Column("Fix", "words"),
-        Column("At most", "n"),
-        Column("Expect", "n"),
-        Column(axis("Gain", scale, signed=True), "c"),
-        Column("Gain"),
+        ui.Column("Fix", "words"),
+        ui.Column("At most", "n"),
+        ui.Column("Expect", "n"),
+        ui.Column(charts.axis("Gain", scale, signed=True), "c"),
+        ui.Column("Gain"),
     ]
     about = "Shown: different from 0 after Holm over all fixes."
     calls = [(f"Calls: {name}", f"{count:,}") for name, count in found.calls.items()]
-    return tag(
-        "div",
-        section("What a fix would bring", table("Fixes", columns, rows, kind="bars"), notes([about])),
-        card("Cost of the diagnosis", facts(calls)) if calls else None,
-        class_="column",
-    )
+    content = ui.table("Fixes", columns, rows, kind="bars")
+    cost = ui.card("Cost of the diagnosis", ui.facts(calls)) if calls else None
+    return tag("div", ui.section("What a fix would bring", content, ui.notes([about])), cost, class_="column")
 
 
-def _fix_row(one: Fix, scale: Scale) -> list[Node]:
+def _fix_row(one: Fix, scale: charts.Scale) -> list[Node]:
     is_shown = one.p_holm < 0.05 and one.gain > 0
-    sign = span("verdict up", "✓ shown") if is_shown else span("verdict same", "~ not shown")
-    expected = number(one.expected, signed=True, digits=2)
-    gain = tag("b", number(one.gain, signed=True, digits=2))
-    drawn = interval_bar(scale, one.gain, one.interval, kind="up" if is_shown else "same")
+    sign = ui.span("verdict up", "✓ shown") if is_shown else ui.span("verdict same", "~ not shown")
+    expected = ui.number(one.expected, signed=True, digits=2)
+    gain = tag("b", ui.number(one.gain, signed=True, digits=2))
+    drawn = charts.interval_bar(scale, one.gain, one.interval, kind="up" if is_shown else "same")
     return [one.text, gain, "tried" if one.kind == "tried" else expected, drawn, sign]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..core.metrics_base import listed_metrics
 from ..errors import AueporaError
 from ..store.pages import Filter
+from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
-from .components.parts import short
 from .layout import PLACES, address, with_id
 from .requests import Ask, Page, Reply
 from .workspace import Workspace
@@ -41,7 +41,7 @@ def _has(text: str, words: str) -> bool:
 
 def _group(name: str, found: Found) -> Markup:
     items = (
-        tag("li", tag("a", tag("span", short(text, 90)), tag("small", kind), href=href, data_row=True))
+        tag("li", tag("a", tag("span", ui.short(text, 90)), tag("small", kind), href=href, data_row=True))
         for text, kind, href in found
     )
     return join(tag("h2", name), tag("ul", items))
@@ -59,7 +59,7 @@ def _metrics(ask: Ask, words: str) -> Found:
     own = [
         (
             result.name,
-            f"metric of {short(run_id, 30)}",
+            f"metric of {ui.short(run_id, 30)}",
             address("run", run_id, "samples", query={"sort": result.name}),
         )
         for result in (known.results if known else ())
@@ -85,7 +85,7 @@ def _samples(ask: Ask, words: str) -> Found:
         page = index.page(index.matching(Filter(words)), None, count=_EACH)
         where = address("run", run_id, "sample")
         found += [
-            (f"{row.sample_id} {row.query}", short(run_id, 30), with_id(where, row.sample_id))
+            (f"{row.sample_id} {row.query}", ui.short(run_id, 30), with_id(where, row.sample_id))
             for row in index.rows(page.places)
         ]
     return found[:_EACH]

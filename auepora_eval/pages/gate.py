@@ -7,30 +7,15 @@ from collections.abc import Sequence
 from ..core.verdict import Outcome
 from ..decide.gate_report import GateReport, RuleResult, asked, pass_words, verdict_word
 from ..decide.rules import Rule
-from ..store.pages import Filter, RunSamples
-from .compare import reach
+from ..store.pages import RunSamples
+from .compare import lost_items, reach
 from .comparisons import gate_of, pair_of
-from .components.charts import Scale, axis, change_scale, interval_bar
+from .components import charts
+from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
-from .components.parts import (
-    Column,
-    button_link,
-    card,
-    chip,
-    interval,
-    kind_of,
-    notes,
-    number,
-    row_link,
-    sample_items,
-    section,
-    short,
-    strip,
-    table,
-    verdict,
-)
-from .layout import address, select_box, with_id
+from .layout import address
 from .requests import Ask, Page, Reply
+from .run import worst_items
 from .workspace import Stored
 
 _SHOWN = 4  # samples of a rule that did not pass
@@ -41,8 +26,7 @@ def gate_page(ask: Ask) -> Reply:
     """Check a run against a baseline, by the rules of the file that was named or by the usual ones."""
     runs = ask.workspace.runs()
     if not runs:
-        command = tag("code", "auepora demo")
-        main = tag("p", "There are no finished runs yet. Make two of them: ", command, class_="lead")
+        main = ui.lead("There are no finished runs yet. Make two of them: ", tag("code", "auepora demo"))
         return Page("Gate", main, ask.workspace.command("list"))
     run_id = ask.workspace.document(ask.values.get("run") or runs[0].id).id
     before = ask.workspace.before(run_id, runs)
@@ -50,7 +34,7 @@ def gate_page(ask: Ask) -> Reply:
     form, rules = _form(runs, run_id, baseline), ask.workspace.rules
     if not baseline and rules is None:
         what = "Choose a baseline, or start with rules of your own: "
-        main = tag("p", what, tag("code", "auepora view --rules gate.yaml"), class_="lead")
+        main = ui.lead(what, tag("code", "auepora view --rules gate.yaml"))
         return Page("Gate", join(form, main), "auepora gate --help")
     report = gate_of(ask.workspace, run_id, baseline or None)
     words = ["gate", ask.workspace.name(run_id)]
@@ -63,24 +47,19 @@ def gate_page(ask: Ask) -> Reply:
         join(_strip(report), form, _report(ask, report, run_id, baseline)),
         ask.workspace.command(*words),
         facts=f"{against}{len(report.verdicts)} rules, exit code {report.exit_code}",
-        actions=button_link("Compare", pair) if baseline else None,
+        actions=ui.button_link("Compare", pair) if baseline else None,
         crumbs=[("Runs", "/"), (run_id, address("run", run_id))],
         run=run_id,
     )
 
 
 def _form(runs: Sequence[Stored], run_id: str, baseline: str) -> Markup:
-    options = [(one.id, short(one.id, 60)) for one in runs]
-    return tag(
-        "form",
-        tag("label", "Run ", select_box("run", options, run_id, "Run")),
-        tag("label", "Baseline ", select_box("baseline", [("", "none"), *options], baseline, "Baseline")),
-        tag("button", "Check", type="submit"),
-        class_="filters",
-        method="get",
-        action="/gate",
-        data_submits=True,
-    )
+    options = [(one.id, ui.short(one.id, 60)) for one in runs]
+    boxes = [
+        tag("label", "Run ", ui.select_box("run", options, run_id, "Run")),
+        tag("label", "Baseline ", ui.select_box("baseline", [("", "none"), *options], baseline, "Baseline")),
+    ]
+    return ui.choice_form("/gate", boxes, button="Check")
 
 
 def _strip(report: GateReport) -> Markup:
@@ -92,7 +71,7 @@ def _strip(report: GateReport) -> Markup:
         else f"all {len(report.verdicts)} rules"
     )
     reasons = "; ".join(f"{one.rule.title}: {one.why}" for one in problems[:3])
-    return strip(kind, f"{word}: {count}", tag("span", short(reasons, 300)) if reasons else None)
+    return ui.strip(kind, f"{word}: {count}", tag("span", ui.short(reasons, 300)) if reasons else None)
 
 
 def _report(ask: Ask, report: GateReport, run_id: str, baseline: str) -> Node:
@@ -107,7 +86,7 @@ def _report(ask: Ask, report: GateReport, run_id: str, baseline: str) -> Node:
     return join(
         tag("div", panels, class_="halves") if panels else None,
         _rules_table(passed, index, run_id, baseline) if passed else None,
-        notes([about, *pass_words(report), *(f"{text}." for text in (*report.mismatches, *report.notes))]),
+        ui.notes([about, *pass_words(report), *(f"{text}." for text in (*report.mismatches, *report.notes))]),
     )
 
 
@@ -117,10 +96,10 @@ def _panel(ask: Ask, one: RuleResult, index: RunSamples, run_id: str, baseline: 
     more = tag("a", "Samples", href=href, data_row=True) if href else None
     found: list[Node] = [
         tag("b", _found(one)),
-        f" {interval(_limits(one), one.unit)}, required: {asked(one.rule, one.unit)}",
+        f" {ui.interval(_limits(one), one.unit)}, required: {asked(one.rule, one.unit)}",
     ]
-    title = join(verdict(verdict_word(one)), f" {short(one.rule.title, 80)}")
-    return card(
+    title = join(ui.verdict(verdict_word(one)), f" {ui.short(one.rule.title, 80)}")
+    return ui.card(
         title,
         tag("div", tag("p", found), tag("p", f"{one.why}. {one.fix}".strip()), class_="pad"),
         _panel_samples(ask, one.rule, index, run_id, baseline),
@@ -133,28 +112,9 @@ def _panel_samples(ask: Ask, rule: Rule, index: RunSamples, run_id: str, baselin
     """Return some samples that a rule is about: those that lost most, or the worst."""
     if rule.name not in index.metrics:
         return None
-    result = index.metrics[rule.name]
-    values = index.column(rule.name)
     if baseline and rule.kind not in ("min", "max"):
-        pair = pair_of(ask.workspace, baseline, run_id)
-        numbers, _ = pair.page(rule.name, "lost", Filter(), count=_SHOWN)
-        places = pair.places[1][numbers].tolist()
-        page = address("compare", "sample", query=[("run", baseline), ("run", run_id), ("metric", rule.name)])
-    else:
-        places = index.page(index.matching(Filter()), rule.name, count=_SHOWN).places
-        page = address("run", run_id, "sample", query={"sort": rule.name})
-    rows = index.rows(places)
-    items = (
-        (
-            chip(float(values[row.place]), result),
-            row.sample_id,
-            row.query,
-            row.answer,
-            with_id(page, row.sample_id),
-        )
-        for row in rows
-    )
-    return sample_items(items) if places else None
+        return lost_items(pair_of(ask.workspace, baseline, run_id), [baseline, run_id], rule.name, _SHOWN)
+    return worst_items(run_id, index, rule.name, _SHOWN)
 
 
 def _limits(one: RuleResult) -> Sequence[float] | None:
@@ -162,44 +122,43 @@ def _limits(one: RuleResult) -> Sequence[float] | None:
 
 
 def _found(one: RuleResult) -> str:
-    return (
-        number(one.change, one.unit, signed=True) if one.change is not None else number(one.value, one.unit)
-    )
+    is_change = one.change is not None
+    return ui.number(one.change if is_change else one.value, one.unit, signed=is_change)
 
 
 def _rules_table(passed: Sequence[RuleResult], index: RunSamples, run_id: str, baseline: str) -> Markup:
     changes = [one for one in passed if one.gain is not None and not one.unit]
-    scale = change_scale(reach(one.gain or 0.0, one.change_interval) for one in changes)
+    scale = charts.change_scale(reach(one.gain or 0.0, one.change_interval) for one in changes)
     rows = [_passed_row(one, scale, samples_of(one.rule, index, run_id, baseline)) for one in passed]
     columns = [
-        Column("Rule"),
-        Column("Result"),
-        Column("Required", "spare mute"),
-        Column("Found", "n"),
-        Column(axis("Interval of the change", scale, signed=True), "c"),
-        Column("Detectable", "n spare mute"),
+        ui.Column("Rule"),
+        ui.Column("Result"),
+        ui.Column("Required", "spare mute"),
+        ui.Column("Found", "n"),
+        ui.Column(charts.axis("Interval of the change", scale, signed=True), "c"),
+        ui.Column("Detectable", "n spare mute"),
     ]
     count = f"{len(passed)} rules passed" if len(passed) > 1 else "1 rule passed"
     about = "detectable: the smallest loss found with 80% power"
-    return section(count, table("Rules that passed", columns, rows, kind="forest"), about=about)
+    return ui.section(count, ui.table("Rules that passed", columns, rows, kind="forest"), about=about)
 
 
-def _passed_row(one: RuleResult, scale: Scale, href: str | None) -> list[Node]:
+def _passed_row(one: RuleResult, scale: charts.Scale, href: str | None) -> list[Node]:
     drawn: Node = None
     if one.gain is not None and not one.unit:
         limits = one.change_interval
         if limits and one.gain != one.change:  # lower is better: drawn as gain
             limits = (-limits[1], -limits[0])
-        kind = kind_of("better" if one.why.startswith("better") else "inconclusive")
-        drawn = interval_bar(scale, one.gain, limits, kind=kind)
-    name = short(one.rule.title, 80)
+        kind = ui.kind_of("better" if one.why.startswith("better") else "inconclusive")
+        drawn = charts.interval_bar(scale, one.gain, limits, kind=kind)
+    name = ui.short(one.rule.title, 80)
     return [
-        row_link(name, href) if href else name,
-        verdict("passed"),
+        ui.row_link(name, href) if href else name,
+        ui.verdict("passed"),
         asked(one.rule, one.unit),
         _found(one),
         drawn,
-        "" if one.detectable is None else number(one.detectable, one.unit),
+        "" if one.detectable is None else ui.number(one.detectable, one.unit),
     ]
 
 
@@ -210,6 +169,6 @@ def samples_of(rule: Rule, index: RunSamples, run_id: str, baseline: str) -> str
     if rule.name not in index.metrics:
         return None
     if baseline and rule.kind not in ("min", "max"):
-        query = [("run", baseline), ("run", run_id), ("metric", rule.name)]
-        return f"{address('compare', query=query)}#samples"
+        query = {"baseline": baseline, "sort": rule.name, "outcome": "lost"}
+        return address("run", run_id, "samples", query=query)
     return address("run", run_id, "samples", query={"sort": rule.name})

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
 from importlib.resources import files
 from urllib.parse import quote, urlencode
 
+from .components import parts as ui
 from .components.markup import Markup, Node, join, raw_element, tag
-from .components.parts import menu, short
 from .requests import Ask, Page
 from .workspace import Workspace
 
@@ -127,7 +127,7 @@ def _recent(workspace: Workspace) -> Node:
             tag(
                 "a",
                 tag("span", sign, class_=kind, aria_hidden="true"),
-                tag("span", short(run_id, 40), class_="cut"),
+                tag("span", ui.short(run_id, 40), class_="cut"),
                 tag("small", about) if about else None,
                 href=address("run", run_id),
                 title=run_id if len(run_id) > 20 else None,
@@ -149,9 +149,9 @@ def crumbs(shown: Page, workspace: Workspace | None = None) -> Markup:
     for place, (text, href) in enumerate(shown.crumbs):
         # The last one that leads up is what the key u follows.
         is_last = place == len(shown.crumbs) - 1
-        link = tag("a", short(text, 40), href=href, rel="up" if is_last else None)
+        link = tag("a", ui.short(text, 40), href=href, rel="up" if is_last else None)
         items.append(tag("li", link, _switch(workspace, text, href)))
-    here = tag("span", short(shown.title, 60), aria_current="page")
+    here = tag("span", ui.short(shown.title, 60), aria_current="page")
     own = _switch(workspace, shown.run, address("run", shown.run)) if shown.title == shown.run else None
     return tag("nav", tag("ol", items, tag("li", here, own)), class_="crumbs", aria_label="Breadcrumb")
 
@@ -160,11 +160,11 @@ def _switch(workspace: Workspace | None, run_id: str, href: str) -> Node:
     if workspace is None or href != address("run", run_id):
         return None
     others = [
-        tag("a", short(other, 60), href=address("run", other))
+        tag("a", ui.short(other, 60), href=address("run", other))
         for other, *_ in workspace.recent()
         if other != run_id
     ]
-    return menu("⌄", others, label="Switch to another run") if others else None
+    return ui.menu("⌄", others, label="Switch to another run") if others else None
 
 
 def _top(shown: Page, ask: Ask | None, *, places: bool) -> Node:
@@ -255,7 +255,7 @@ def waiting_page(what: str) -> Page:
 
 # Addresses.
 
-Query = Mapping[str, str | int | None] | Sequence[tuple[str, str]]
+Query = Mapping[str, str | int | None] | Iterable[tuple[str, str | None]]
 
 
 def address(*parts: str, query: Query = ()) -> str:
@@ -275,16 +275,6 @@ def with_id(page: str, sample_id: str) -> str:
 def link(text: Node, *parts: str, query: Query = (), class_: str | None = None) -> Markup:
     """Return a link to a page of this server."""
     return tag("a", text, href=address(*parts, query=query), class_=class_)
-
-
-def select_box(name: str, options: Iterable[tuple[str, str]], chosen: str | None, label: str) -> Markup:
-    """Return a box with one option per (value, text); the value "" is chosen if none is."""
-    return tag(
-        "select",
-        (tag("option", text, value=value, selected=value == (chosen or "")) for value, text in options),
-        name=name,
-        aria_label=label,
-    )
 
 
 # One file: everything that a page loads is inside it.

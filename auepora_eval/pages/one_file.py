@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from html import escape, unescape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,15 +18,15 @@ from urllib.parse import parse_qsl, urlencode
 from ..comparison.compare import Comparison
 from ..comparison.ranking import Ranking
 from ..core.types import EvaluationRun
+from ..errors import UnknownNameError
 from ..io.files import write_bytes
-from ..store.pages import Filter
-from .compare import compare_page, compared_sample_page, ranking_page, shown_metric
+from .compare import compare_page, ranking_page, shown_metric
 from .comparisons import Pair
 from .components.markup import Markup, join, raw_element, tag
 from .layout import address, brand, crumbs, document, heading, inside, own_file
 from .requests import Ask, Handler, Page
 from .run import most_to_explain, run_page
-from .samples import sample_page, samples_page
+from .samples import sample_page, samples_page, selection_of
 from .workspace import Workspace
 
 MOST = 500  # samples; those that lost most, or the worst
@@ -51,14 +51,13 @@ def one_file(
         sections = list(_comparison(workspace, run_ids, comparison, MOST))
     else:
         sections = list(_run(workspace, run_ids[0]))
-    known = {place: number for number, (place, _) in enumerate(sections)}
-    texts: dict[str, str] = {}
-    content = [_section(n, each, known, texts) for n, each in enumerate(sections)]
+    known = {place for place, _ in sections}
+    content = [_section(number, each, known) for number, each in enumerate(sections)]
     body = tag(
         "body",
         tag("a", "Skip to the content", class_="skip", href="#main"),
         tag("header", brand(), tag("span", "one file", class_="mute"), class_="top"),
-        tag("main", tag("div", content, _documents(texts), class_="pages"), id="main", tabindex=-1),
+        tag("main", tag("div", content, class_="pages"), id="main", tabindex=-1),
         tag("footer", _footer(workspace, run_ids)),
         raw_element("script", script := own_file("view.js") + own_file("file.js")),
         class_="alone filed",
@@ -77,38 +76,41 @@ def write_run(run: EvaluationRun, path: Path, *, force: bool = False) -> None:
 
 def _run(workspace: Workspace, run_id: str) -> Iterator[Section]:
     """Yield the page of a run, the list of its samples, and each of them."""
-    index = workspace.index(run_id)
-    metric = most_to_explain(index)
-    about = {"run": run_id}
+    about, index = {"run": run_id}, workspace.index(run_id)
     yield address("run", run_id), _made(run_page, Ask(workspace, about, rows=MOST))
-    if not index.size:
-        return
-    values = {"sort": metric} if metric else {}
-    listed = Ask(workspace, about, values, rows=MOST)
-    yield address("run", run_id, "samples"), _left_out(_made(samples_page, listed), index.size)
-    for row in index.rows(index.page(index.matching(Filter()), metric, count=MOST).places):
-        place = address("run", run_id, "sample", query={"id": row.sample_id})
-        yield place, _made(sample_page, Ask(workspace, about, {**values, "id": row.sample_id}, rows=MOST))
+    if index.size:
+        metric = most_to_explain(index)
+        yield from _samples(Ask(workspace, about, {"sort": [metric]} if metric else {}, rows=MOST))
 
 
 def _comparison(
     workspace: Workspace, run_ids: Sequence[str], comparison: Comparison, most: int
 ) -> Iterator[Section]:
-    """Yield the page of a comparison with its list of samples, and each of them in both runs."""
+    """Yield the page of a comparison, the list of its samples, and each of them in both runs."""
     a, b = map(workspace.index, run_ids)
     # The comparison that was made with the settings of the command, not the one that the pages would make.
     pair = workspace.kept.get(("pair", a.digest, b.digest), lambda: Pair(a, b, comparison))
-    values, lists = {"outcome": "all"}, {"run": list(run_ids)}
-    ask = Ask(workspace, values=values, lists=lists, rows=most)
-    yield _compare_address(run_ids), _left_out(_made(compare_page, ask), pair.total, most)
-    metric = shown_metric(ask, pair)
-    if metric is None:
-        return
-    numbers, _ = pair.page(metric, "all", Filter(), count=most)
-    for row in b.rows(pair.places[1][numbers].tolist()):
-        query = [*(("run", run_id) for run_id in run_ids), ("id", row.sample_id)]
-        one = Ask(workspace, values={**values, "id": row.sample_id}, lists=lists, rows=most)
-        yield address("compare", "sample", query=query), _made(compared_sample_page, one)
+    ask = Ask(workspace, lists={"run": list(run_ids)}, rows=most)
+    yield _compare_address(run_ids), _made(compare_page, ask)
+    if metric := shown_metric(ask, pair):
+        lists = {"baseline": [run_ids[0]], "sort": [metric]}
+        yield from _samples(Ask(workspace, {"run": run_ids[1]}, lists, rows=most))
+
+
+def _samples(ask: Ask) -> Iterator[Section]:
+    """Yield the list of samples, and the page of each that is in it."""
+    selection, most = selection_of(ask), ask.rows or MOST
+    made = _made(samples_page, ask)
+    if selection.index.size > most:
+        note = f"This file has {most:,} of the {selection.index.size:,} samples; auepora view shows all."
+        made = replace(made, main=join(tag("p", note, class_="note"), made.main))
+    own = [("baseline", name) for name in ask.lists.get("baseline", ())]
+    yield address("run", ask.path["run"], "samples", query=own), made
+    for row in selection.index.rows(selection.page(None, most).places):
+        one = replace(ask, lists={**ask.lists, "id": [row.sample_id]})
+        place = address("run", ask.path["run"], "sample", query=[*own, ("id", row.sample_id)])
+        with suppress(UnknownNameError):  # a sample that the baseline does not have
+            yield place, _made(sample_page, one)
 
 
 def _compare_address(run_ids: Sequence[str]) -> str:
@@ -122,19 +124,12 @@ def _made(handler: Handler, ask: Ask) -> Page:
     return reply
 
 
-def _left_out(made: Page, total: int, most: int = MOST) -> Page:
-    if total <= most:
-        return made
-    note = f"This file has {most:,} of the {total:,} samples; auepora view shows all."
-    return replace(made, main=join(tag("p", note, class_="note"), made.main))
-
-
 # A section of the file.
 
 _ATTRIBUTE = re.compile(r' (href|id|action)="([^"]*)"')
 
 
-def _section(number: int, section: Section, known: dict[str, int], texts: dict[str, str]) -> Markup:
+def _section(number: int, section: Section, known: set[str]) -> Markup:
     place, made = section
     way = crumbs(replace(made, crumbs=made.crumbs[-1:])) if number else None
     content = join(way, heading(made), made.main)
@@ -149,72 +144,21 @@ def _section(number: int, section: Section, known: dict[str, int], texts: dict[s
         return f' {name}="{escape(f"#{inside}")}"' if inside else ""
 
     # Safe on the text of markup: only attributes have quotes, those of texts are escaped.
-    html = _ATTRIBUTE.sub(replaced, _SORTS.sub(_sort_key, content.text))
-    once = partial(_once, texts, keeps_marks=number <= _INLINE)
-    return tag("section", Markup(_DOCUMENT.sub(once, html)), id=place)
+    return tag("section", Markup(_ATTRIBUTE.sub(replaced, content.text)), id=place)
 
 
-_SORTS = re.compile(r'(<th[^>]* aria-sort="[^"]*">)<a href="([^"]*)">')
-
-
-def _sort_key(match: re.Match[str]) -> str:
-    """Return the heading of a column, by which a script sorts."""
-    key = dict(parse_qsl(unescape(match[2]).partition("?")[2])).get("sort", "")
-    return f'{match[1]}<a role="button" tabindex="0" data-sort="{escape(key)}">'
-
-
-# The text of a document is in the file once, since many samples have the same. A script puts it where it is
-# shown, with its marks. Of the first samples the marked ones are complete, for readers without a script.
-_INLINE = 20
-_DOCUMENT = re.compile(r'<p class="text" dir="auto"([^>]*)>((?:[^<]|</?mark[^>]*>)*)</p>')
-_MARK = re.compile(r'(<mark(?: class="(\w+)")?>)([^<]*)</mark>')
-
-
-def _once(texts: dict[str, str], match: re.Match[str], *, keeps_marks: bool) -> str:
-    if keeps_marks and "<mark" in match[2]:
-        return match[0]
-    plain, marks = "", []
-    for before, kind, marked in _marked_pieces(match[2]):
-        plain += unescape(before)
-        if marked:
-            # A browser counts in units of UTF-16.
-            start, size = (len(each.encode("utf-16-le")) // 2 for each in (plain, unescape(marked)))
-            marks.append(f"{start} {start + size} {kind}".strip())
-        plain += unescape(marked)
-    place = texts.setdefault(escape(plain), f"d{len(texts)}")
-    about = f' data-marks="{",".join(marks)}"' if marks else ""
-    return f'<p class="text" data-text="{place}"{about}{match[1]}><a href="#{place}">Text</a></p>'
-
-
-def _marked_pieces(html: str) -> Iterator[tuple[str, str, str]]:
-    """Yield each mark as (the text before it, its class, its text), and what comes behind the last."""
-    done = 0
-    for mark in _MARK.finditer(html):
-        yield html[done : mark.start()], mark[2] or "", mark[3]
-        done = mark.end()
-    yield html[done:], "", ""
-
-
-def _documents(texts: dict[str, str]) -> list[Markup]:
-    """Return a page per document, for those who read the file without a script."""
-    return [
-        tag("section", tag("h1", "Document"), tag("p", Markup(text), class_="text", dir="auto"), id=place)
-        for text, place in texts.items()
-    ]
-
-
-def _in_file(link: str, known: dict[str, int]) -> str:
+def _in_file(link: str, known: set[str]) -> str:
     """Return the address of a page as its section has it; "" if the file does not have the page.
 
-    Lists keep what they are filtered by, which file.js reads.
+    Lists keep what they are sorted and filtered by, which file.js reads.
     """
     path, _, query = link.partition("#")[0].partition("?")
     pairs = parse_qsl(query)
-    own = [(name, value) for name, value in pairs if name in ("run", "id")]
-    section = f"{path}?{urlencode(own)}" if own else path
-    if section not in known:
+    own = [pair for name in ("run", "baseline", "id") for pair in pairs if pair[0] == name]
+    section = address(query=own).removeprefix("/")
+    if f"{path}{section}" not in known:
         return ""
-    return section if path.endswith("/sample") or not query else f"{path}?{urlencode(pairs)}"
+    return f"{path}{section}" if path.endswith("/sample") or not query else f"{path}?{urlencode(pairs)}"
 
 
 def _footer(workspace: Workspace, run_ids: Sequence[str]) -> Markup:

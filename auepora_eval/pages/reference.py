@@ -14,10 +14,10 @@ from ..decide.experiment import experiment_in_words, variant_runs
 from ..decide.trend import Trend, TrendLine, TrendPoint, metric_trend, trend_notes
 from ..errors import NotFoundError
 from ..store.state import read_results
-from .components.charts import SERIES, Line, Point, legend, trend_chart
+from .components import charts
+from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
-from .components.parts import Column, card, interval, notes, number, section, short, strip, table
-from .layout import address, link, select_box
+from .layout import address, link
 from .requests import Ask, Page, Reply
 from .workspace import Workspace
 
@@ -31,24 +31,8 @@ def metrics_page(ask: Ask) -> Reply:
     chosen = [
         metric for metric in known if all(word in _searched(metric) for word in words.casefold().split())
     ]
-    form = tag(
-        "form",
-        tag(
-            "input",
-            type="search",
-            name="words",
-            value=words,
-            placeholder="Filter metrics",
-            aria_label="Filter metrics",
-        ),
-        tag("button", "Search", type="submit", data_noscript=True),
-        tag("span", f"{len(chosen)} of {len(known)} metrics", class_="count", role="status"),
-        class_="filters",
-        role="search",
-        method="get",
-        action="/metrics",
-        data_live=True,
-    )
+    count = tag("span", f"{len(chosen)} of {len(known)} metrics", class_="count", role="status")
+    form = ui.search_form("metrics", words, count, action="/metrics")
     parts: list[Node] = [form, _jumps(chosen)]
     # Known targets in their own order. Targets that a plug-in added come last.
     for name in dict.fromkeys([*(target.name for target in TargetCategory), *map(_target, chosen)]):
@@ -59,7 +43,7 @@ def metrics_page(ask: Ask) -> Reply:
             content = tag(
                 "dl", (_described(metric, whole=len(chosen) < _WHOLE) for metric in members), class_="metrics"
             )
-            parts.append(section(title, content, about=question, anchor=name.lower()))
+            parts.append(ui.section(title, content, about=question, anchor=name.lower()))
     return Page("Metrics", tag("div", parts, id="list", class_="column"), "auepora metrics")
 
 
@@ -83,9 +67,7 @@ def _described(metric: type[SampleMetric], *, whole: bool) -> Markup:
     facts += f"; needs {', '.join(metric.requires)}" if metric.requires else "; needs only the outputs"
     facts += f"; equals {metric.oracle}" if metric.oracle else ""
     first, *more = inspect.cleandoc(metric.__doc__ or "").split("\n\n")
-    rest = (
-        tag("details", tag("summary", "More"), (tag("p", text) for text in more)) if more and whole else None
-    )
+    rest = ui.folded("More", (tag("p", text) for text in more)) if more and whole else None
     return join(
         tag("dt", tag("code", metric.usage())),
         tag("dd", tag("p", first), tag("p", facts, class_="note"), rest),
@@ -100,31 +82,20 @@ def trend_page(ask: Ask) -> Reply:
     # An old link may name a metric that no run has any more.
     metric = metric if metric in names else next(iter(names), "")
     if not metric:
-        why = tag("p", "There are no finished runs yet.", class_="lead")
-        return Page("Trend", why, ask.workspace.command("list"))
+        return Page("Trend", ui.lead("There are no finished runs yet."), ask.workspace.command("list"))
     trend = trend_of(ask.workspace, metric)
     datasets = dict.fromkeys((line.dataset, line.dataset_sha256) for line in trend.lines)
-    charts = [
+    drawn = [
         _chart(metric, [line for line in trend.lines if (line.dataset, line.dataset_sha256) == key])
         for key in datasets
     ]
-    form = tag(
-        "form",
-        select_box("metric", [(name, name) for name in names], metric, "Metric"),
-        tag("button", "Show", type="submit"),
-        class_="filters",
-        method="get",
-        action="/trend",
-        data_submits=True,
-    )
+    box = ui.select_box("metric", [(name, name) for name in names], metric, "Metric")
     return Page(
         f"Trend of {metric}",
-        join(
-            _latest_change(trend), charts, notes(text for text in trend_notes(trend) if "--json" not in text)
-        ),
+        join(_latest_change(trend), drawn, ui.notes(trend_notes(trend))),
         ask.workspace.command("list", "--trend", metric),
         facts=f"{sum(len(line.points) for line in trend.lines)} runs of {len(trend.lines)} lines",
-        actions=form,
+        actions=ui.choice_form("/trend", box),
     )
 
 
@@ -135,51 +106,53 @@ def _latest_change(trend: Trend) -> Node:
         return None
     before, after = line.points[-2:]
     query = [("run", before.evaluation_id), ("run", after.evaluation_id)]
-    change = number(after.value - before.value, line.unit, signed=True)
+    change = ui.number(after.value - before.value, line.unit, signed=True)
     words = f"{line.system}: {change} from {before.evaluation_id} to {after.evaluation_id}"
-    return strip("same", words, href=link("Is it significant? Compare them", "compare", query=query))
+    return ui.strip("same", words, href=link("Is it significant? Compare them", "compare", query=query))
 
 
 def _chart(metric: str, lines: Sequence[TrendLine]) -> Node:
     known = [line for line in lines if any(math.isfinite(point.value) for point in line.points)]
     if not known:
         return None
-    drawn = [Line(line.system, [_point(line, point, metric) for point in line.points]) for line in known]
+    drawn = [charts.Line(one.system, [_point(one, point, metric) for point in one.points]) for one in known]
     about = f"{known[0].dataset}, points: runs; band: 95% interval"
     label = f"{metric} over time of {', '.join(line.system for line in known)}"
     unit = " in s" if known[0].unit == "s" else ""
     arrow = "" if known[0].higher_is_better else " ↓"
     rows: list[list[Node]] = [
         [
-            link(
-                short(point.evaluation_id, 48), "run", point.evaluation_id, "samples", query={"sort": metric}
-            ),
-            short(line.system, 40),
+            tag("a", ui.short(point.evaluation_id, 48), href=_samples_of(point, metric)),
+            ui.short(line.system, 40),
             point.timestamp.replace("T", " ")[:16],
-            tag("b", number(point.value, line.unit)),
-            interval(point.interval, line.unit),
+            tag("b", ui.number(point.value, line.unit)),
+            ui.interval(point.interval, line.unit),
             "" if point.failed is None else f"{point.failed:,}",
         ]
         for line in known
         for point in reversed(line.points)
     ]
-    columns: list[Column | str] = [
+    columns: list[ui.Column | str] = [
         *("Run", "System", "When"),
-        *(Column(name, "n") for name in ("Value", "95% interval", "Failed")),
+        *(ui.Column(name, "n") for name in ("Value", "95% interval", "Failed")),
     ]
     body = [
-        tag("div", legend([line.system for line in known]), class_="pad"),
-        trend_chart(drawn[: len(SERIES)], label=label),
-        tag("details", tag("summary", "Values as a table"), table(label, columns, rows), class_="pad"),
+        tag("div", charts.legend([line.system for line in known]), class_="pad"),
+        charts.trend_chart(drawn[: len(charts.SERIES)], label=label),
+        tag("details", tag("summary", "Values as a table"), ui.table(label, columns, rows), class_="pad"),
     ]
-    return card(f"{metric}{arrow}{unit}", body, about=about)
+    return ui.card(f"{metric}{arrow}{unit}", body, about=about)
 
 
-def _point(line: TrendLine, point: TrendPoint, metric: str) -> Point:
-    value = f"{number(point.value, line.unit)} {interval(point.interval, line.unit)}"
+def _point(line: TrendLine, point: TrendPoint, metric: str) -> charts.Point:
+    value = f"{ui.number(point.value, line.unit)} {ui.interval(point.interval, line.unit)}"
     title = f"{point.evaluation_id}: {value}, {point.timestamp.replace('T', ' ')[:16]}"
-    href = address("run", point.evaluation_id, "samples", query={"sort": metric})
-    return Point(_time(point.timestamp), point.value, point.interval, title, href)
+    href = _samples_of(point, metric)
+    return charts.Point(_time(point.timestamp), point.value, point.interval, title, href)
+
+
+def _samples_of(point: TrendPoint, metric: str) -> str:
+    return address("run", point.evaluation_id, "samples", query={"sort": metric})
 
 
 def _time(text: str) -> datetime:
@@ -206,7 +179,7 @@ def experiment_page(ask: Ask) -> Reply:
     runs = {name: run for name, run in variant_runs(results).items() if run in stored}
     items = [tag("li", f"{name}: ", link(run, "run", run)) for name, run in runs.items()]
     main = join(
-        tag("p", experiment_in_words(results), class_="lead"),
+        ui.lead(experiment_in_words(results)),
         tag("ul", items, class_="links"),
         _comparisons(runs),
     )

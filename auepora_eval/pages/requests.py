@@ -7,31 +7,40 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .workspace import Workspace
 
+Pairs = list[tuple[str, str | None]]
+
 
 @dataclass(frozen=True)
 class Ask:
-    """A request: the parts of the path, the query or form by name, and where the runs are.
-
-    A field that is given several times has all its values in `lists`.
-    """
+    """A request: where the runs are, the parts of the path, and the fields of the query or form."""
 
     workspace: Workspace
     path: Mapping[str, str] = field(default_factory=dict)
-    values: Mapping[str, str] = field(default_factory=dict)
-    lists: Mapping[str, list[str]] = field(default_factory=dict)
+    lists: Mapping[str, list[str]] = field(default_factory=dict)  # each field with all its values
     address: str = "/"
     rows: int | None = None  # of a list, in one file; None if a server asks
+
+    @cached_property
+    def values(self) -> dict[str, str]:
+        """Return the last value of each field."""
+        return {name: given[-1] for name, given in self.lists.items() if given}
 
     def number(self, name: str) -> int | None:
         """Return a field as a whole number from 0; None if it is not one."""
         text = self.values.get(name, "")
         # No run has a billion samples, and int() raises on more than 4,300 digits.
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+
+    def query(self, **changed: str | None) -> Pairs:
+        """Return the query of this address with some fields changed; None leaves one out."""
+        kept: Pairs = [(name, text) for name, given in self.lists.items() for text in given]
+        return [*(pair for pair in kept if pair[0] not in changed), *changed.items()]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from functools import partial
 from ..core.types import Document
 from ..errors import DataError
 from ..people.review import ACCEPT, REASONS, REJECT, Finding, Review, Reviewed, selected_span, spans_of
+from .components import parts as ui
 from .components.diff import word_diff
 from .components.markup import Markup, Node, join, tag
 from .components.sample import labels_of, marked_text
@@ -130,61 +131,42 @@ def _is_place(span: dict[str, object]) -> bool:
 
 def _edit_form(one: Reviewed) -> Markup:
     reference = one.sample.reference_answer.text if one.sample.reference_answer else ""
-    fields = (
-        tag(
-            "label", "Question ", tag("textarea", one.sample.query, name="query", rows=2), class_="note-field"
-        ),
-        tag(
-            "label",
-            "Reference answer ",
-            tag("textarea", reference, name="reference", rows=3),
-            class_="note-field",
-        ),
-    )
-    form = tag(
-        "form",
-        fields,
-        tag("button", "Save", class_="main"),
-        method="post",
-        action=_place_address(one.place, "edit"),
-    )
-    return tag("details", tag("summary", "Edit"), form, class_="edit")
+    fields = [
+        tag("label", f"{title} ", tag("textarea", text, name=name, rows=3), class_="note-field")
+        for title, name, text in (
+            ("Question", "query", one.sample.query),
+            ("Reference answer", "reference", reference),
+        )
+    ]
+    action = _place_address(one.place, "edit")
+    form = tag("form", fields, tag("button", "Save", class_="main"), method="post", action=action)
+    return ui.folded("Edit", form, kind="edit")
 
 
 def _bar(review: Review, one: Reviewed) -> Markup:
     reasons = (tag("option", reason or "no reason", value=reason) for reason in ("", *REASONS))
     answers = (
-        _button("a", "accept", ACCEPT),
-        _button("r", "reject", REJECT),
+        ui.key_button("a", "accept", ACCEPT),
+        ui.key_button("r", "reject", REJECT),
         tag("label", "because ", tag("select", reasons, name="reason")),
     )
     more = [
         tag("button", tag("kbd", "e"), " edit", type="button", data_key="e"),
         tag("button", tag("kbd", "g"), " mark the selected words as gold", type="button", data_key="g"),
-        _button("u", "undo", "undo", disabled=not review.can_undo),
+        ui.key_button("u", "undo", "undo", disabled=not review.can_undo),
         _turn("k", "previous", one.place - 1) if one.place else None,
         _turn("j", "next", one.place + 1) if one.place + 1 < len(review) else None,
     ]
-    bar = tag(
-        "form",
+    bar = ui.press_form(
+        _place_address(one.place, "press"),
         tag("div", answers, class_="answers"),
         tag("div", more, class_="answers more"),
-        tag("p", class_="problem", role="alert"),
-        method="post",
-        action=_place_address(one.place, "press"),
-        class_="bar-form",
-        data_press=True,
     )
     names = ("doc", "start", "end", "text")
     hidden = (tag("input", type="hidden", name=name) for name in names)
     return join(
         tag("form", hidden, method="post", action=_place_address(one.place, "mark"), class_="mark"), bar
     )
-
-
-def _button(key: str, text: str, value: str, *, disabled: bool = False) -> Markup:
-    named = {"name": "key", "value": value, "data-key": key}
-    return tag("button", tag("kbd", key), f" {text}", type="submit", disabled=disabled, attrs=named)
 
 
 def _turn(key: str, text: str, place: int) -> Markup:

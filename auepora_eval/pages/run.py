@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,33 +17,12 @@ from ..core.types import MetricResult, TargetCategory
 from ..core.verdict import Verdict
 from ..metrics.parse import meaning
 from ..store.pages import Filter, RunSamples
-from ..store.pages import Row as SampleRow
 from ..store.stopping import stopping_in_words
 from .comparisons import comparison_of
-from .components.charts import SHARE, axis, bin_counts, histogram, interval_bar, scale_of
+from .components import charts
+from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
-from .components.parts import (
-    FEW,
-    Column,
-    button_link,
-    card,
-    chip,
-    counted,
-    facts,
-    group_row,
-    interval,
-    menu,
-    number,
-    row_link,
-    sample_items,
-    section,
-    short,
-    span,
-    strip,
-    table,
-    verdict,
-)
-from .layout import address, link, select_box, with_id
+from .layout import address, link, with_id
 from .live import Progress, progress_of
 from .requests import Ask, Events, Page, Reply
 from .workspace import SMALL, NotReadyError, Stored
@@ -118,13 +97,14 @@ def _facts(index: RunSamples, stored: Stored) -> str:
 
 
 def _actions(run_id: str, index: RunSamples, baseline: str, others: Sequence[str]) -> Node:
-    buttons: list[Node] = [button_link(f"Samples {index.size:,}", address("run", run_id, "samples"))]
-    buttons.append(button_link("Diagnosis", address("run", run_id, "diagnosis")))
+    buttons: list[Node] = [ui.button_link(f"Samples {index.size:,}", address("run", run_id, "samples"))]
+    buttons.append(ui.button_link("Diagnosis", address("run", run_id, "diagnosis")))
     if others:
-        choices = [link(short(other, 60), "run", run_id, query={"baseline": other}) for other in others[:20]]
+        named = ((ui.short(other, 60), other) for other in others[:20])
+        choices = [link(text, "run", run_id, query={"baseline": other}) for text, other in named]
         choices.append(link("no baseline", "run", run_id, query={"baseline": "none"}))
-        text = f"Against {short(baseline, 30)} ⌄" if baseline else "Choose a baseline ⌄"
-        buttons.append(menu(text, choices, kind=""))
+        text = f"Against {ui.short(baseline, 30)} ⌄" if baseline else "Choose a baseline ⌄"
+        buttons.append(ui.menu(text, choices, kind=""))
     return buttons
 
 
@@ -149,39 +129,33 @@ def _strip(
     if not failed:
         answered = "1 sample answered" if total == 1 else f"All {total:,} samples answered"
         against = [tag("span", f"Against {baseline}:" if comparison else f"Comparing with {baseline} …")]
-        return strip("up", f"{answered}, none failed", against if baseline else None, counts, href=pair)
-    kind, message = most_frequent_error(index)
+        return ui.strip("up", f"{answered}, none failed", against if baseline else None, counts, href=pair)
     where = link("See them", "run", run_id, "samples", query={"failed": 1})
-    error = tag("code", short(f"{kind}: {message}", 120)) if kind else None
+    error = [tag("code", ui.short(": ".join(index.errors[code]), 120)) for _, code in _errors(index)[:1]]
     level = "down" if stored.state == "failed" else "warn"
-    failures = strip(level, f"{failed:,} of {total:,} calls failed", error, href=where)
+    failures = ui.strip(level, f"{failed:,} of {total:,} calls failed", error, href=where)
     if comparison is None:
         return failures
-    return join(failures, strip(strip_kind(comparison), f"Against {baseline}", counts, href=pair))
+    return join(failures, ui.strip(strip_kind(comparison), f"Against {baseline}", counts, href=pair))
 
 
 def strip_kind(comparison: Comparison) -> str:
-    """Return the colour of a comparison: that of its verdicts, and a loss counts more than a gain."""
-    has = {verdict for verdict in Verdict if comparison.with_verdict(verdict)}
-    return (
-        "down"
-        if Verdict.WORSE in has and Verdict.BETTER not in has
-        else ("up" if Verdict.BETTER in has else "same")
-    )
+    """Return the colour of a comparison: green if something is better, red if there are only losses."""
+    if comparison.with_verdict(Verdict.BETTER):
+        return "up"
+    return "down" if comparison.with_verdict(Verdict.WORSE) else "same"
 
 
 def verdict_counts(comparison: Comparison) -> list[Markup]:
     """Return how many metrics are better, worse, inconclusive."""
     counts = Counter(str(one.verdict) for one in comparison.metrics)
-    return counted((counts[str(each)], str(each)) for each in Verdict)
+    return ui.counted((counts[str(each)], str(each)) for each in Verdict)
 
 
-def most_frequent_error(index: RunSamples) -> tuple[str, str]:
-    """Return the kind and the message of the error that most samples failed with."""
-    if not index.errors:
-        return "", ""
+def _errors(index: RunSamples) -> list[tuple[int, int]]:
+    """Return how many samples failed with each error, the most frequent first, and its place."""
     counts = np.bincount(index.error_codes[index.error_codes >= 0], minlength=len(index.errors))
-    return index.errors[int(counts.argmax())]
+    return sorted(((count, code) for code, count in enumerate(counts.tolist())), key=lambda one: -one[0])
 
 
 # The table of metrics.
@@ -202,29 +176,22 @@ def grouped(results: Sequence[MetricResult]) -> list[tuple[str, str, list[Metric
 def _metric_table(run_id: str, index: RunSamples, baseline: str, comparison: Comparison | None) -> Markup:
     changes = {one.name: one for one in comparison.metrics} if comparison else {}
     columns = [
-        Column("Metric"),
-        Column("Value", "n"),
-        Column(axis("Interval", SHARE), "c"),
-        Column("Scores", "spare"),
-        *([Column("Change", "n"), Column("Verdict", "spare")] if changes else []),
-        Column("Scored", "n spare"),
+        ui.Column("Metric"),
+        ui.Column("Value", "n"),
+        ui.Column(charts.axis("Interval", charts.SHARE), "c"),
+        ui.Column("Scores", "spare"),
+        *([ui.Column("Change", "n"), ui.Column("Verdict", "spare")] if changes else []),
+        ui.Column("Scored", "n spare"),
     ]
     rows: list[Markup | list[Node]] = []
     for name, question, members in grouped(index.run.results):
-        rows.append(group_row(len(columns), name, question))
+        rows.append(ui.group_row(len(columns), name, question))
         rows += [_metric_row(run_id, index, result, changes) for result in members]
-    sign: list[Node] = (
-        [" ", tag("span", "┃", class_="other", aria_hidden="true"), f" {baseline}"] if changes else []
-    )
-    legend = tag(
-        "p",
-        tag("span", "●", class_="mine", aria_hidden="true"),
-        " value with 95% interval",
-        *sign,
-        ". Scores: how many lie in each tenth of the scale. ↓ lower is better.",
-        class_="note",
-    )
-    return join(table("Metrics", columns, rows, kind="bars"), legend)
+    other: Node = [ui.span("other", " ┃"), f" {baseline}"] if changes else None
+    about = ". Scores: how many lie in each tenth of the scale. ↓ lower is better."
+    words: list[Node] = [ui.span("mine", "●"), " value with 95% interval", other, about]
+    legend = tag("p", words, class_="note")
+    return join(ui.table("Metrics", columns, rows, kind="bars"), legend)
 
 
 def _metric_row(
@@ -234,31 +201,26 @@ def _metric_row(
     name: Node = result.name if result.higher_is_better else f"{result.name} ↓"
     if is_scored:
         href = address("run", run_id, "samples", query={"sort": result.name})
-        name = row_link(name, href, title=meaning(result.name))
+        name = ui.row_link(name, href, title=meaning(result.name))
     change = changes.get(result.name)
     return [
         name,
-        tag("b", number(result.value, result.unit)),
+        tag("b", ui.number(result.value, result.unit)),
         _bar(result, change),
-        _small_histogram(index, result) if is_scored else None,
+        charts.histogram(bins_of(index, result)[0]) if is_scored else None,
         *(_change(change) if changes else ()),
         _scored(result),
     ]
 
 
 def _bar(result: MetricResult, change: MetricComparison | None) -> Node:
-    words = interval(result.interval, result.unit)
+    words = ui.interval(result.interval, result.unit)
     if not result.is_share:
         return tag("small", words or result.not_measured or "no interval")
     if not math.isfinite(result.value):
-        return tag("small", short(result.not_measured or "not measured", 60))
+        return tag("small", ui.short(result.not_measured or "not measured", 60))
     before = change.baseline if change is not None else None
-    return interval_bar(SHARE, result.value, result.interval, baseline=before, title=words)
-
-
-def _small_histogram(index: RunSamples, result: MetricResult) -> Node:
-    counts, _, _ = bins_of(index, result)
-    return histogram(counts) if any(counts) else None
+    return charts.interval_bar(charts.SHARE, result.value, result.interval, baseline=before, title=words)
 
 
 def bins_of(index: RunSamples, result: MetricResult) -> tuple[list[int], float, float]:
@@ -267,11 +229,9 @@ def bins_of(index: RunSamples, result: MetricResult) -> tuple[list[int], float, 
     def count() -> tuple[list[int], float, float]:
         values = index.column(result.name)
         values = values[~np.isnan(values)]
-        low, high = scale_of([result])
-        # Without an upper bound the scale ends at the highest score. It must not be empty if all are equal.
-        if len(values) and (result.bounds is None or None in result.bounds):
-            low, high = min(low, float(values.min())), max(float(values.max()), low + 1e-12)
-        return bin_counts(values, low, high, BINS), low, high
+        low, high = charts.scale_of(result, values)
+        counts, _ = np.histogram(np.clip(values, low, high), BINS, (low, high))
+        return counts.tolist(), low, high
 
     return index.once(f"bins {result.name}", count)
 
@@ -279,14 +239,14 @@ def bins_of(index: RunSamples, result: MetricResult) -> tuple[list[int], float, 
 def _change(change: MetricComparison | None) -> list[Node]:
     if change is None:
         return [None, None]
-    return [number(change.effect.change, change.unit, signed=True), verdict(verdict_text(change))]
+    return [ui.number(change.effect.change, change.unit, signed=True), ui.verdict(verdict_text(change))]
 
 
 def _scored(result: MetricResult) -> Node:
     if not result.reports_coverage:
         return None
     scored = result.coverage.scored
-    return [f"{scored:,}", span("warn", " few") if scored < FEW else None]
+    return [f"{scored:,}", ui.span("warn", " few") if scored < ui.FEW else None]
 
 
 def _definitions(results: Sequence[MetricResult]) -> Markup:
@@ -295,13 +255,13 @@ def _definitions(results: Sequence[MetricResult]) -> Markup:
         words = [meaning(result.name), *result.notes]
         if result.if_failed:
             ends = " to ".join(
-                "unbounded" if end is None else number(end, result.unit) for end in result.if_failed
+                "unbounded" if end is None else ui.number(end, result.unit) for end in result.if_failed
             )
             words.append(f"{ends}, had the failed samples been scored.")
         if result.not_measured:
             words.append(f"Not measured: {result.not_measured}.")
         items.append(join(tag("dt", tag("code", result.name)), tag("dd", " ".join(filter(None, words)))))
-    return tag("details", tag("summary", "What the metrics mean"), tag("dl", items, class_="metrics"))
+    return ui.folded("What the metrics mean", tag("dl", items, class_="metrics"))
 
 
 # Beside the table: the worst samples.
@@ -335,33 +295,36 @@ def _spread(index: RunSamples, name: str) -> float:
 
 def _worst(run_id: str, index: RunSamples, metric: str) -> Markup:
     """Return the worst samples by the metric that has most to explain."""
-    shown = index.page(index.matching(Filter()), metric, count=_WORST)
-    page = address("run", run_id, "sample", query={"sort": metric})
-    items = [
-        (
-            score_chip(index, metric, row.place),
-            row.sample_id,
-            row.query,
-            _about(index, row),
-            with_id(page, row.sample_id),
-        )
-        for row in index.rows(shown.places)
-    ]
+    items = worst_items(run_id, index, metric, _WORST)
     all_of = link("All", "run", run_id, "samples", query={"sort": metric})
-    return card(f"Worst by {metric}", sample_items(items), about=all_of)
+    return ui.card(f"Worst by {metric}", items, about=all_of)
+
+
+def worst_items(run_id: str, index: RunSamples, metric: str, count: int) -> Node:
+    """Return the worst samples of a metric as a list."""
+    places = index.page(index.matching(Filter()), metric, count=count).places
+    page = address("run", run_id, "sample", query={"sort": metric})
+    return sample_items(index, places, page, lambda place: score_chip(index, metric, place))
+
+
+def sample_items(index: RunSamples, places: Sequence[int], page: str, score: Callable[[int], Node]) -> Node:
+    """Return samples as a list beside a table: each with its score, question and answer; None without any."""
+    items = []
+    for row in index.rows(places):
+        code = int(index.error_codes[row.place])
+        about = f"answered “{row.answer}”" if row.answer else "no answer"
+        about = f"failed: {index.errors[code][0]}" if code >= 0 else about
+        question = ui.span("cut", ui.span("id mute", ui.short(row.sample_id, 20)), f" {row.query}")
+        answer = tag("small", ui.short(about, 90), class_="cut")
+        texts = ui.span("score", score(row.place)), question, answer
+        items.append(tag("li", tag("a", texts, href=with_id(page, row.sample_id))))
+    return tag("ul", items, class_="samples") if items else None
 
 
 def score_chip(index: RunSamples, metric: str, place: int) -> Markup:
     """Return the score of a sample with its tint."""
     score = index.score(metric, place)
-    return chip(score.value, index.metrics[metric], failed=score.failed)
-
-
-def _about(index: RunSamples, row: SampleRow) -> str:
-    code = int(index.error_codes[row.place])
-    if code >= 0:
-        return f"failed: {index.errors[code][0]}"
-    return f"answered “{row.answer}”" if row.answer else "no answer"
+    return ui.chip(score.value, index.metrics[metric], failed=score.failed)
 
 
 # Slices, failures, provenance.
@@ -380,22 +343,15 @@ def _slices(ask: Ask, index: RunSamples, worst: str | None) -> Node:
     rows: list[Markup | list[Node]] = []
     for name, means in index.once(f"slices {metric}", lambda: _means(index, result)).items():
         about = f"the {_SLICES} worst of {len(means)}" if len(means) > _SLICES else ""
-        rows.append(group_row(4, short(name, 60), about))
+        rows.append(ui.group_row(4, ui.short(name, 60), about))
         rows += [_slice_row(run_id, result, name, *one) for one in means[:_SLICES]]
-    head = axis("Mean on its scale", SHARE) if result.is_share else None
-    columns = [Column("Slice"), Column("Samples", "n"), Column("Mean", "n"), Column(head, "c")]
+    head = charts.axis("Mean on its scale", charts.SHARE) if result.is_share else None
+    columns = [ui.Column("Slice"), ui.Column("Samples", "n"), ui.Column("Mean", "n"), ui.Column(head, "c")]
     options = [(name, name) for name in index.metrics]
-    form = tag(
-        "form",
-        select_box("slices", options, metric, "Metric of the slices"),
-        tag("button", "Show", type="submit"),
-        class_="filters",
-        method="get",
-        action=f"{address('run', run_id)}#slices",
-        data_submits=True,
-    )
+    box = ui.select_box("slices", options, metric, "Metric of the slices")
+    form = ui.choice_form(f"{address('run', run_id)}#slices", box)
     # One file has the slices of one metric.
-    content = [None if ask.rows else form, table(f"{metric} by slice", columns, rows, kind="bars")]
+    content = [None if ask.rows else form, ui.table(f"{metric} by slice", columns, rows, kind="bars")]
     summary = tag("summary", f"Slices of {metric}")
     return tag("details", summary, *content, id="slices", open=chosen is not None)
 
@@ -415,28 +371,26 @@ def _slice_row(
     run_id: str, result: MetricResult, name: str, value: str, count: int, mean: float
 ) -> list[Node]:
     href = address("run", run_id, "samples", query={"sort": result.name, "slice": f"{name}:{value}"})
-    few = span("warn", " few") if count < FEW else None
-    drawn = interval_bar(SHARE, mean) if result.is_share else None
-    text = tag("a", short(value, 60) or "(empty)", href=href)
-    return [text, [f"{count:,}", few], number(mean, result.unit), drawn]
+    few = ui.span("warn", " few") if count < ui.FEW else None
+    drawn = charts.interval_bar(charts.SHARE, mean) if result.is_share else None
+    text = tag("a", ui.short(value, 60) or "(empty)", href=href)
+    return [text, [f"{count:,}", few], ui.number(mean, result.unit), drawn]
 
 
 def _failures(run_id: str, index: RunSamples) -> Node:
     """Return the failures, grouped by what was reported."""
     if not index.errors:
         return None
-    counts = np.bincount(index.error_codes[index.error_codes >= 0], minlength=len(index.errors))
-    # Stable: errors that are equally frequent keep the order of their first occurrence.
     rows: list[list[Node]] = [
         [
-            f"{counts[code]:,}",
+            f"{count:,}",
             link(index.errors[code][0], "run", run_id, "samples", query={"error": code}),
-            short(index.errors[code][1], 300),
+            ui.short(index.errors[code][1], 300),
         ]
-        for code in np.argsort(-counts, kind="stable").tolist()[:50]
+        for count, code in _errors(index)[:50]
     ]
-    columns = [Column("Samples", "n"), Column("Error"), Column("Message", "words")]
-    return section("Failures", table("Failures", columns, rows, head=1))
+    columns = [ui.Column("Samples", "n"), ui.Column("Error"), ui.Column("Message", "words")]
+    return ui.section("Failures", ui.table("Failures", columns, rows, head=1))
 
 
 def _provenance(head: Mapping[str, Any]) -> Markup:
@@ -447,8 +401,8 @@ def _provenance(head: Mapping[str, Any]) -> Markup:
         **dict(_flat(metadata.get("evaluation_environment") or {})),
         **{name: value for name, value in metadata.items() if isinstance(value, str)},
     }
-    content = facts((name, short(str(value), 500)) for name, value in known.items())
-    return tag("details", tag("summary", "Settings and provenance"), content, class_="wide")
+    content = ui.facts((name, ui.short(str(value), 500)) for name, value in known.items())
+    return ui.folded("Settings and provenance", content, kind="wide")
 
 
 def _flat(record: Mapping[str, Any], under: str = "") -> Iterable[tuple[str, Any]]:
@@ -480,14 +434,14 @@ def _live_content(progress: Progress) -> Markup:
     how = state.obstacle or f"It was stopped. Resume it: {state.line}"
     words = f"{state.progress} samples have an output"
     parts: list[Node] = [
-        strip("news" if state.is_running else "warn", words, tag("span", how, class_="mute")),
+        ui.strip("news" if state.is_running else "warn", words, tag("span", how, class_="mute")),
         tag("progress", value=state.answered, max=state.samples, aria_label="Progress")
         if state.samples
         else None,
     ]
     if progress.failed:
-        errors = (f"{count:,} × {short(text, 160)}" for text, count in progress.errors)
-        parts.append(strip("down", f"{progress.failed:,} failed", tag("span", "; ".join(errors))))
+        errors = (f"{count:,} × {ui.short(text, 160)}" for text, count in progress.errors)
+        parts.append(ui.strip("down", f"{progress.failed:,} failed", tag("span", "; ".join(errors))))
     if progress.results:
         parts.append(_values_so_far(progress))
     return join(parts)
@@ -497,20 +451,20 @@ def _values_so_far(progress: Progress) -> Markup:
     rows: list[list[Node]] = [
         [
             result.name if result.higher_is_better else f"{result.name} ↓",
-            tag("b", number(result.value, result.unit)),
+            tag("b", ui.number(result.value, result.unit)),
             _bar(result, None),
             f"{result.coverage.scored:,}",
         ]
         for result in progress.results
     ]
     columns = [
-        Column("Metric"),
-        Column("Value so far", "n"),
-        Column(axis("Interval", SHARE), "c"),
-        Column("Scored", "n"),
+        ui.Column("Metric"),
+        ui.Column("Value so far", "n"),
+        ui.Column(charts.axis("Interval", charts.SHARE), "c"),
+        ui.Column("Scored", "n"),
     ]
     about = f"of the first {progress.scored:,} answers, without metrics that ask a model"
-    return section("Values so far", table("Values so far", columns, rows, kind="bars"), about=about)
+    return ui.section("Values so far", ui.table("Values so far", columns, rows, kind="bars"), about=about)
 
 
 def run_events(ask: Ask) -> Reply:

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from ..core.types import MetricResult
 from ..store.state import Unfinished
-from .components.charts import Scale, interval_bar
+from .components import charts
+from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
-from .components.parts import (
-    Column,
-    Row,
-    button_link,
-    chip,
-    hidden_fields,
-    notes,
-    row_link,
-    search_form,
-    section,
-    short,
-    span,
-    strip,
-    table,
-    verdict,
-)
 from .layout import address, link
 from .requests import Ask, Download, Page, Redirect, Reply
 from .run import grouped
@@ -36,7 +21,7 @@ _SHOWN = 100  # runs on a page
 _METRICS = 3  # columns of metrics, unless others are chosen
 _FIXED = ("status", "run", "system", "dataset", "samples", "failed", "age")
 _STATES = ("all", "running", "failed")
-_PLAIN = Scale(0.0, 1.0, ())
+_PLAIN = charts.Scale(0.0, 1.0, ())
 
 
 def runs_page(ask: Ask) -> Reply:
@@ -49,20 +34,19 @@ def runs_page(ask: Ask) -> Reply:
     main = join(
         _worst_failure(runs),
         _list(ask, runs, unfinished) if runs or unfinished else _nothing(ask),
-        section("Experiments", tag("ul", map(_other, others), class_="links")) if others else None,
-        notes(one.error for one in documents if one.error),
-        notes(
+        ui.section("Experiments", tag("ul", map(_other, others), class_="links")) if others else None,
+        ui.notes(one.error for one in documents if one.error),
+        ui.notes(
             [f"{len(every) - len(runs):,} runs of diagnoses: filter by ~"] if len(every) > len(runs) else []
         ),
     )
-    export = button_link("Export CSV", "/runs.csv") if runs else None
+    export = ui.button_link("Export CSV", "/runs.csv") if runs else None
     return Page("Runs", main, ask.workspace.command("list"), facts="newest first", actions=export)
 
 
 def _nothing(ask: Ask) -> Markup:
-    folder = str(ask.workspace.folder)
-    command = tag("code", "auepora demo")
-    return tag("p", f"There are no finished runs in {folder}. Make two of them: ", command, class_="lead")
+    why = f"There are no finished runs in {ask.workspace.folder}. Make two of them: "
+    return ui.lead(why, tag("code", "auepora demo"))
 
 
 def _other(one: Stored) -> Markup:
@@ -96,7 +80,7 @@ def _worst_failure(runs: Sequence[Stored]) -> Node:
         if one.state == "failed":
             count = f"{one.count('failed_queries'):,} of {one.count('total_queries'):,} calls failed"
             href = link("See them", "run", one.id, "samples", query={"failed": 1})
-            return strip("down", f"{one.id}: {count}", href=href)
+            return ui.strip("down", f"{one.id}: {count}", href=href)
     return None
 
 
@@ -118,36 +102,33 @@ def _shares_first(runs: Sequence[Stored]) -> list[str]:
 
 def _list(ask: Ask, runs: Sequence[Stored], unfinished: Sequence[Unfinished]) -> Markup:
     names = _metric_names(runs)
-    chosen = [("col", name) for name in ask.lists.get("col", ()) if name in names]
-    shown = [name for _, name in chosen] or _shares_first(runs)
+    shown = [name for name in ask.lists.get("col", ()) if name in names] or _shares_first(runs)
     sort, order = ask.values.get("sort", "age"), ask.values.get("order", "")
     sort = sort if sort in (*_FIXED, *names) else "age"
     order = order if order in ("up", "down") else "up" if sort == "age" else "down"
-    words, state = ask.values.get("words", "").strip()[:100], ask.values.get("state", "all")
+    words, state = ask.values.get("words", "").strip()[:100], ask.values.get("state") or "all"
     matching = [one for one in runs if _matches(one, words) and state in ("all", one.state)]
     _sort(matching, sort, order)
     start = ask.number("start") or 0
-    kept = [*chosen, ("words", words), ("state", "" if state == "all" else state)]
-    rows = [_live_row(one, shown) for one in unfinished if words in one.evaluation_id]
-    rows = rows if state in ("all", "running") else []
+    live = [one for one in unfinished if words in one.evaluation_id and state in ("all", "running")]
+    rows = [_live_row(one, shown) for one in live]
     rows += [_row(one, shown) for one in matching[start : start + _SHOWN]]
-    content = table(
+    content = ui.table(
         "Runs",
         _columns(shown),
         rows,
         sort=(sort, order),
-        href=lambda key, way: address(query=[*kept, ("sort", key), ("order", way)]),
+        href=lambda key, way: address(query=ask.query(sort=key, order=way, start=None)),
         kind="list runs",
         head=2,
     )
     about = ["Bars: value and 95% interval from 0 to 1. Tint: low scores. Values count answered samples."]
-    sorting = [("sort", ask.values.get("sort", "")), ("order", ask.values.get("order", ""))]
     return tag(
         "div",
-        _controls(names, shown, [*sorting, *kept], len(matching), len(unfinished)),
+        _controls(ask, names, shown, len(matching), len(unfinished)),
         tag("form", content, action="/ticked", method="get", id="ticked"),
         _older(ask, start, len(matching)),
-        notes(about),
+        ui.notes(about),
         id="list",
         class_="column",
     )
@@ -182,21 +163,21 @@ def _result(one: Stored, name: str) -> MetricResult | None:
     return next((result for result in one.run.results if result.name == name), None) if one.run else None
 
 
-def _columns(shown: Sequence[str]) -> list[Column]:
+def _columns(shown: Sequence[str]) -> list[ui.Column]:
     return [
-        Column(span("mute", "Tick")),
-        Column("Status", "spare", "status"),
-        Column("Run", None, "run", "up"),
-        Column("System", "spare", "system", "up"),
-        Column("Dataset", "mute spare wide-only", "dataset", "up"),
-        Column("Samples", "n spare", "samples"),
-        Column("Failed", "n", "failed"),
-        *(Column(name, "n spare" if place else "n", name, "up") for place, name in enumerate(shown)),
-        Column("Age", "n mute spare", "age", "up"),
+        ui.Column(ui.span("mute", "Tick")),
+        ui.Column("Status", "spare", "status"),
+        ui.Column("Run", None, "run", "up"),
+        ui.Column("System", "spare", "system", "up"),
+        ui.Column("Dataset", "mute spare wide-only", "dataset", "up"),
+        ui.Column("Samples", "n spare", "samples"),
+        ui.Column("Failed", "n", "failed"),
+        *(ui.Column(name, "n spare" if place else "n", name, "up") for place, name in enumerate(shown)),
+        ui.Column("Age", "n mute spare", "age", "up"),
     ]
 
 
-def _row(one: Stored, shown: Sequence[str]) -> Row:
+def _row(one: Stored, shown: Sequence[str]) -> ui.Row:
     failed, total = one.count("failed_queries"), one.count("total_queries")
     box = tag("input", type="checkbox", name="run", value=one.id, aria_label=f"Compare {one.id}")
     missed: Node = "" if failed is None else f"{failed:,}"
@@ -206,31 +187,31 @@ def _row(one: Stored, shown: Sequence[str]) -> Row:
         missed = [tag("b", f"{failed:,}", class_="down" if is_bad else "warn"), share]
     cells: list[Node] = [
         tag("label", box),
-        verdict(one.state),
-        row_link(short(one.id, 48), address("run", one.id)),
-        short(one.system, 30),
-        short(str(one.head.get("dataset_id") or ""), 30),
+        ui.verdict(one.state),
+        ui.row_link(ui.short(one.id, 48), address("run", one.id)),
+        ui.short(one.system, 30),
+        ui.short(str(one.head.get("dataset_id") or ""), 30),
         "" if total is None else f"{total:,}",
         missed,
         *(_value(_result(one, name)) for name in shown),
         tag("span", age_text(one.time), title=one.time.replace("T", " ")),
     ]
-    return Row(cells, "bad" if one.state == "failed" else None)
+    return ui.Row(cells, "bad" if one.state == "failed" else None)
 
 
 def _value(result: MetricResult | None) -> Node:
     if result is None:
-        return span("mute", "n/a")
+        return ui.span("mute", "n/a")
     drawn = None
     if result.is_share and result.interval:
-        drawn = span("spare", interval_bar(_PLAIN, result.value, result.interval, height=20))
-    return span("stand", drawn, chip(result.value, result, digits=3))
+        drawn = ui.span("spare", charts.interval_bar(_PLAIN, result.value, result.interval, height=20))
+    return ui.span("stand", drawn, ui.chip(result.value, result, digits=3))
 
 
-def _live_row(one: Unfinished, shown: Sequence[str]) -> Row:
-    name = row_link(short(one.evaluation_id, 48), address("run", one.evaluation_id))
-    state = verdict("running" if one.is_running else "partial")
-    return Row(
+def _live_row(one: Unfinished, shown: Sequence[str]) -> ui.Row:
+    name = ui.row_link(ui.short(one.evaluation_id, 48), address("run", one.evaluation_id))
+    state = ui.verdict("running" if one.is_running else "partial")
+    return ui.Row(
         [None, state, name, one.progress, None, None, None, *(None for _ in shown), age_text(one.begun_at)]
     )
 
@@ -249,54 +230,37 @@ def age_text(time: str) -> str:
     return f"{left:.0f} y"
 
 
-def _controls(
-    names: Sequence[str], shown: Sequence[str], kept: Sequence[tuple[str, str]], count: int, live: int
-) -> Markup:
-    values = dict(kept)
-    state = values.get("state") or "all"
-    others = [pair for pair in kept if pair[0] != "state"]
+def _controls(ask: Ask, names: Sequence[str], shown: Sequence[str], count: int, live: int) -> Markup:
+    state = ask.values.get("state") or "all"
     choices = [
         tag(
             "a",
-            f"{each.capitalize()}{f' {live}' if each == 'running' else ''}",
-            href=address(query=[*others, ("state", "" if each == "all" else each)]),
+            f"Running {live}" if each == "running" else each.capitalize(),
+            href=address(query=ask.query(state="" if each == "all" else each, start=None)),
             aria_current="true" if each == state else None,
         )
         for each in _STATES
         if each != "running" or live
     ]
-    fields = hidden_fields(pair for pair in kept if pair[0] != "words")
+    fields = ui.hidden_fields(ask.query(words=None, start=None))
     button = tag("button", "Compare ticked", type="submit", form="ticked", data_ticked=True)
-    menu = column_menu(names, shown, [pair for pair in kept if pair[0] != "col"], "/")
+    menu = ui.column_menu(names, shown, ask.query(col=None), "/")
     return tag(
         "div",
-        search_form("runs", values.get("words", ""), fields, action="/"),
+        ui.search_form("runs", ask.values.get("words", ""), fields, action="/"),
         tag("ul", (tag("li", each) for each in choices), class_="choice"),
         tag("span", f"{count:,} runs", class_="count", role="status"),
-        span("end", menu, button),
+        ui.span("end", menu, button),
         class_="filters",
     )
 
 
-def column_menu(
-    names: Iterable[str], shown: Sequence[str], kept: Iterable[tuple[str, str]], action: str
-) -> Markup:
-    """Return the menu in which the columns of a table are chosen."""
-    boxes = (
-        tag("label", tag("input", type="checkbox", name="col", value=name, checked=name in shown), name)
-        for name in names
-    )
-    show = tag("button", "Show", type="submit")
-    form = tag("form", hidden_fields(kept), boxes, show, method="get", action=action)
-    return tag("details", tag("summary", "Columns ⌄", class_="button"), form, class_="menu")
-
-
 def _older(ask: Ask, start: int, count: int) -> Node:
-    kept = [(name, value) for name, values in ask.lists.items() if name != "start" for value in values]
+    """Return the links to the pages of newer and older runs."""
+    pages = (("Newer", "prev", start - _SHOWN), ("Older", "next", start + _SHOWN))
     links = [
-        tag("a", text, href=address(query=[*kept, ("start", str(place))]), rel=rel)
-        for text, rel, place in (("Newer", "prev", start - _SHOWN), ("Older", "next", start + _SHOWN))
+        (text, rel, address(query=ask.query(start=str(place))))
+        for text, rel, place in pages
         if 0 <= place < count
     ]
-    words = f"{start + 1:,} to {min(start + _SHOWN, count):,} of {count:,} "
-    return tag("p", words, ((each, " ") for each in links)) if links else None
+    return ui.turns(f"{start + 1:,} to {min(start + _SHOWN, count):,} of {count:,}", links)

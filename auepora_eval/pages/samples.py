@@ -1,13 +1,18 @@
-"""The samples of a run: one table, worst first by the metric that led there, and the page of each."""
+"""The samples of a run: one table, worst first by the metric that led there, and the page of each.
+
+With a baseline, the table is sorted by the change of a score, and the page shows the sample in both runs.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.display import NOT_MEASURED
 from ..core.matching import match_of
@@ -16,28 +21,15 @@ from ..errors import ScoringError, UnknownNameError
 from ..store.pages import Filter, RunSamples
 from ..store.pages import Page as Places
 from .annotate import label_card, labels_by_sample
-from .components.charts import histogram, tick_text
+from .comparisons import OUTCOMES, Pair, pair_of
+from .components import charts
+from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
-from .components.parts import (
-    Column,
-    Row,
-    button_link,
-    card,
-    hidden_fields,
-    number,
-    row_link,
-    search_form,
-    short,
-    span,
-    table,
-)
 from .components.sample import Answered, Claim, labels_of, sample_parts
 from .diagnosis import diagnosis_of
-from .layout import address, link, select_box, with_id
-from .requests import Ask, Download, Page, Reply
+from .layout import address, with_id
+from .requests import Ask, Download, Page, Pairs, Reply
 from .run import BINS, bins_of, most_to_explain, score_chip
-from .runs import column_menu
-from .workspace import Workspace
 
 if TYPE_CHECKING:
     from ..judges.metrics.faithfulness import CheckedClaims, ClaimCheck
@@ -51,52 +43,51 @@ IN_ORDER = "sample"  # sorts by the order of the dataset
 
 @dataclass(frozen=True)
 class Selection:
-    """What a list of samples shows, as its address says it."""
+    """Which samples of a run an address asks for, sorted by which metric, and compared with which run."""
 
-    wanted: Filter = field(default_factory=Filter)
-    sort: str | None = None  # the metric that sorts; None is the order of the dataset
-    best_first: bool = False
-    columns: tuple[str, ...] = ()
-    stage: str = ""  # of the diagnosis of the run
+    index: RunSamples
+    pair: Pair | None
+    wanted: Filter
+    sort: str | None  # None is the order of the dataset
+    best_first: bool
+    columns: tuple[str, ...]
+    outcome: str  # of the comparison: lost, won, tied or all
+    stage: str  # of the diagnosis of the run
 
-    def query(self, **changed: str | int | None) -> list[tuple[str, str]]:
-        """Return the selection as the query of an address."""
-        given: list[tuple[str, str | int | None]] = [
-            ("sort", self.sort or IN_ORDER),
-            ("order", "up" if self.best_first else None),
-            ("words", self.wanted.words),
-            *(("col", name) for name in self.columns),
-            *(("slice", f"{name}:{value}") for name, value in self.wanted.slices),
-        ]
-        for metric, low, high in self.wanted.ranges:
-            given += [("range", metric), ("low", _number_text(low)), ("high", _number_text(high))]
-        given += [
-            ("failed", "1" if self.wanted.failed else None),
-            ("gold", "1" if self.wanted.gold_missed else None),
-            ("error", self.wanted.error),
-            ("stage", self.stage),
-        ]
-        given = [(name, value) for name, value in given if name not in changed]
-        pairs = [*given, *changed.items()]
-        return [(name, str(value)) for name, value in pairs if value is not None and value != ""]
+    @property
+    def change(self) -> Pair | None:
+        """Return the pair whose change of the metric sorts the samples."""
+        return self.pair if self.pair is not None and self.sort in self.pair.metrics else None
+
+    @cached_property
+    def mask(self) -> NDArray[np.bool_]:
+        """Return which samples match."""
+        mask = self.index.matching(self.wanted)
+        if self.change is None or self.outcome == "all":
+            return mask
+        return mask & self.change.scores(self.sort or "").mask(self.outcome)
+
+    @property
+    def order(self) -> str | None:
+        """Return what sorts the samples: a metric, or its change."""
+        return self.sort if self.change is None else self.change.order(self.sort or "")
+
+    def page(self, after: int | None, count: int) -> Places:
+        """Return some of the samples."""
+        return self.index.page(self.mask, self.order, after=after, count=count, best_first=self.best_first)
 
 
-def _number_text(value: float) -> str | None:
-    # 17 digits give the same float back: fewer would move the edge of a bar across a score.
-    return None if math.isinf(value) else f"{value:.17g}" if value != round(value, 6) else f"{value:.6g}"
-
-
-def selection_of(ask: Ask, index: RunSamples) -> Selection:
+def selection_of(ask: Ask) -> Selection:
     """Return what an address asks for. What the run does not have is left out: an old link still works."""
-    values = ask.values
+    index, values = ask.workspace.index(ask.path["run"]), ask.values
+    baseline = values.get("baseline", "")
+    pair = pair_of(ask.workspace, baseline, ask.path["run"]) if baseline else None
     sort: str | None = values.get("sort") or ""
     if sort not in index.metrics:
         sort = None if sort == IN_ORDER else most_to_explain(index)
     slices = [found for text in ask.lists.get("slice", ()) if (found := _slice(text, index)) is not None]
     metric = values.get("range") or sort or ""
-    low, high = (
-        _number(values.get(name), default) for name, default in (("low", -math.inf), ("high", math.inf))
-    )
+    low, high = _number(values.get("low"), -math.inf), _number(values.get("high"), math.inf)
     has_range = metric in index.metrics and (low, high) != (-math.inf, math.inf)
     error = ask.number("error")
     diagnosis = diagnosis_of(index) if values.get("stage") else None
@@ -111,9 +102,10 @@ def selection_of(ask: Ask, index: RunSamples) -> Selection:
         lost.sample_ids if lost is not None else None,
     )
     columns = tuple(name for name in ask.lists.get("col", ()) if name in index.metrics)
-    return Selection(
-        wanted, sort, values.get("order") == "up", columns, lost.name if lost is not None else ""
-    )
+    outcome = values.get("outcome", "")
+    outcome = outcome if outcome in OUTCOMES else "all"
+    stage = lost.name if lost is not None else ""
+    return Selection(index, pair, wanted, sort, values.get("order") == "up", columns, outcome, stage)
 
 
 def _slice(text: str, index: RunSamples) -> tuple[str, str] | None:
@@ -135,56 +127,58 @@ def _number(text: str | None, default: float) -> float:
 
 def samples_page(ask: Ask) -> Reply:
     """Show the samples of a run that match, worst first."""
-    run_id = ask.path["run"]
-    index = ask.workspace.index(run_id)
-    selection = selection_of(ask, index)
-    mask = index.matching(selection.wanted)
+    run_id, selection = ask.path["run"], selection_of(ask)
+    index, pair = selection.index, selection.pair
     after = ask.number("after")
-    after = after if after is not None and after < index.size else None
-    shown = index.page(
-        mask, selection.sort, after=after, count=ask.rows or ROWS, best_first=selection.best_first
-    )
+    shown = selection.page(after if after is not None and after < index.size else None, ask.rows or ROWS)
     main = tag(
         "div",
-        None if ask.rows else _histogram(run_id, index, selection),
-        _controls(ask, run_id, index, selection, shown),
-        _table(run_id, index, selection, shown, every=ask.rows is not None),
-        _turns(run_id, selection, shown),
+        None if ask.rows or pair else _histogram(ask, selection),
+        _controls(ask, selection, shown.total),
+        _table(ask, selection, shown),
+        None if ask.rows else _turns(ask, shown),
         id="list" if not ask.rows else None,
         class_="column",
     )
-    sort = selection.sort or next(iter(index.metrics), "")
     how = "best" if selection.best_first else "worst"
+    words = f"{how} first by {selection.sort}" if selection.sort else "in the order of the dataset"
+    sort = selection.sort or next(iter(index.metrics), "")
     return Page(
         "Samples" if not ask.rows else f"Samples of {run_id}",
         main,
         ask.workspace.command("show", ask.workspace.name(run_id), "--worst", sort),
-        facts=f"{how} first by {selection.sort}" if selection.sort else "in the order of the dataset",
-        actions=button_link("Export CSV", address("run", run_id, "samples.csv", query=selection.query())),
-        crumbs=[("Runs", "/"), (run_id, address("run", run_id))],
+        facts=f"{pair.names[1]} against {pair.names[0]}, {words}" if pair else words,
+        actions=ui.button_link("Export CSV", address("run", run_id, "samples.csv", query=ask.query())),
+        crumbs=_crumbs(ask, selection)[:-1],
         run=run_id,
     )
 
 
+def _crumbs(ask: Ask, selection: Selection) -> list[tuple[str, str]]:
+    run_id, pair = ask.path["run"], selection.pair
+    above = (run_id, address("run", run_id))
+    if pair is not None:
+        runs = [("run", ask.values["baseline"]), ("run", run_id)]
+        above = (f"{pair.names[1]} against {pair.names[0]}", address("compare", query=runs))
+    name = f"Samples by {selection.sort}" if selection.sort else "Samples"
+    return [("Runs", "/"), above, (name, address("run", run_id, "samples", query=ask.query(id=None)))]
+
+
 def samples_csv(ask: Ask) -> Reply:
     """Return the samples that match, with every score."""
-    run_id = ask.path["run"]
-    index = ask.workspace.index(run_id)
-    selection = selection_of(ask, index)
-    shown = index.page(
-        index.matching(selection.wanted), selection.sort, count=index.size, best_first=selection.best_first
-    )
+    run_id, selection = ask.path["run"], selection_of(ask)
+    places = selection.page(None, selection.index.size).places
     safe = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in run_id)
-    return Download(f"{safe}-samples", _csv(index, shown.places, labels_by_sample(ask.workspace, run_id)))
+    labels = labels_by_sample(ask.workspace, run_id)
+    return Download(f"{safe}-samples", _csv(selection.index, places, labels))
 
 
 def _csv(index: RunSamples, places: Sequence[int], labels: Mapping[str, str]) -> Iterator[Sequence[Any]]:
     names = list(index.metrics)
     yield ["sample", "question", "answer", "failed", "label", *names]
     for start in range(0, len(places), 500):
-        for place, (sample, output) in zip(
-            places[start : start + 500], index.pairs(places[start : start + 500]), strict=True
-        ):
+        some = places[start : start + 500]
+        for place, (sample, output) in zip(some, index.pairs(some), strict=True):
             failed = output.error.type if output.error is not None else ""
             scores = (float(index.column(name)[place]) for name in names)
             values = ("" if score != score else score for score in scores)
@@ -192,71 +186,66 @@ def _csv(index: RunSamples, places: Sequence[int], labels: Mapping[str, str]) ->
             yield [*texts, failed, labels.get(sample.sample_id, ""), *values]
 
 
-def _histogram(run_id: str, index: RunSamples, selection: Selection) -> Node:
+def _histogram(ask: Ask, selection: Selection) -> Node:
     """Return how the scores of the metric that sorts are spread; each bar leads to its samples."""
     if not selection.sort:
         return None
-    result = index.metrics[selection.sort]
-    counts, low, high = bins_of(index, result)
+    result = selection.index.metrics[selection.sort]
+    counts, low, high = bins_of(selection.index, result)
     if not any(counts):
         return None
-    plain = Selection(sort=selection.sort, columns=selection.columns)
-    links = [
-        address(
-            "run",
-            run_id,
-            "samples",
-            query=plain.query(low=_edge(low, high, place, "low"), high=_edge(low, high, place + 1, "high")),
-        )
-        for place in range(BINS)
-    ]
-    drawn = histogram(counts, links=links, label=f"Scores of {selection.sort}")
-    ends = [number(end, result.unit) if result.unit else tick_text(end) for end in (low, high)]
-    scale = tag("p", tag("span", ends[0]), tag("span", ends[1], class_="end"), class_="filters mute")
-    return tag("div", drawn, scale)
+    edges = np.linspace(low, high, BINS + 1).tolist()
+    # A bar includes its lower end only. Filters include both ends: without the step down, a score on an edge
+    # would be in two bars.
+    ends = [*(float(np.nextafter(edge, -np.inf)) for edge in edges[1:-1]), high]
+    kept: Pairs = [("sort", selection.sort), *(("col", name) for name in selection.columns)]
+    links = []
+    for start, end in zip(edges, ends, strict=False):
+        # 17 digits give the same float back: fewer would move the edge of a bar across a score.
+        query = [*kept, ("low", f"{start:.17g}"), ("high", f"{end:.17g}")]
+        links.append(address("run", ask.path["run"], "samples", query=query))
+    drawn = charts.histogram(counts, links=links, label=f"Scores of {selection.sort}")
+    texts = [ui.number(end, result.unit) if result.unit else charts.tick_text(end) for end in (low, high)]
+    return tag("div", drawn, tag("p", texts[0], ui.span("end", texts[1]), class_="filters mute"))
 
 
-def _edge(low: float, high: float, place: int, side: str) -> str:
-    """Return an end of a bar, as the address of its samples has it. A bar includes its lower end only."""
-    end = low + (high - low) * place / BINS
-    # Filters include both ends: without the step down, a score on an edge would be in two bars.
-    if side == "high" and place < BINS:
-        end = float(np.nextafter(end, -np.inf))
-    return f"{end:.17g}"
-
-
-def _controls(ask: Ask, run_id: str, index: RunSamples, selection: Selection, shown: Places) -> Markup:
-    wanted, action = selection.wanted, address("run", run_id, "samples")
-    count = tag("span", f"{shown.total:,} of {index.size:,} samples", class_="count", role="status")
+def _controls(ask: Ask, selection: Selection, total: int) -> Markup:
+    index, wanted, run_id = selection.index, selection.wanted, ask.path["run"]
+    count = tag("span", f"{total:,} of {index.size:,} samples", class_="count", role="status")
     if ask.rows:  # a script filters what is in the file
-        return tag("div", search_form("samples", "", kind="local"), count, class_="filters")
-    chosen = dict(wanted.slices)
-    boxes = [
-        select_box(
-            "slice",
-            [("", short(name, 30)), *((f"{name}:{value}", short(value, 40)) for value in sorted(values))],
-            f"{name}:{chosen[name]}" if name in chosen else None,
-            name,
-        )
-        for name, values in list(index.fields.items())[:6]
-    ]
-    fields = ("words", "slice", "gold", "failed")
-    form = search_form(
+        return tag("div", ui.search_form("samples", "", kind="local"), count, class_="filters")
+    action, chosen = address("run", run_id, "samples"), dict(wanted.slices)
+    boxes = []
+    for name, values in list(index.fields.items())[:6]:
+        options = [(f"{name}:{value}", ui.short(value, 40)) for value in sorted(values)]
+        own = f"{name}:{chosen[name]}" if name in chosen else None
+        boxes.append(ui.select_box("slice", [("", ui.short(name, 30)), *options], own, name))
+    fields = ("words", "slice", "gold", "failed", "outcome", "after")
+    form = ui.search_form(
         "samples",
         wanted.words,
+        _outcomes(selection),
         boxes,
         _tick("gold", "gold missed", wanted.gold_missed) if index.gold_missed.any() else None,
         _tick("failed", "failed", wanted.failed) if index.errors else None,
-        hidden_fields(pair for pair in selection.query() if pair[0] not in fields),
+        ui.hidden_fields(pair for pair in ask.query() if pair[0] not in fields),
         action=action,
     )
-    query = {"sort": selection.sort or IN_ORDER}
-    clear = link("Clear", "run", run_id, "samples", query=query) if wanted != Filter() else None
-    kept = [pair for pair in selection.query() if pair[0] != "col"]
-    menu = column_menu(index.metrics, _columns(index, selection), kept, action)
-    return tag(
-        "div", form, count, _filter_words(index, selection), clear, span("end", menu), class_="filters"
-    )
+    plain = [pair for pair in ask.query() if pair[0] in ("sort", "order", "col", "baseline")]
+    is_filtered = wanted != Filter() or selection.outcome != "all"
+    clear = tag("a", "Clear", href=address("run", run_id, "samples", query=plain)) if is_filtered else None
+    menu = ui.column_menu(index.metrics, _columns(selection), ask.query(col=None), action)
+    words = _filter_words(selection)
+    return tag("div", form, count, words, clear, ui.span("end", menu), class_="filters")
+
+
+def _outcomes(selection: Selection) -> Node:
+    if selection.change is None:
+        return None
+    scores = selection.change.scores(selection.sort or "")
+    counts = {name: int(scores.mask(name).sum()) for name in OUTCOMES}
+    options = [(name, f"{name} ({counts[name]:,})") for name in OUTCOMES]
+    return ui.select_box("outcome", options, selection.outcome, "Outcome")
 
 
 def _tick(name: str, text: str, is_on: bool) -> Markup:
@@ -264,59 +253,74 @@ def _tick(name: str, text: str, is_on: bool) -> Markup:
     return tag("label", box, text, class_="tick")
 
 
-def _filter_words(index: RunSamples, selection: Selection) -> Node:
-    """Return what the boxes do not show: a range of scores, and an error."""
-    words = []
-    if selection.wanted.ranges:
-        metric, low, high = selection.wanted.ranges[0]
-        ends = [f"{sign} {number(end)}" for sign, end in (("from", low), ("to", high)) if not math.isinf(end)]
-        words.append(f"{metric} {' '.join(ends)}")
-    if selection.wanted.error is not None:
-        words.append(short(": ".join(index.errors[selection.wanted.error]), 80))
+def _filter_words(selection: Selection) -> Node:
+    """Return what the boxes do not show: a range of scores, an error, and a stage of the diagnosis."""
+    wanted, words = selection.wanted, []
+    if wanted.ranges:
+        metric, low, high = wanted.ranges[0]
+        ends = (("from", low), ("to", high))
+        limits = [f"{sign} {ui.number(end)}" for sign, end in ends if not math.isinf(end)]
+        words.append(f"{metric} {' '.join(limits)}")
+    if wanted.error is not None:
+        words.append(ui.short(": ".join(selection.index.errors[wanted.error]), 80))
     if selection.stage:
         words.append(f"lost at: {selection.stage}")
-    return span("tag news", "; ".join(words)) if words else None
+    return ui.span("tag news", "; ".join(words)) if words else None
 
 
-def _columns(index: RunSamples, selection: Selection) -> list[str]:
+def _columns(selection: Selection) -> list[str]:
     """Return the metrics to show, the one that sorts first."""
-    names = list(selection.columns) or list(index.metrics)
+    names = list(selection.columns) or list(selection.index.metrics)
     first = [selection.sort] if selection.sort else []
     names = [*first, *(name for name in names if name != selection.sort)]
     return names if selection.columns else names[:_METRICS]
 
 
-def _table(run_id: str, index: RunSamples, selection: Selection, shown: Places, *, every: bool) -> Markup:
+def _table(ask: Ask, selection: Selection, shown: Places) -> Markup:
+    index, pair, run_id = selection.index, selection.pair, ask.path["run"]
     if not shown.places:
-        return tag("p", "No sample matches.", class_="lead")
-    names = list(index.metrics) if every else _columns(index, selection)
-    page = address("run", run_id, "sample", query=selection.query())
+        return ui.lead("No sample matches.")
+    names = list(index.metrics) if ask.rows else _columns(selection)
     columns = [
-        Column("Sample", None, IN_ORDER),
-        Column("Question", "cut"),
-        Column("Answer", "cut mute spare"),
-        *(
-            Column(_heading(index, name), "n spare" if place else "n", name)
-            for place, name in enumerate(names)
-        ),
+        ui.Column("Sample", None, IN_ORDER),
+        ui.Column("Question", "cut"),
+        ui.Column("Answer", "cut mute spare"),
+        *(ui.Column(arrow(index, name), "n spare" if name != names[0] else "n", name) for name in names),
     ]
+    page = address("run", run_id, "sample", query=ask.query())
     rows = []
     for row in index.rows(shown.places):
-        name = row_link(short(row.sample_id, 40), with_id(page, row.sample_id))
-        texts = [_marks(index, row.place), short(row.query, 160)], _answer(index, row.place, row.answer)
-        scores = (score_chip(index, name, row.place) for name in names)
-        rows.append(Row([name, *texts, *scores], words=_words(index, row.place) if every else None))
+        name = ui.row_link(ui.short(row.sample_id, 40), with_id(page, row.sample_id))
+        texts = (
+            [_marks(index, row.place), ui.short(row.query, 160)],
+            answer_text(index, row.place, row.answer),
+        )
+        scores = (change_cell(pair, name, row.place) or score_chip(index, name, row.place) for name in names)
+        rows.append(ui.Row([name, *texts, *scores], words=_words(index, row.place) if ask.rows else None))
 
     def href(key: str, order: str) -> str:
         best = "up" if order == "up" and key != IN_ORDER else None
-        return address("run", run_id, "samples", query=selection.query(sort=key, order=best))
+        return address("run", run_id, "samples", query=ask.query(sort=key, order=best, after=None))
 
     sort = (selection.sort or IN_ORDER, "up" if selection.best_first else "down")
-    return table("Samples", columns, rows, sort=sort, href=href, kind="list")
+    return ui.table("Samples", columns, rows, sort=sort, href=href, kind="list")
 
 
-def _heading(index: RunSamples, name: str) -> str:
+def arrow(index: RunSamples, name: str) -> str:
+    """Return the name of a metric, with an arrow if lower is better."""
     return name if index.metrics[name].higher_is_better else f"{name} ↓"
+
+
+def change_cell(pair: Pair | None, metric: str, place: int) -> Node:
+    """Return the change of a score with both values; None if there is no baseline that has it."""
+    if pair is None or metric not in pair.metrics:
+        return None
+    scores, unit = pair.scores(metric), pair.index.metrics[metric].unit
+    before, after, gain = (float(each[place]) for each in scores)
+    change = ui.number(after - before, unit, signed=True, digits=2)
+    kind = "up" if gain > 0 else "down" if gain < 0 else "mute"
+    both = f" {ui.number(before, unit, digits=2)} → {ui.number(after, unit, digits=2)}"
+    return [ui.span(kind, change), tag("small", both)]
 
 
 def _words(index: RunSamples, place: int) -> str | None:
@@ -327,128 +331,116 @@ def _words(index: RunSamples, place: int) -> str | None:
 
 def _marks(index: RunSamples, place: int) -> Node:
     if index.error_codes[place] >= 0:
-        return [span("tag down", "✕ failed"), " "]
-    return [span("tag warn", "gold missed"), " "] if index.gold_missed[place] else None
+        return [ui.span("tag down", "✕ failed"), " "]
+    return [ui.span("tag warn", "gold missed"), " "] if index.gold_missed[place] else None
 
 
-def _answer(index: RunSamples, place: int, answer: str) -> str:
+def answer_text(index: RunSamples, place: int, answer: str) -> str:
+    """Return an answer in a list, or why there is none."""
     code = int(index.error_codes[place])
-    return short(answer, 160) if code < 0 else short(": ".join(index.errors[code]), 160)
+    return ui.short(answer, 160) if code < 0 else ui.short(": ".join(index.errors[code]), 160)
 
 
-def _turns(run_id: str, selection: Selection, shown: Places) -> Node:
+def _turns(ask: Ask, shown: Places) -> Node:
     """Return the links to the pages before and after this one."""
+    pages: list[tuple[str, str, int | None]] = [("Previous", "prev", shown.before)] if shown.start else []
+    pages += [("Next", "next", shown.places[-1])] if shown.has_more else []
     links = []
-    if shown.start:
-        query = selection.query(after=shown.before)
-        links.append(tag("a", "Previous", href=address("run", run_id, "samples", query=query), rel="prev"))
-    if shown.has_more:
-        query = selection.query(after=shown.places[-1])
-        links.append(tag("a", "Next", href=address("run", run_id, "samples", query=query), rel="next"))
-    first, last = shown.start + 1, shown.start + len(shown.places)
-    return tag("p", f"{first:,} to {last:,} ", ((each, " ") for each in links)) if links else None
+    for text, rel, place in pages:
+        query = ask.query(after=None if place is None else str(place))
+        links.append((text, rel, address("run", ask.path["run"], "samples", query=query)))
+    return ui.turns(f"{shown.start + 1:,} to {shown.start + len(shown.places):,}", links)
 
 
 # One sample.
 
 
 def sample_page(ask: Ask) -> Reply:
-    """Show one sample: question, reference, answer, documents with marked spans, scores."""
-    run_id, sample_id = ask.path["run"], ask.values.get("id", "")
-    index = ask.workspace.index(run_id)
+    """Show one sample: question, answers, documents with marked spans, scores; beside those of a baseline."""
+    run_id, sample_id, selection = ask.path["run"], ask.values.get("id", ""), selection_of(ask)
+    index, pair, led = selection.index, selection.pair, selection.sort
     place = index.place_of(sample_id)
-    selection = selection_of(ask, index)
     sample, output = index.sample(place)
-    answers = [answered(index, place, sample, output)]
-    led = selection.sort
-    names = list(dict.fromkeys([*([led] if led else []), *index.metrics]))[:2]
-    page = address("run", run_id, "sample", query=selection.query())
+    answers = [answered(index, place, sample, output, pair.names[1] if pair else "")]
+    if pair is not None:
+        before = pair.baseline.place_of(sample_id)  # UnknownNameError if the baseline does not have it
+        answers.insert(0, answered(pair.baseline, before, *pair.baseline.sample(before), pair.names[0]))
     label = None if ask.rows else label_card(ask.workspace, run_id, sample_id, ask.address)
-    main = join(
-        sample_parts(sample, answers, led, label, in_file=ask.rows is not None),
-        None if ask.rows else _other_runs(ask.workspace, run_id, sample_id, names),
-        None if ask.rows else variants_section(index, place, page, [(name, index, name) for name in names]),
-    )
-    words, turns = _walk(run_id, index, selection, place)
+    words, turns = _walk(ask, selection, place)
+    crumbs = _crumbs(ask, selection)
     return Page(
-        short(sample_id, 60),
-        main,
+        ui.short(sample_id, 60),
+        join(
+            sample_parts(sample, answers, led, label, in_file=ask.rows is not None),
+            None if ask.rows else _other_runs(ask, selection, sample_id),
+            None if ask.rows else _variants(ask, selection, place),
+        ),
         ask.workspace.command("show", ask.workspace.name(run_id), "--sample", sample_id),
-        facts=[*((each, " ") for each in labels_of(sample)), words],
+        facts=[f"{crumbs[1][0]} " if pair else None, *((each, " ") for each in labels_of(sample)), words],
         actions=turns,
-        crumbs=[
-            ("Runs", "/"),
-            (run_id, address("run", run_id)),
-            (
-                f"Samples by {led}" if led else "Samples",
-                address("run", run_id, "samples", query=selection.query()),
-            ),
-        ],
+        crumbs=crumbs,
         run=run_id,
     )
 
 
-def _other_runs(workspace: Workspace, run_id: str, sample_id: str, names: Sequence[str]) -> Node:
+def _led_first(selection: Selection) -> list[str]:
+    """Return two metrics: the one that led to the sample, and the first of the run."""
+    first = [selection.sort] if selection.sort else []
+    return list(dict.fromkeys([*first, *selection.index.metrics]))[:2]
+
+
+def _other_runs(ask: Ask, selection: Selection, sample_id: str) -> Node:
     """Return what other runs on the same samples scored on this one."""
-    rows = []
-    for other in workspace.before(run_id)[:_OTHERS]:
-        index = workspace.index(other)
+    run_id, names, rows = ask.path["run"], _led_first(selection), []
+    for other in ask.workspace.before(run_id)[:_OTHERS]:
+        index = ask.workspace.index(other)
         try:
             (row,) = index.rows([index.place_of(sample_id)])
         except UnknownNameError:
             continue
-        query = [("run", other), ("run", run_id), ("id", sample_id)]
+        both = address("run", run_id, "sample", query=ask.query(baseline=other))
         rows.append(
             [
-                tag("a", short(other, 40), href=with_id(address("run", other, "sample"), sample_id)),
-                _answer(index, row.place, row.answer),
-                *(_score_of(index, name, sample_id) for name in names),
-                link("Side by side", "compare", "sample", query=query),
+                tag("a", ui.short(other, 40), href=with_id(address("run", other, "sample"), sample_id)),
+                answer_text(index, row.place, row.answer),
+                *(_score_of(index, name, row.place) for name in names),
+                tag("a", "Side by side", href=both) if other != ask.values.get("baseline") else None,
             ]
         )
-    scores = (Column(name, "n") for name in names)
-    columns = [Column("Run"), Column("Answer", "cut mute spare"), *scores, Column()]
+    scores = (ui.Column(name, "n") for name in names)
+    columns = [ui.Column("Run"), ui.Column("Answer", "cut mute spare"), *scores, ui.Column()]
     title = "Same sample in other runs"
-    return card(title, table(title, columns, rows)) if rows else None
+    return ui.card(title, ui.table(title, columns, rows)) if rows else None
 
 
-def variants_section(
-    index: RunSamples, place: int, page: str, columns: Sequence[tuple[str, RunSamples, str]]
-) -> Node:
-    """Return the variants of the same question with their scores: noisy, misspelled, counterfactual.
-
-    Each column has a heading, a run and a metric.
-    """
+def _variants(ask: Ask, selection: Selection, place: int) -> Node:
+    """Return the variants of the same question with their scores: noisy, misspelled, counterfactual."""
+    index, names = selection.index, _led_first(selection)
     variants = index.variants(place)
+    page = address("run", ask.path["run"], "sample", query=ask.query(id=None))
     rows: list[list[Node]] = [
         [
-            tag("a", short(row.sample_id, 40), href=with_id(page, row.sample_id)),
-            short(", ".join(index.slices_of("scenario", row.place)), 40),
-            short(row.query, 160),
-            _answer(index, row.place, row.answer),
-            *(_score_of(each, metric, row.sample_id) for _, each, metric in columns),
+            tag("a", ui.short(row.sample_id, 40), href=with_id(page, row.sample_id)),
+            ui.short(", ".join(index.slices_of("scenario", row.place)), 40),
+            ui.short(row.query, 160),
+            answer_text(index, row.place, row.answer),
+            *(_score_of(index, name, row.place) for name in names),
         ]
         for row in index.rows(variants[:_VARIANTS])
     ]
-    texts = [Column("Question", "cut"), Column("Answer", "cut mute spare")]
-    heads = [Column("Sample"), Column("Variant"), *texts, *(Column(name, "n") for name, _, _ in columns)]
+    texts = [ui.Column("Question", "cut"), ui.Column("Answer", "cut mute spare")]
+    columns = [ui.Column("Sample"), ui.Column("Variant"), *texts, *(ui.Column(name, "n") for name in names)]
     more = f"{_VARIANTS} of {len(variants):,}" if len(variants) > _VARIANTS else None
     title = "Variants of the same question"
-    return card(title, table(title, heads, rows), about=more) if variants else None
+    return ui.card(title, ui.table(title, columns, rows), about=more) if variants else None
 
 
-def _score_of(index: RunSamples, metric: str, sample_id: str) -> Node:
-    """Return the score of a sample in a run, which need not have it."""
-    if metric not in index.metrics:
-        return "n/a"
-    try:
-        return score_chip(index, metric, index.place_of(sample_id))
-    except UnknownNameError:
-        return "n/a"
+def _score_of(index: RunSamples, metric: str, place: int) -> Node:
+    return score_chip(index, metric, place) if metric in index.metrics else NOT_MEASURED
 
 
 def answered(
-    index: RunSamples, place: int, sample: EvaluationSample, output: SystemOutputs, name: str = ""
+    index: RunSamples, place: int, sample: EvaluationSample, output: SystemOutputs, name: str
 ) -> Answered:
     """Return an output with its scores, and what a judge said of its claims."""
     scores = [(result, index.score(result.name, place)) for result in index.metrics.values()]
@@ -468,9 +460,8 @@ def _claims(index: RunSamples, sample: EvaluationSample, output: SystemOutputs) 
             score = NOT_MEASURED if check.score is None else f"{check.score:.2f}"
             evidence = check.evidence
             quote, source = ("", "") if evidence is None else (evidence.quote or "", evidence.passage_id)
-            claims.append(
-                Claim(check.claim, title, score, quote, source, check.at, _is_supported(metric, check))
-            )
+            support = _is_supported(metric, check)
+            claims.append(Claim(check.claim, title, score, quote, source, check.at, support))
     return claims
 
 
@@ -485,26 +476,20 @@ def _is_supported(metric: CheckedClaims, check: ClaimCheck) -> bool | None:
     return False if reaches else None
 
 
-def _walk(run_id: str, index: RunSamples, selection: Selection, place: int) -> tuple[str, list[Markup]]:
-    """Return where the sample is in its list, with links to those before and after it."""
-    mask = index.matching(selection.wanted)
-    before, previous, following = index.neighbours(
-        mask, selection.sort, place, best_first=selection.best_first
-    )
-    page = address("run", run_id, "sample", query=selection.query())
-    others = {rel: other for rel, other in (("prev", previous), ("next", following)) if other is not None}
-    links = [
-        walk_link(rel, with_id(page, row.sample_id), row.sample_id)
-        for rel, row in zip(others, index.rows(list(others.values())), strict=True)
-    ]
-    words = f"{before + 1:,} of {int(mask.sum()):,}" if mask[place] else "not in this list"
-    how = "best" if selection.best_first else "worst"
-    return f"{words}, {how} {selection.sort} first" if selection.sort else words, links
-
-
-def walk_link(rel: str, href: str, sample_id: str) -> Markup:
-    """Return the button that leads to the sample before or after this one, with its key."""
-    name = short(sample_id, 20)
-    if rel == "prev":
-        return tag("a", f"← {name} ", tag("kbd", "["), href=href, rel=rel, class_="button")
-    return tag("a", f"{name} → ", tag("kbd", "]"), href=href, rel=rel, class_="button")
+def _walk(ask: Ask, selection: Selection, place: int) -> tuple[str, list[Markup]]:
+    """Return where the sample is in its list, with links to those before and after it, and their keys."""
+    index, mask, best = selection.index, selection.mask, selection.best_first
+    before, *others = index.neighbours(mask, selection.order, place, best_first=best)
+    page = address("run", ask.path["run"], "sample", query=ask.query(id=None))
+    links = []
+    for rel, other in zip(("prev", "next"), others, strict=True):
+        if other is not None:
+            (row,) = index.rows([other])
+            name, key = ui.short(row.sample_id, 20), tag("kbd", "[" if rel == "prev" else "]")
+            text: Node = [f"← {name} ", key] if rel == "prev" else [f"{name} → ", key]
+            links.append(tag("a", text, href=with_id(page, row.sample_id), rel=rel, class_="button"))
+    if not mask[place]:
+        return "not in this list", links
+    outcome = f" {selection.outcome}" if selection.outcome != "all" else ""
+    how = f", {'best' if best else 'worst'} {selection.sort} first" if selection.sort else ""
+    return f"{before + 1:,} of {int(mask.sum()):,}{outcome}{how}", links

@@ -76,19 +76,13 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
 
 
 async def _answer(workspace: Workspace, frame: Frame, route: Route, request: Request) -> Response:
-    values = await _values(request)
-    ask = Ask(
-        workspace,
-        request.path_params,
-        {name: given[-1] for name, given in values.items()},
-        values,
-        request.url.path + (f"?{request.url.query}" if request.url.query else ""),
-    )
+    address = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    ask = Ask(workspace, request.path_params, await _fields(request), address)
     # In a thread: a page may read files, and others must not wait for it.
     return await run_in_threadpool(_response, ask, route, frame)
 
 
-async def _values(request: Request) -> dict[str, list[str]]:
+async def _fields(request: Request) -> dict[str, list[str]]:
     """Return the fields of the query, or of the form that was sent."""
     text = (
         (await request.body()).decode("utf-8", "replace") if request.method == "POST" else request.url.query

@@ -145,6 +145,8 @@ class Workspace:
         self.storage = EvaluationResultsStorage(folder)
         self.background = Background()
         self.kept = Cache()
+        self.tasks: Path | None = self.folder.parent / "annotations"
+        self.person = ""  # the only one who labels; "" if everybody may
         self.desks = Cache(kept=50)  # tasks and labels of people, whose files stay open
         # The list of runs reads every head in order. With fewer places than runs, the oldest entry would be
         # dropped just before it is read, and the cache would never hit.

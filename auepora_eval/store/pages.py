@@ -306,13 +306,16 @@ class RunSamples:
             values = self.column(metric)
             worst = values if self.metrics[metric].higher_is_better else -values
             # A failure is worse than every score; what was skipped comes last.
-            worst = np.where(self.has_failed(metric), -np.inf, worst)
-            # Half the memory of argsort's own numbers: a run has some ten metrics.
-            order = np.argsort(worst, kind="stable").astype(np.int32)
-            rank = np.empty(self.size, np.int32)
-            rank[order] = np.arange(self.size, dtype=np.int32)
-            self._orders[metric] = order, rank
+            self.add_order(metric, np.where(self.has_failed(metric), -np.inf, worst))
         return self._orders[metric]
+
+    def add_order(self, name: str, values: NDArray[np.float64]) -> None:
+        """Let `page` sort by other values than the scores of a metric: the smallest first, NaN last."""
+        # Half the memory of argsort's own numbers: a run has some ten metrics.
+        order = np.argsort(values, kind="stable").astype(np.int32)
+        rank = np.empty(self.size, np.int32)
+        rank[order] = np.arange(self.size, dtype=np.int32)
+        self._orders[name] = order, rank
 
     def _data(self, name: str, kind: str) -> NDArray[Any]:
         column: NDArray[Any] = self.once(

@@ -42,7 +42,7 @@ PAGES = {
     "no sample": "/run/demo-bm25/samples?words=nothing+has+these+words",
     "sample": "/run/demo-bm25/sample?id=q001&sort=ndcg@5",
     "compare": f"/compare?{PAIR}",
-    "compared sample": f"/compare/sample?{PAIR}&id=q036",
+    "compared sample": "/run/demo-hybrid/sample?baseline=demo-bm25&id=q036",
     "gate": "/gate",
     "gate without a baseline": "/gate?run=demo-bm25&baseline=",
     "metrics": "/metrics?words=recall",  # all of them have the same parts, and axe looks at each
@@ -57,7 +57,7 @@ MORE_PAGES = {
     "runs and others": "/",
     "ranking": "/compare?run=one&run=two&run=three",
     "claims": "/run/cited/sample?id=1",
-    "claims of two": "/compare/sample?run=cited&run=cited-again&id=1",
+    "claims of two": "/run/cited-again/sample?baseline=cited&id=1",
     "experiment": "/experiment/ab_test_demo",
     "diagnosis": "/run/one/diagnosis",
     "indexing": "/waiting",
@@ -229,10 +229,10 @@ def test_keys_lead_from_a_rule_to_a_sample_that_it_is_about(enter: Enter) -> Non
     seen = enter("/gate")
     seen.press("j")
     seen.press("Enter")
-    seen.page.wait_for_url("**/compare?*metric=*")
+    seen.page.wait_for_url("**/samples?*outcome=lost*")
     seen.page.locator("table.list [data-row]").first.click()
-    seen.page.wait_for_url("**/compare/sample?*")
-    assert "lost by " in seen.page.inner_text("main")
+    seen.page.wait_for_url("**/sample?*")
+    assert " lost, worst " in seen.page.inner_text("main")
 
 
 # The frame.

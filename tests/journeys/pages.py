@@ -138,7 +138,12 @@ def view_samples() -> str:
 def view_comparison() -> str:
     with_runs("few", "few2")
     pair = "run=few&run=few2"
-    return _served(f"/compare?{pair}", f"/compare/sample?{pair}&id=q043", "/compare?run=few")
+    return _served(
+        f"/compare?{pair}",
+        "/run/few2/samples?baseline=few",
+        "/run/few2/sample?baseline=few&id=q043",
+        "/compare?run=few",
+    )
 
 
 def view_gate() -> str:

@@ -56,7 +56,7 @@ def test_the_pages_are_those_of_the_server(tmp_path: Path) -> None:
     pages = sections(file_of(tmp_path, before, after)) | sections(file_of(tmp_path, after))
     with serving(tmp_path) as client:
         client.enter()
-        for address in ("/compare/sample?run=r0&run=r1&id=s3", "/run/r1/sample?id=s3"):
+        for address in ("/run/r1/sample?baseline=r0&id=s3", "/run/r1/sample?id=s3"):
             shown = client.get(f"{address}&outcome=all&sort=recall%401").text
             texts, _ = words(re.split(r'<dl class="qa">', shown)[1]).split("Documents", 1)
             assert texts in pages[address]
@@ -75,9 +75,9 @@ def test_every_link_stays_in_the_file(tmp_path: Path) -> None:
         ids = [unescape(each) for each in re.findall(r' id="([^"]*)"', page)]
         assert len(ids) == len(set(ids))
         for link in map(unescape, re.findall(r'href="#([^"]*)"', page)):
-            path, _, query = link.partition("?")  # a list may be filtered
-            runs_of = "&".join(part for part in query.split("&") if part.startswith("run="))
-            assert {link, f"{path}?{runs_of}" if runs_of else path} & set(ids), link
+            path, _, query = link.partition("?")  # a list may be sorted and filtered
+            own = "&".join(part for part in query.split("&") if part.startswith(("run=", "baseline=")))
+            assert {link, f"{path}?{own}" if own else path} & set(ids), link
 
 
 def test_a_ranking_has_the_pages_of_its_pairs(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_ranking_has_the_pages_of_its_pairs(tmp_path: Path) -> None:
     assert all(number(each.value) in shown for one in ranking.metrics for each in one.standings)
     pages = sections(page)
     assert {"/compare?run=r0&run=r1&run=r2", "/compare?run=r0&run=r1", "/compare?run=r0&run=r2"} <= set(pages)
-    assert "new says 3" in pages["/compare/sample?run=r0&run=r2&id=s3"]
+    assert "new says 3" in pages["/run/r2/sample?baseline=r0&id=s3"]
     same = [replace(run, results=runs[0].results) for run in runs]
     assert "no difference shown" in file_of(tmp_path, *same)
 
@@ -97,7 +97,9 @@ def test_a_ranking_has_the_pages_of_its_pairs(tmp_path: Path) -> None:
 def test_the_worst_come_first_and_what_is_not_scored_last(tmp_path: Path) -> None:
     before, after = scored([0.0, 1.0, 0.5, 0.0, None], "old"), scored([1.0, 0.0, 0.25, 0.0, 1.0], "new")
     found = re.findall(
-        r"/sample\?run=old&run=new&id=(\w+)$", "\n".join(sections(file_of(tmp_path, before, after))), re.M
+        r"/run/new/sample\?baseline=old&id=(\w+)$",
+        "\n".join(sections(file_of(tmp_path, before, after))),
+        re.M,
     )
     assert found == ["s1", "s2", "s3", "s0", "s4"]
     one = sections(file_of(tmp_path, scored([0.5, None, 0.0, 1.0], "one")))

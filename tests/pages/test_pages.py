@@ -33,7 +33,7 @@ PAGES = [
     "/run/demo-bm25/samples?sort=ndcg@5",
     "/run/demo-bm25/sample?id=q001&sort=ndcg@5",
     f"/compare?{PAIR}",
-    f"/compare/sample?{PAIR}&id=q036",
+    "/run/demo-hybrid/sample?baseline=demo-bm25&id=q036",
     "/gate",
     "/metrics",
     "/trend",
@@ -157,14 +157,19 @@ def test_judged_claims_are_marked_in_the_answer(tmp_path: Path, capsys: pytest.C
     assert "<u>The pier opens at 9 </u>" in page
     assert "<sup>✓</sup>" in page
     assert '<u class="unsupported">Whales sing at night.</u><sup class="unsupported">✗</sup>' in page
-    assert '<a href="#c0-s-1">[1]</a>' in page
-    assert 'id="c0-s-1">' in page
+    assert '<a href="#c0">[1]</a>' in page
+    assert 'id="c0">' in page
     assert "Claims, judged_faithfulness ✓" in text_of(page)
     assert "✗ unsupported Whales sing at night. — 0.00" in text_of(page)
 
 
 def test_a_missing_sample_or_run_is_a_page_that_says_so(client: Client) -> None:
-    for path in ("/run/none", "/run/demo-bm25/sample?id=none", "/nowhere", f"/compare/sample?{PAIR}&id=none"):
+    for path in (
+        "/run/none",
+        "/run/demo-bm25/sample?id=none",
+        "/nowhere",
+        "/run/demo-hybrid/sample?baseline=demo-bm25&id=none",
+    ):
         answer = client.get(path)
         assert answer.status == 404
         assert "Not found" in answer.text
@@ -214,8 +219,10 @@ def test_the_gate_is_that_of_the_command(
     for one in report["verdicts"]:
         assert f"{one['rule']} {one['name'] or ''}".strip() in seen
     named = next(one for one in report["verdicts"] if one["name"])
-    leads = next(address for address in links(page, "/compare") if quote(named["name"]) in address)
-    assert f"Samples by {named['name']}" in text_of(client.get(leads.partition("#")[0]).text)
+    leads = next(
+        address for address in links(page, "/run/demo-hybrid/samples") if quote(named["name"]) in address
+    )
+    assert f"hybrid against bm25, worst first by {named['name']}" in text_of(client.get(leads).text)
 
 
 def test_a_gate_by_the_rules_of_a_file(demo_runs: Path, tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from .markup import Markup, Node, join, tag
 from .parts import number
 
 ROW = 28  # pixels of a chart in a row of a table
-_MID = ROW // 2
 
 
 @dataclass(frozen=True)
@@ -72,20 +71,16 @@ def tick_text(value: float, *, signed: bool = False) -> str:
     >>> tick_text(0.25), tick_text(-0.1, signed=True), tick_text(1.0), tick_text(0)
     ('.25', '−.1', '1', '0')
     """
-    text = f"{value:{'+' if signed and value else ''}.3g}"
-    return (
-        text.replace("0.", ".", 1).replace("-", "−") if abs(value) < 1 and value else text.replace("-", "−")
-    )
+    text = f"{value:{'+' if signed and value else ''}.3g}".replace("-", "−")
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
 def axis(name: str, scale: Scale, *, signed: bool = False) -> Markup:
     """Return the numbers of a scale, as the heading of a column of charts; the name is for screen readers."""
-    ticks = [
-        tag("text", tick_text(tick, signed=signed), x=_percent(scale(tick)), y=12) for tick in scale.ticks
-    ]
-    return join(
-        tag("span", name, class_="unseen"), tag("svg", ticks, class_="chart axis", aria_hidden="true")
-    )
+    places = ((tick_text(tick, signed=signed), _percent(scale(tick))) for tick in scale.ticks)
+    ticks = [tag("text", text, x=x, y=12) for text, x in places]
+    drawn = tag("svg", ticks, class_="chart axis", aria_hidden="true")
+    return join(tag("span", name, class_="unseen"), drawn)
 
 
 def _grid(scale: Scale, height: int = ROW) -> list[Markup]:
@@ -122,9 +117,7 @@ def interval_bar(
     return tag("svg", shapes, class_="chart", aria_hidden="true")
 
 
-def _dot(
-    scale: Scale, value: float, limits: Sequence[float] | None, kind: str, y: int = _MID
-) -> list[Markup]:
+def _dot(scale: Scale, value: float, limits: Sequence[float] | None, kind: str, y: int) -> list[Markup]:
     if not math.isfinite(value):
         return []
     shapes = []
@@ -167,120 +160,89 @@ def histogram(counts: Sequence[int], *, links: Sequence[str] = (), label: str = 
     return tag("svg", shapes, class_="chart hist large", role="group", aria_label=label)
 
 
-def bin_counts(values: NDArray[np.float64], low: float, high: float, bins: int = 10) -> list[int]:
-    """Return how many values are in each bin; the last bin includes the end of the scale.
-
-    >>> bin_counts(np.array([0.0, 0.05, 1.0]), 0, 1, bins=2)
-    [2, 1]
-    """
-    # By numpy: a run of 100,000 samples has a histogram for each metric.
-    shares = (values - low) / ((high - low) or 1.0)
-    places = np.clip(np.floor(shares * bins), 0, bins - 1).astype(np.intp)
-    return [int(count) for count in np.bincount(places, minlength=bins)]
-
-
 def bar_of(parts: Sequence[tuple[float, str, str]], *, height: int = 8, label: str = "") -> Markup:
     """Return shares side by side, each with its class and what a pointer shows: won, tied and lost."""
-    total, start = sum(size for size, _, _ in parts) or 1, 0.0
-    shapes = []
+    total, start, shapes = sum(size for size, _, _ in parts) or 1, 0.0, []
     for size, kind, title in parts:
         width = 100 * size / total
-        where = {"x": _percent(round(start, 2)), "width": _percent(round(width, 2))}
         if size:
-            shapes.append(tag("rect", tag("title", title), attrs=where, class_=kind, y=0, height=height))
+            where = {"x": _percent(round(start, 2)), "width": _percent(round(width, 2))}
+            rect = tag("rect", attrs=where, class_=kind, height=height)
+            shapes.append(tag("g", tag("title", title), rect))
         start += width
-    if label:
-        return tag("svg", shapes, class_="chart bar", role="img", aria_label=label, height=height)
-    return tag("svg", shapes, class_="chart bar", aria_hidden="true", height=height)
+    about = {"role": "img", "aria-label": label} if label else {"aria-hidden": "true"}
+    return tag("svg", shapes, class_="chart bar", height=height, attrs=about)
 
 
-def scale_of(results: Sequence[MetricResult]) -> tuple[float, float]:
-    """Return the ends of the scale that results of one metric are drawn on.
-
-    A metric with two bounds has those. Without, the scale starts at its bound, or at 0, and ends a little
-    beyond what there is to draw.
-    """
-    low, high = results[0].bounds or (None, None)
-    seen = [
-        each
-        for result in results
-        for each in (result.value, *(result.interval or ()), *(result.if_failed or ()))
-        if each is not None and math.isfinite(each)
-    ]
-    start = min([0.0, *seen]) if low is None or not math.isfinite(low) else low
-    end = 1.1 * max([0.0, *seen]) if high is None or not math.isfinite(high) else high
-    if results[0].bounds is None and not results[0].unit and all(0 <= each <= 1 for each in seen):
-        start, end = 0.0, 1.0
+def scale_of(result: MetricResult, values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the ends of the scale of scores: those of the metric, or what there is to draw."""
+    if result.is_share:
+        return 0.0, 1.0
+    low, high = result.bounds or (None, None)
+    start = float(min(0.0, values.min(initial=0.0))) if low is None or not math.isfinite(low) else low
+    end = float(values.max(initial=start)) if high is None or not math.isfinite(high) else high
     return start, end if end > start else start + 1.0
 
 
 # Pairs of scores.
 
-
 _BUBBLES = 60  # circles; more are joined
 
-
-@dataclass(frozen=True)
-class Bubble:
-    """Samples that have about the same two scores: where, how many, and where they are listed."""
-
-    x: float
-    y: float
-    count: int
-    href: str = ""
+Circle = tuple[float, float, int]  # the first score, the second, and how many samples have about these
 
 
-def bubbles(points: NDArray[np.float64], scale: Scale, cells: int = 20) -> list[Bubble]:
+def bubbles(points: NDArray[np.float64], scale: Scale, cells: int = 20) -> list[Circle]:
     """Return the points joined where they are near to each other. By numpy: there may be 100,000."""
     span = (scale.high - scale.low) or 1.0
     places = np.rint(np.clip((points - scale.low) / span, 0, 1) * cells).astype(int)
     squares, counts = np.unique(places[:, 0] * 1000 + places[:, 1], return_counts=True)
     if len(squares) > _BUBBLES and cells > 8:
         return bubbles(points, scale, 8)  # a page with a circle for each of hundreds is slow to read
-    joined = []
-    for square, count in zip(squares.tolist(), counts.tolist(), strict=True):
-        x, y = (scale.low + span * place / cells for place in divmod(square, 1000))
-        joined.append(Bubble(x, y, count))
-    return joined
+    ends = scale.low + span * np.stack(np.divmod(squares, 1000)) / cells
+    return list(zip(*ends.tolist(), counts.tolist(), strict=True))
 
 
-def scatter(members: Sequence[Bubble], scale: Scale, names: Sequence[str], *, label: str) -> Markup:
+def scatter(
+    circles: Sequence[Circle],
+    scale: Scale,
+    names: Sequence[str],
+    href: Callable[[float, float], str],
+    *,
+    label: str,
+) -> Markup:
     """Return pairs of scores: above the diagonal the second run is higher; circles lead to their samples."""
     side = 200
-    top = max((one.count for one in members), default=1)
-
-    def up(value: float) -> float:
-        return round(side * (1 - scale(value) / 100), 1)
-
-    shapes: list[Node] = []
-    for tick in scale.ticks:
-        shapes += [
-            _upright("grid", scale(tick), side),
-            tag("line", class_="grid", x1=0, x2="100%", y1=up(tick), y2=up(tick)),
-            tag("text", tick_text(tick), x=_percent(scale(tick)), y=side + 16),
-            tag("text", tick_text(tick), x=-18, y=up(tick) + 4, class_="end"),
-        ]
-    shapes.append(tag("line", class_="zero dash", x1="0%", y1=side, x2="100%", y2=0))
-    for one in sorted(members, key=lambda each: -each.count):
-        kind = "same" if one.x == one.y else "up" if one.y > one.x else "down"
-        words = f"{one.count:,} × {number(one.x, digits=2)} → {number(one.y, digits=2)}"
-        radius = round(4 + 12 * math.sqrt(one.count / top), 1)
-        drawn: Node = _circle(words, kind, scale(one.x), up(one.y), radius)
-        if one.href:
-            drawn = tag("a", drawn, href=one.href, aria_label=words)
-        shapes.append(drawn)
+    top = max((count for _, _, count in circles), default=1)
+    up = _upwards(scale, side)
+    shapes: list[Node] = [
+        *_grid(scale, side),
+        *(_level(scale, tick, side, tick_text(tick)) for tick in scale.ticks),
+        *(tag("text", tick_text(tick), x=_percent(scale(tick)), y=side + 16) for tick in scale.ticks),
+        tag("line", class_="zero dash", x1="0%", y1=side, x2="100%", y2=0),
+    ]
+    for x, y, count in sorted(circles, key=lambda one: -one[2]):
+        kind = "same" if x == y else "up" if y > x else "down"
+        words = f"{count:,} × {number(x, digits=2)} → {number(y, digits=2)}"
+        radius = round(4 + 12 * math.sqrt(count / top), 1)
+        circle = tag("circle", class_=f"bubble {kind}", cx=_percent(scale(x)), cy=up(y), r=radius)
+        shapes.append(tag("a", tag("title", words), circle, href=href(x, y), aria_label=words))
     shapes += [
         tag("text", f"{names[0]} →", x="50%", y=side + 32),
-        tag("text", f"{names[1]} ↑", x=0, y=-8, class_="start"),
+        tag("text", f"{names[1]} ↑", x=0, y=-20, class_="start"),
     ]
     drawing = tag("svg", shapes, class_="chart scatter", role="group", aria_label=label, height=side)
     return tag("div", drawing, class_="plot")
 
 
-def _circle(words: str, kind: str, x: float, y: float, radius: float) -> Markup:
-    # Not `circle` by itself: an element with a <title> inside is not a void one.
-    shape = tag("circle", class_=f"bubble {kind}", cx=_percent(x), cy=y, r=radius)
-    return tag("g", tag("title", words), shape)
+def _upwards(scale: Scale, height: int) -> Callable[[float], float]:
+    return lambda value: round(height * (1 - scale(value) / 100), 1)
+
+
+def _level(scale: Scale, tick: float, height: int, text: str) -> Markup:
+    """Return a line across a chart with its number on the left."""
+    y = _upwards(scale, height)(tick)
+    line = tag("line", class_="grid", x1="0%", x2="100%", y1=y, y2=y)
+    return join(line, tag("text", text, x=-16, y=y + 4, class_="end"))
 
 
 # A metric over time.
@@ -296,7 +258,7 @@ class Point:
     value: float
     limits: tuple[float, float] | None
     title: str
-    href: str = ""
+    href: str
 
 
 @dataclass(frozen=True)
@@ -313,55 +275,37 @@ def trend_chart(lines: Sequence[Line], *, label: str, height: int = 240) -> Mark
     scale = linear_scale(each for point in known for each in (point.value, *(point.limits or ())))
     first, last = min(point.when for point in known), max(point.when for point in known)
     span = (last - first).total_seconds()
+    up = _upwards(scale, height)
 
     def across(point: Point) -> float:
         return round(100 * (point.when - first).total_seconds() / span, 1) if span else 50.0
 
-    def up(value: float) -> float:
-        return round(height * (1 - scale(value) / 100), 1)
-
-    shapes: list[Node] = []
-    for tick in scale.ticks:
-        shapes.append(tag("line", class_="grid", x1="0%", x2="100%", y1=up(tick), y2=up(tick)))
-        shapes.append(tag("text", f"{tick:.3g}", x=-8, y=up(tick) + 4, class_="end"))
     dates = sorted({across(point): _date(point.when, first, last) for point in known}.items())
+    shapes: list[Node] = [_level(scale, tick, height, f"{tick:.3g}") for tick in scale.ticks]
     shapes += [tag("text", text, x=_percent(x), y=height + 16) for x, text in _apart(dates)]
     for kind, line in zip(SERIES, lines, strict=False):
         drawn = [point for point in line.points if math.isfinite(point.value)]
-        shapes.append(_band(drawn, kind, across, up, height))
-        for point in drawn:
-            circle = tag("circle", class_=f"dot {kind}", cx=_percent(across(point)), cy=up(point.value), r=4)
-            hit = tag("circle", class_="hit", cx=_percent(across(point)), cy=up(point.value), r=12)
-            content = join(tag("title", point.title), hit, circle)
-            shapes.append(
-                tag("a", content, href=point.href, aria_label=point.title)
-                if point.href
-                else tag("g", content)
-            )
+        places = [(across(point), up(point.value)) for point in drawn]
+        tops = [(across(point), up(point.limits[1])) for point in drawn if point.limits]
+        floors = [(across(point), up(point.limits[0])) for point in drawn if point.limits]
+        paths = [
+            tag("polygon", class_=f"band {kind}", points=_path([*tops, *reversed(floors)])),
+            tag("polyline", class_=f"line {kind}", points=_path(places)),
+        ]
+        # A drawing of its own that stretches: only lines may do that.
+        box = {"viewBox": f"0 0 100 {height}", "preserveAspectRatio": "none"}
+        shapes.append(tag("svg", paths, attrs=box, width="100%", height=height))
+        for point, (x, y) in zip(drawn, places, strict=True):
+            hit = tag("circle", class_="hit", cx=_percent(x), cy=y, r=12)
+            dot = tag("circle", class_=f"dot {kind}", cx=_percent(x), cy=y, r=4)
+            title = tag("title", point.title)
+            shapes.append(tag("a", title, hit, dot, href=point.href, aria_label=point.title))
     drawing = tag("svg", shapes, class_="chart trend", role="group", aria_label=label, height=height)
     return tag("div", drawing, class_="plot")
 
 
-def _band(
-    points: Sequence[Point],
-    kind: str,
-    across: Callable[[Point], float],
-    up: Callable[[float], float],
-    height: int,
-) -> Markup:
-    """Return the line and its band in a drawing that stretches; only lines may do that."""
-    path = " ".join(f"{across(point)},{up(point.value)}" for point in points)
-    limited = [point for point in points if point.limits]
-    tops = [f"{across(point)},{up(point.limits[1])}" for point in limited if point.limits]
-    floors = [f"{across(point)},{up(point.limits[0])}" for point in reversed(limited) if point.limits]
-    shapes = [
-        tag("polygon", class_=f"band {kind}", points=" ".join([*tops, *floors]))
-        if len(limited) > 1
-        else None,
-        tag("polyline", class_=f"line {kind}", points=path) if len(points) > 1 else None,
-    ]
-    box = f"0 0 100 {height}"
-    return tag("svg", shapes, viewBox=box, preserveAspectRatio="none", width="100%", height=height)
+def _path(places: Iterable[tuple[float, float]]) -> str:
+    return " ".join(f"{x},{y}" for x, y in places)
 
 
 def _date(when: datetime, first: datetime, last: datetime) -> str:
@@ -389,9 +333,8 @@ def legend(names: Sequence[str]) -> Markup:
 
 def dot_rows(scale: Scale, dots: Sequence[tuple[float, Sequence[float] | None, str]]) -> Markup:
     """Return several values with their intervals on one scale, each in the colour of its run."""
-    shapes: list[Node] = []
     height = 12 * len(dots) + 4
-    shapes += _grid(scale, height)
+    shapes = _grid(scale, height)
     for place, (value, limits, _) in enumerate(dots):
         shapes += _dot(scale, value, limits, SERIES[place % len(SERIES)], 8 + 12 * place)
     words = "; ".join(title for _, _, title in dots)

@@ -7,34 +7,18 @@ to know whether text can become part of a page, read this file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from ...core.display import html_text
 
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
-_VOID = frozenset(
-    {
-        "br",
-        "circle",
-        "col",
-        "hr",
-        "img",
-        "input",
-        "line",
-        "link",
-        "meta",
-        "path",
-        "polygon",
-        "polyline",
-        "rect",
-        "wbr",
-    }
-)
+_VOID = frozenset("br circle col hr img input line link meta path polygon polyline rect wbr".split())
 # HTML allows these end tags to be left out where the parent ends or the next one of the kind starts, as it
 # always does here. A report of 160 samples has some 20,000 of them.
-_NO_END = frozenset({"dd", "dt", "li", "option", "tbody", "td", "th", "thead", "tr"})
+_NO_END = frozenset("dd dt li option tbody td th thead tr".split())
 _RAW = frozenset({"script", "style"})
 _ADDRESSES = frozenset({"action", "formaction", "href", "src"})
 _OWN = re.compile(r"[#?.]|/(?![/\\])")  # addresses that stay here
@@ -54,12 +38,6 @@ class Markup:
 
     def __bool__(self) -> bool:
         return bool(self.text)
-
-    def __html__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        return self.text
 
 
 # A sequence of nodes is allowed too; a type checker cannot express that of `str`, which is one itself.
@@ -104,6 +82,27 @@ def tag(
         _add(parts, children)
         parts.append(end)
     return Markup("".join(parts))
+
+
+Span = tuple[int, int]  # of characters, the end excluded
+Layer = tuple[Span, Callable[[Node], Markup]]  # a part of a text, and the element around it
+
+
+def layered(text: str, layers: Iterable[Layer], after: Mapping[int, Node] | None = None) -> Markup:
+    """Return text with elements around parts of it, which may overlap: the first layer is the innermost.
+
+    `after` has what follows a character, by the place behind it.
+    """
+    inside = [(span, around) for span, around in layers if 0 <= span[0] < span[1] <= len(text)]
+    cuts = sorted({0, len(text), *(end for span, _ in inside for end in span)})
+    pieces: list[Node] = []
+    for start, end in pairwise(cuts):
+        piece: Node = text[start:end]
+        for span, around in inside:
+            if span[0] <= start and end <= span[1]:
+                piece = around(piece)
+        pieces += [piece, (after or {}).get(end)]
+    return join(pieces)
 
 
 def raw_element(name: str, text: str, **named: Attribute) -> Markup:

@@ -192,22 +192,31 @@ def row_link(text: Node, href: str, *, title: str | None = None) -> Markup:
     return tag("a", text, href=href, data_row=True, title=title)
 
 
-def sample_items(rows: Iterable[tuple[Markup, str, str, str, str]]) -> Markup:
-    """Return samples as a list: each with its score, id, question, a line about it, and its address."""
-    items = (
-        tag(
-            "li",
-            tag(
-                "a",
-                score,
-                span("cut", span("id mute", short(sample_id, 20)), f" {query}"),
-                tag("small", short(about, 90), class_="cut"),
-                href=href,
-            ),
-        )
-        for score, sample_id, query, about, href in rows
-    )
-    return tag("ul", items, class_="samples")
+def choice_form(action: str, *content: Node, button: str = "Show") -> Markup:
+    """Return a form whose choice is applied at once; without a script by its button."""
+    submit = tag("button", button, type="submit")
+    return tag("form", content, submit, class_="filters", method="get", action=action, data_submits=True)
+
+
+def select_box(name: str, options: Iterable[tuple[str, str]], chosen: str | None, label: str) -> Markup:
+    """Return a box with one option per (value, text); the value "" is chosen if none is."""
+    items = (tag("option", text, value=value, selected=value == (chosen or "")) for value, text in options)
+    return tag("select", items, name=name, aria_label=label)
+
+
+def key_button(
+    key: str, text: str, value: str = "", *, pressed: bool | None = None, disabled: bool = False
+) -> Markup:
+    """Return a button that a key presses."""
+    state = None if pressed is None else "true" if pressed else "false"
+    named = {"name": "key", "value": value or key, "data-key": key, "aria-pressed": state}
+    return tag("button", tag("kbd", key), f" {text}", type="submit", disabled=disabled, attrs=named)
+
+
+def press_form(action: str, *content: Node, kind: str | None = "bar-form") -> Markup:
+    """Return a form of such buttons. A script sends it and shows the next page, or what went wrong."""
+    problem = tag("p", class_="problem", role="alert")
+    return tag("form", content, problem, method="post", action=action, class_=kind, data_press=True)
 
 
 def search_form(what: str, words: str, *more: Node, action: str = "", kind: str = "live") -> Markup:
@@ -220,7 +229,7 @@ def search_form(what: str, words: str, *more: Node, action: str = "", kind: str 
     return tag("form", field, more, button, role="search", class_="filters", attrs=attrs)
 
 
-def hidden_fields(pairs: Iterable[tuple[str, str]]) -> list[Markup]:
+def hidden_fields(pairs: Iterable[tuple[str, str | None]]) -> list[Markup]:
     """Return what a form keeps of the address."""
     return [tag("input", type="hidden", name=name, value=value) for name, value in pairs if value]
 
@@ -236,7 +245,36 @@ def notes(texts: Iterable[str]) -> Markup:
     return join(tag("p", text, class_="note") for text in texts)
 
 
+def column_menu(
+    names: Iterable[str], shown: Sequence[str], kept: Iterable[tuple[str, str | None]], action: str
+) -> Markup:
+    """Return the menu in which the columns of a table are chosen."""
+    boxes = (
+        tag("label", tag("input", type="checkbox", name="col", value=name, checked=name in shown), name)
+        for name in names
+    )
+    show = tag("button", "Show", type="submit")
+    form = tag("form", hidden_fields(kept), boxes, show, method="get", action=action)
+    return tag("details", tag("summary", "Columns ⌄", class_="button"), form, class_="menu")
+
+
+def turns(words: str, links: Iterable[tuple[str, str, str]]) -> Node:
+    """Return the links to the pages before and after this one, each a text, a relation and an address."""
+    drawn = [(tag("a", text, href=href, rel=rel), " ") for text, rel, href in links]
+    return tag("p", f"{words} ", drawn) if drawn else None
+
+
 # Panels and controls.
+
+
+def lead(*content: Node) -> Markup:
+    """Return the first words of a page."""
+    return tag("p", *content, class_="lead")
+
+
+def folded(title: Node, *content: Node, kind: str | None = None) -> Markup:
+    """Return what is shown on demand."""
+    return tag("details", tag("summary", title), content, class_=kind)
 
 
 def card(title: Node, *content: Node, about: Node = None, kind: str = "") -> Markup:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 
 from ...core.matching import BY_ID, gold_found, source_of
 from ...core.rag_interface import rag_prompt_of
@@ -25,30 +22,13 @@ from ...core.types import (
 from ...errors import ScoringError
 from ...metrics.citations.answer import answer_of
 from ...metrics.citations.sources import Citation, Found
-from .diff import Span, changed_spans
-from .markup import Markup, Node, join, tag
+from .diff import changed_spans
+from .markup import Layer, Markup, Node, Span, join, layered, tag
 from .parts import card, chip, facts, number, short
 
-_LONGEST_ANCHOR = 80
 _LONGEST_ID = 120
 LONGEST_TEXT = 50_000  # characters of an answer or a reference; what is longer is not an answer
-
-
-def anchor(sample_id: str) -> str:
-    """Return the id of a sample's element, which is also the fragment of its address."""
-    name = percent_encoded(sample_id)
-    if len(name) > _LONGEST_ANCHOR:
-        name = hashlib.sha256(sample_id.encode("utf-8", "replace")).hexdigest()[:32]
-    return f"s-{name}"
-
-
-def percent_encoded(text: str) -> str:
-    """Return text as a part of an address: "a b" is "a%20b"."""
-    return re.sub(r"[^A-Za-z0-9._~-]", _percent, text)
-
-
-def _percent(match: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace"))
+_FOLDED = 400  # characters of a document in one file that is neither gold nor cited
 
 
 @dataclass(frozen=True)
@@ -117,12 +97,13 @@ class ShownDocument:
         return self.is_gold and self.ranks[-1] is None
 
 
-def shown_documents(
-    sample: EvaluationSample, outputs: Sequence[SystemOutputs], match: str = BY_ID
-) -> list[ShownDocument]:
-    """Return every document of a sample once: gold that the last run missed, then its own, then others."""
-    gold = gold_documents(sample)
-    found = [gold_found(sample, output, match) for output in outputs]
+def shown_documents(sample: EvaluationSample, answers: Sequence[Answered]) -> list[ShownDocument]:
+    """Return every document of a sample once: gold first, found or missed, then what else was retrieved.
+
+    Those are gold that the metrics of the last run count.
+    """
+    gold, outputs = gold_documents(sample), [each.output for each in answers]
+    found = [gold_found(sample, output, answers[-1].match) for output in outputs]
     texts = {doc.doc_id: doc.text for doc in gold if doc.text}
     by_key: dict[tuple[str, str], ShownDocument] = {}
     for run, output in reversed(list(enumerate(outputs))):
@@ -137,23 +118,17 @@ def shown_documents(
                 shown.ranks[run] = hit.rank
             shown.is_gold |= is_gold
     documents = list(by_key.values())
-    missed = [doc for doc in gold if outputs and all(doc in each for _, each in found)]
-    documents[:0] = [ShownDocument(doc, doc.text, [None] * len(outputs), is_gold=True) for doc in missed]
-    documents.sort(key=lambda shown: not shown.is_missed)
+    missed = [doc for doc in gold if all(doc in each for _, each in found)]
+    documents += [ShownDocument(doc, doc.text, [None] * len(outputs), is_gold=True) for doc in missed]
+    documents.sort(key=lambda one: (not one.is_gold, one.is_missed, one.ranks[-1] or 1_000_000))
     for shown in documents:
         shown.gold = _gold_spans(shown, gold)
     for output in outputs:
         for citation, place, at in _citations(documents, sample, output):
             _mark_citation(documents[at], citation, place)
             if citation.at is not None:
-                documents[at].anchor = f"c{at}-{anchor(sample.sample_id)}"
+                documents[at].anchor = f"c{at}"
     return documents
-
-
-def documents_of(sample: EvaluationSample, answers: Sequence[Answered]) -> list[ShownDocument]:
-    """Return the documents of a sample; those are gold that the metrics of the last run count."""
-    match = answers[-1].match if answers else BY_ID
-    return shown_documents(sample, [each.output for each in answers], match)
 
 
 def _gold_spans(shown: ShownDocument, gold: Iterable[Document]) -> list[Span]:
@@ -208,33 +183,15 @@ def _mark_citation(shown: ShownDocument, citation: Citation, place: Found) -> No
 
 
 def marked_text(text: str, gold: Iterable[Span] = (), cited: Iterable[Span] = ()) -> Markup:
-    """Return text with gold spans underlined, cited spans dotted, and what is both by a double line."""
-    pieces = _pieces(len(text), list(gold), list(cited))
+    """Return text with gold spans underlined and cited spans dotted."""
     # Without a class, <mark> is gold: the most frequent kind.
-    classes = {"g": None, "c": "cited", "b": "both"}
-    return join(
-        tag("mark", text[start:end], class_=classes[kind]) if kind else text[start:end]
-        for start, end, kind in pieces
-    )
+    layers: list[Layer] = [(span, partial(tag, "mark")) for span in gold]
+    layers += [(span, partial(tag, "mark", class_="cited")) for span in cited]
+    return layered(text, layers)
 
 
-_MARKS = {(False, False): "", (True, False): "g", (False, True): "c", (True, True): "b"}  # is it gold, cited?
-
-
-def _pieces(length: int, gold: Sequence[Span], cited: Sequence[Span]) -> list[tuple[int, int, str]]:
-    cuts = sorted({0, length, *(min(max(end, 0), length) for span in (*gold, *cited) for end in span)})
-    pieces = []
-    for start, end in pairwise(cuts):
-        is_gold, is_cited = (any(a <= start and end <= b for a, b in spans) for spans in (gold, cited))
-        pieces.append((start, end, _MARKS[is_gold, is_cited]))
-    return pieces
-
-
-def document_item(shown: ShownDocument, names: Sequence[str] = ()) -> Markup:
-    """Return a document: gold is open, with the spans marked; the others are folded.
-
-    `names` are those of the runs, whose last one the page is about.
-    """
+def _document(shown: ShownDocument, names: Sequence[str], *, in_file: bool) -> Markup:
+    """Return a document: gold is open, with the spans marked; the others are folded."""
     rank = shown.ranks[-1]
     title = shown.doc.metadata.get("title")
     name = short(title, _LONGEST_ID) if isinstance(title, str) and title else ""
@@ -244,12 +201,10 @@ def document_item(shown: ShownDocument, names: Sequence[str] = ()) -> Markup:
         tag("span", short(shown.doc.doc_id, _LONGEST_ID), class_="id mute cut"),
         tag("span", _tags(shown, names), class_="tags"),
     ]
-    text: Node = tag(
-        "p", "The run has no text of this document.", class_="text mute", id=shown.anchor or None
-    )
-    if shown.text:
-        marked = marked_text(shown.text, shown.gold, shown.cited)
-        text = tag("p", marked, class_="text", dir="auto", id=shown.anchor or None)
+    # Many samples have the same documents: in one file, the start of those that explain nothing is enough.
+    whole = shown.text if shown.is_gold or shown.is_cited or not in_file else short(shown.text, _FOLDED)
+    marked: Node = marked_text(whole, shown.gold, shown.cited)
+    text = tag("p", marked or _soft("No text."), class_="text", dir="auto", id=shown.anchor or None)
     if shown.is_gold:
         kind = "missed" if shown.is_missed else "gold"
         return tag("li", tag("section", tag("header", head), text, class_=f"card doc {kind}"))
@@ -266,23 +221,12 @@ def _tags(shown: ShownDocument, names: Sequence[str]) -> Iterator[Markup]:
         yield tag("span", "cited", class_="tag news")
     if len(shown.ranks) == 2:
         before, after = shown.ranks
-        words = "new" if before is None else f"was {before}" if before != after else "same"
-        kind = (
-            "" if before is None or after is None or before == after else " up" if after < before else " down"
-        )
-        sign = {" up": "▲ ", " down": "▼ "}.get(kind, "")
-        where = f" in {short(names[0], 24)}" if names and before is not None else ""
-        yield tag("span", f"{sign}{words}{where}", class_=f"tag{kind}")
+        moved = (before or 0) - (after or 0) if before and after else 0
+        sign, kind = ("▲ ", " up") if moved > 0 else ("▼ ", " down") if moved < 0 else ("", "")
+        words = f"{'was' if moved else 'same'} {before} in {short(names[0], 24)}" if before else "new"
+        yield tag("span", f"{sign}{words}", class_=f"tag{kind}")
     if shown.score is not None:
         yield tag("span", f"score {shown.score:.3g}", class_="mute")
-
-
-def documents_list(shown: Sequence[ShownDocument], names: Sequence[str] = ()) -> Markup:
-    """Return the documents: gold first, found or missed, then what else was retrieved."""
-    if not shown:
-        return tag("p", "No documents.", class_="mute")
-    ordered = sorted(shown, key=lambda one: (not one.is_gold, one.is_missed, one.ranks[-1] or 1_000_000))
-    return tag("ul", (document_item(one, names) for one in ordered), class_="docs")
 
 
 def sample_parts(
@@ -294,7 +238,7 @@ def sample_parts(
     in_file: bool = False,
 ) -> Markup:
     """Return everything about a sample: texts and documents, and beside them the scores; `led` is first."""
-    documents = documents_of(sample, answers)
+    documents = shown_documents(sample, answers)
     gold = [one for one in documents if one.is_gold]
     found = f"{sum(not one.is_missed for one in gold)} of {len(gold)} gold found" if gold else ""
     names = [each.name for each in answers]
@@ -304,7 +248,7 @@ def sample_parts(
         tag(
             "section",
             tag("header", tag("h2", "Documents"), tag("span", found, class_="mute")),
-            documents_list(documents, names if len(names) > 1 else ()),
+            tag("ul", (_document(one, names, in_file=in_file) for one in documents), class_="docs"),
             class_="part",
         ),
     ]
@@ -346,27 +290,6 @@ def _texts(
         layers += _answer_layers(sample, each, documents)
         parts += _answer(each, layered(texts[place], layers, _signs(each.claims)))
     return tag("dl", parts, class_="qa")
-
-
-Layer = tuple[Span, Callable[[Node], Markup]]  # a part of a text, and the element around it
-
-
-def layered(text: str, layers: Sequence[Layer], after: Mapping[int, Node] | None = None) -> Markup:
-    """Return text with elements around parts of it, which may overlap: the first layer is the innermost.
-
-    `after` has what follows a character, by the place behind it.
-    """
-    inside = [(span, around) for span, around in layers if 0 <= span[0] < span[1] <= len(text)]
-    after = after or {}
-    cuts = sorted({0, len(text), *(end for span, _ in inside for end in span)})
-    pieces: list[Node] = []
-    for start, end in pairwise(cuts):
-        piece: Node = text[start:end]
-        for span, around in inside:
-            if span[0] <= start and end <= span[1]:
-                piece = around(piece)
-        pieces += [piece, after.get(end)]
-    return join(pieces)
 
 
 def _answer_layers(

@@ -44,6 +44,7 @@ def opened_page() -> Iterator[Page]:
 
 
 PAIR = "run=demo-bm25&run=demo-hybrid"
+LOST = "baseline=demo-bm25&sort=contains_answer"
 # The main states, each with its address, whether it is dark, and its width.
 STATES = {
     "view-runs": ("", False, 1280),

@@ -44,7 +44,7 @@ def task_routes(*, lead: bool = True) -> list[Route]:
 
 
 def task_workspace(desk: Desk, person: str) -> Workspace:
-    """Return what the pages of `auepora annotate` know: one task, and of several people one if it is named."""
+    """Return what the pages of `auepora annotate` know: one task, and one person if that is named."""
     workspace = Workspace(desk.folder)
     workspace.tasks, workspace.person = None, person
     workspace.desks.get(THIS, lambda: desk)
@@ -173,7 +173,9 @@ def _own_labels(workspace: Workspace, run_id: str) -> LabelTable:
 def people_page(ask: Ask) -> Reply:
     """Let people choose their name."""
     desk, task = _desk(ask), ask.path["task"]
-    links = (tag("li", _person(task, desk.progress(name))) for name in desk.task.people)
+    links = [tag("li", _person(task, desk.progress(name))) for name in desk.task.people]
+    if not ask.workspace.person:
+        links.append(tag("li", link("Agreement and disagreements", "label", task, _LEAD)))
     return _page(ask, "Who are you?", tag("ul", links, class_="links"))
 
 

@@ -165,14 +165,13 @@ def _say_people(desk: Desk) -> None:
 
 def _serve(args: Namespace, folder: Path) -> int:
     from ..pages.annotate import home_of, task_routes, task_workspace
-    from ..pages.layout import ALONE
     from ..pages.server import application
 
     with Desk(folder) as desk:
         routes, workspace = task_routes(lead=not args.person), task_workspace(desk, args.person)
         serve_pages(
             args,
-            lambda access: application(workspace, access, routes, frame=ALONE),
+            lambda access: application(workspace, access, routes, places=False),
             home=home_of(desk, args.person),
             about=f"{len(desk.items)} {desk.task.kind} to label",
         )
@@ -200,7 +199,6 @@ def continue_command(args: Namespace, folder: Path) -> str:
 
 def _review(args: Namespace) -> int:
     check_can_serve("annotate")  # the pages import the packages
-    from ..pages.layout import ALONE
     from ..pages.review import review_routes
     from ..pages.server import application
     from ..pages.workspace import Workspace
@@ -223,7 +221,7 @@ def _review(args: Namespace) -> int:
         routes = review_routes(review)
         serve_pages(
             args,
-            lambda access: application(Workspace(target.parent), access, routes, frame=ALONE),
+            lambda access: application(Workspace(target.parent), access, routes, places=False),
             home="/",
             about=f"{len(review)} questions to review",
         )

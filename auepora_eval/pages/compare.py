@@ -330,7 +330,7 @@ def ranking_page(workspace: Workspace, run_ids: Sequence[str], ranking: Ranking)
     ]
     rows = [_standing_row(one, ranking) for one in ranking.metrics]
     main = join(
-        ui.strip("news", _ranking_headline(ranking)),
+        ui.strip("news", _ranking_headline(ranking), sign="→"),
         ui.lead(ranking_in_words(ranking)),
         charts.legend(ranking.systems),
         ui.table("Ranking", columns, rows, kind="bars"),

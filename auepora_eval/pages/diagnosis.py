@@ -15,21 +15,15 @@ from .requests import Ask, Page, Reply
 if TYPE_CHECKING:
     from ..interventions.report import Diagnosis, Fix, StageShare
 
-# Whose fault a stage is; stages that are not named here are the generator's.
+# Whose fault a stage is, with its colour; stages that are not named here are the generator's.
 GROUPS = {
-    "Retrieval": ("index", "search", "cutoff", "missed", "order", "context"),
-    "Both": ("both",),
-    "Test set": ("metric", "suspect", "untraced"),
-    "Calls": ("failed", "unstable"),
+    "Generator": ("generator", ()),
+    "Retrieval": ("retrieval", ("index", "search", "cutoff", "missed", "order", "context")),
+    "Both": ("both", ("both",)),
+    "Test set": ("data", ("metric", "suspect", "untraced")),
+    "Calls": ("data", ("failed", "unstable")),
 }
 _LEAST = 0.005  # gain of a fix that is shown
-_KINDS = {
-    "Retrieval": "retrieval",
-    "Both": "both",
-    "Test set": "data",
-    "Calls": "data",
-    "Generator": "generator",
-}
 
 
 def diagnosis_of(index: RunSamples) -> Diagnosis | None:
@@ -64,11 +58,10 @@ def diagnosis_page(ask: Ask) -> Reply:
 
 
 def _grouped(stages: Sequence[StageShare]) -> dict[str, list[StageShare]]:
-    groups: dict[str, list[StageShare]] = {"Generator": [], **{name: [] for name in GROUPS}}
+    groups: dict[str, list[StageShare]] = {name: [] for name in GROUPS}
     for one in stages:
-        groups[next((name for name, members in GROUPS.items() if one.name in members), "Generator")].append(
-            one
-        )
+        named = (name for name, (_, members) in GROUPS.items() if one.name in members)
+        groups[next(named, "Generator")].append(one)
     return {name: members for name, members in groups.items() if members}
 
 
@@ -93,7 +86,7 @@ def _strip(found: Diagnosis) -> Markup:
 def _bar(found: Diagnosis, groups: dict[str, list[StageShare]]) -> Markup:
     right = found.n - found.wrong
     sums = [(name, sum(one.count for one in members)) for name, members in groups.items()]
-    counts = [("Right", right, "right"), *((name, count, _KINDS[name]) for name, count in sums)]
+    counts = [("Right", right, "right"), *((name, count, GROUPS[name][0]) for name, count in sums)]
     parts = [(count, f"s-{kind}", f"{name}: {count:,}") for name, count, kind in counts]
     words = ", ".join(f"{name} {count:,}" for name, count, _ in counts)
     legend = tag("p", words, class_="note")

@@ -6,7 +6,7 @@
   const keyOf = (cell) => {
     const [number, unit] = cell.textContent.trim().replace("−", "-").replace("±", "").split(" ");
     const size = { s: 1, ms: 1e-3, "µs": 1e-6 }[unit] ?? 1;
-    return number === "failed" ? -Infinity : isNaN(number) || number === "" ? Infinity : Number(number) * size;
+    return number === "=" ? 0 : number === "failed" ? -Infinity : isNaN(number) || number === "" ? Infinity : Number(number) * size;
   };
   function sortBy(head) {
     const table = head.closest("table"), at = head.cellIndex;

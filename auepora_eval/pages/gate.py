@@ -64,14 +64,11 @@ def _form(runs: Sequence[Stored], run_id: str, baseline: str) -> Markup:
 
 def _strip(report: GateReport) -> Markup:
     kind, word = _STRIPS.get(report.outcome, ("warn", "INCONCLUSIVE"))
-    problems = report.problems
-    count = (
-        f"{len(problems)} of {len(report.verdicts)} rules"
-        if problems
-        else f"all {len(report.verdicts)} rules"
-    )
-    reasons = "; ".join(f"{one.rule.title}: {one.why}" for one in problems[:3])
-    return ui.strip(kind, f"{word}: {count}", tag("span", ui.short(reasons, 300)) if reasons else None)
+    problems, total = report.problems, len(report.verdicts)
+    count = f"{len(problems)} of {total} rules" if problems else f"all {total} rules"
+    titles = ", ".join(one.rule.title for one in problems)
+    reasons = f"{titles}: {problems[0].why}" if len(problems) == 1 else titles
+    return ui.strip(kind, f"{word}: {count}", tag("span", ui.short(reasons, 200)) if reasons else None)
 
 
 def _report(ask: Ask, report: GateReport, run_id: str, baseline: str) -> Node:
@@ -94,14 +91,16 @@ def _panel(ask: Ask, one: RuleResult, index: RunSamples, run_id: str, baseline: 
     """Return a rule that did not pass: what was found, what is required, and its worst samples."""
     href = samples_of(one.rule, index, run_id, baseline)
     more = tag("a", "Samples", href=href, data_row=True) if href else None
-    found: list[Node] = [
-        tag("b", _found(one)),
-        f" {ui.interval(_limits(one), one.unit)}, required: {asked(one.rule, one.unit)}",
-    ]
-    title = join(ui.verdict(verdict_word(one)), f" {ui.short(one.rule.title, 80)}")
+    limits = ui.interval(_limits(one), one.unit)
+    found = [tag("b", _found(one)), f" ({limits})" if limits else None]
+    wanted = f", required: {asked(one.rule, one.unit)}"
+    sign, kind = ("✕", "down") if one.outcome is Outcome.FAILED else ("~", "warn")
+    word = ui.span(f"verdict {kind}", f"{sign} {verdict_word(one)}")
+    # The terminal's next step is a command; here the samples are one click away.
+    why = one.why if href else f"{one.why}. {one.fix}"
     return ui.card(
-        title,
-        tag("div", tag("p", found), tag("p", f"{one.why}. {one.fix}".strip()), class_="pad"),
+        join(word, f" {ui.short(one.rule.title, 80)}"),
+        tag("div", tag("p", found, wanted), tag("p", why, class_="note"), class_="pad"),
         _panel_samples(ask, one.rule, index, run_id, baseline),
         about=more,
         kind="down" if one.outcome is Outcome.FAILED else "",

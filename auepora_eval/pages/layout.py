@@ -6,13 +6,12 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from html import unescape
 from importlib.resources import files
 from urllib.parse import quote, urlencode
 
-from .components import parts as ui
 from .components.markup import Markup, Node, join, raw_element, tag
+from .components.parts import SIGNS, menu, short
 from .requests import Ask, Page
 from .workspace import Workspace
 
@@ -28,19 +27,8 @@ PLACES = (
 _MARK = "M1 5h14M1 11h14M5 2.5v5M11 8.5v5"
 
 
-@dataclass(frozen=True)
-class Frame:
-    """What the pages of a command have around them; `has_places` is False for a person who only labels."""
-
-    has_places: bool = True
-
-
-VIEW, ALONE = Frame(), Frame(has_places=False)
-
-
-def html_of(shown: Page, ask: Ask | None = None, frame: Frame = VIEW) -> str:
-    """Return a page as HTML."""
-    places = frame.has_places
+def html_of(shown: Page, ask: Ask | None = None, *, places: bool = True) -> str:
+    """Return a page as HTML; without `places` for a person who only labels."""
     main = join(heading(shown), shown.main)
     keys = _keys(main.text, searches=places, has_way_up=places and bool(shown.crumbs))
     body: list[Node] = [
@@ -91,21 +79,17 @@ def heading(shown: Page) -> Markup:
 
 def brand() -> Markup:
     """Return the name of the product."""
-    mark = tag("svg", tag("path", d=_MARK), class_="i", viewBox="0 0 16 16", aria_hidden="true")
-    return tag("span", tag("span", mark, class_="mark"), "auepora", class_="brand")
+    return tag("span", tag("span", icon(_MARK), class_="mark"), "auepora", class_="brand")
 
 
 def _rail(ask: Ask | None) -> Markup:
     """Return what is on the left of each page: search, the pages to go to, and the newest runs."""
     path = ask.address.partition("?")[0] if ask else ""
     current = next((place for place, *_ in PLACES[1:] if path.startswith(place)), "/" if path else "")
-    links = (
-        tag(
-            "li",
-            tag("a", icon(shape), name, href=place, aria_current="page" if place == current else None),
-        )
-        for place, name, shape in PLACES
-    )
+    links = []
+    for place, name, shape in PLACES:
+        now = "page" if place == current else None
+        links.append(tag("li", tag("a", icon(shape), name, href=place, aria_current=now)))
     find = tag(
         "button", "Find", tag("kbd", "Ctrl K"), type="button", popovertarget="find", class_="button find"
     )
@@ -121,20 +105,16 @@ def _rail(ask: Ask | None) -> Markup:
 
 
 def _recent(workspace: Workspace) -> Node:
-    items = [
-        tag(
-            "li",
-            tag(
-                "a",
-                tag("span", sign, class_=kind, aria_hidden="true"),
-                tag("span", ui.short(run_id, 40), class_="cut"),
-                tag("small", about) if about else None,
-                href=address("run", run_id),
-                title=run_id if len(run_id) > 20 else None,
-            ),
-        )
-        for run_id, sign, kind, about in workspace.recent()[:8]
-    ]
+    items = []
+    for run_id, state, about in workspace.recent()[:8]:
+        sign, kind = SIGNS[state]
+        parts = [
+            tag("span", sign, class_=kind, aria_hidden="true"),
+            tag("span", short(run_id, 40), class_="cut"),
+            tag("small", about) if about else None,
+        ]
+        title = run_id if len(run_id) > 20 else None
+        items.append(tag("li", tag("a", parts, href=address("run", run_id), title=title)))
     return tag("nav", tag("h2", "Recent"), tag("ul", items), class_="recent", aria_label="Recent runs")
 
 
@@ -149,9 +129,9 @@ def crumbs(shown: Page, workspace: Workspace | None = None) -> Markup:
     for place, (text, href) in enumerate(shown.crumbs):
         # The last one that leads up is what the key u follows.
         is_last = place == len(shown.crumbs) - 1
-        link = tag("a", ui.short(text, 40), href=href, rel="up" if is_last else None)
+        link = tag("a", short(text, 40), href=href, rel="up" if is_last else None)
         items.append(tag("li", link, _switch(workspace, text, href)))
-    here = tag("span", ui.short(shown.title, 60), aria_current="page")
+    here = tag("span", short(shown.title, 60), aria_current="page")
     own = _switch(workspace, shown.run, address("run", shown.run)) if shown.title == shown.run else None
     return tag("nav", tag("ol", items, tag("li", here, own)), class_="crumbs", aria_label="Breadcrumb")
 
@@ -159,12 +139,9 @@ def crumbs(shown: Page, workspace: Workspace | None = None) -> Markup:
 def _switch(workspace: Workspace | None, run_id: str, href: str) -> Node:
     if workspace is None or href != address("run", run_id):
         return None
-    others = [
-        tag("a", ui.short(other, 60), href=address("run", other))
-        for other, *_ in workspace.recent()
-        if other != run_id
-    ]
-    return ui.menu("⌄", others, label="Switch to another run") if others else None
+    recent = [other for other, *_ in workspace.recent() if other != run_id]
+    others = [tag("a", short(other, 60), href=address("run", other)) for other in recent]
+    return menu("⌄", others, label="Switch to another run") if others else None
 
 
 def _top(shown: Page, ask: Ask | None, *, places: bool) -> Node:
@@ -218,16 +195,8 @@ def _key_help(keys: Iterable[tuple[str, str]]) -> Markup:
         join(tag("dt", ((tag("kbd", key), " ") for key in names.split())), tag("dd", what))
         for names, what in keys
     ]
-    return tag(
-        "div",
-        tag("h2", "Keys of this page"),
-        tag("dl", rows),
-        id="keys",
-        popover=True,
-        class_="over",
-        role="dialog",
-        aria_label="Keys",
-    )
+    about = {"id": "keys", "class": "over", "role": "dialog", "aria-label": "Keys"}
+    return tag("div", tag("h2", "Keys of this page"), tag("dl", rows), popover=True, attrs=about)
 
 
 def _command(shown: Page) -> Markup:

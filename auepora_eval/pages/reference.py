@@ -50,7 +50,7 @@ def metrics_page(ask: Ask) -> Reply:
 def _jumps(chosen: Sequence[type[SampleMetric]]) -> Markup:
     targets = dict.fromkeys(sorted(map(_target, chosen)))
     items = (tag("li", tag("a", name.replace("_", " ").lower(), href=f"#{name.lower()}")) for name in targets)
-    return tag("ul", items, class_="tags links")
+    return tag("ul", items, class_="tags jumps")
 
 
 def _target(metric: type[SampleMetric]) -> str:
@@ -84,24 +84,26 @@ def trend_page(ask: Ask) -> Reply:
     if not metric:
         return Page("Trend", ui.lead("There are no finished runs yet."), ask.workspace.command("list"))
     trend = trend_of(ask.workspace, metric)
-    datasets = dict.fromkeys((line.dataset, line.dataset_sha256) for line in trend.lines)
+    # Runs that `auepora diagnose` made of another one are not versions of a system.
+    lines = [line for line in trend.lines if "~" not in line.points[-1].evaluation_id]
+    datasets = dict.fromkeys((line.dataset, line.dataset_sha256) for line in lines)
     drawn = [
-        _chart(metric, [line for line in trend.lines if (line.dataset, line.dataset_sha256) == key])
+        _chart(metric, [line for line in lines if (line.dataset, line.dataset_sha256) == key])
         for key in datasets
     ]
     box = ui.select_box("metric", [(name, name) for name in names], metric, "Metric")
     return Page(
         f"Trend of {metric}",
-        join(_latest_change(trend), drawn, ui.notes(trend_notes(trend))),
+        join(_latest_change(lines), drawn, ui.notes(trend_notes(trend))),
         ask.workspace.command("list", "--trend", metric),
-        facts=f"{sum(len(line.points) for line in trend.lines)} runs of {len(trend.lines)} lines",
+        facts=f"{sum(len(line.points) for line in lines)} runs",
         actions=ui.choice_form("/trend", box),
     )
 
 
-def _latest_change(trend: Trend) -> Node:
+def _latest_change(lines: Sequence[TrendLine]) -> Node:
     """Return whether the newest run of the longest line is outside the interval of the one before."""
-    line = next((line for line in trend.lines if len(line.points) > 1), None)
+    line = next((line for line in lines if len(line.points) > 1), None)
     if line is None:
         return None
     before, after = line.points[-2:]

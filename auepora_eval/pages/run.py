@@ -268,29 +268,15 @@ def _definitions(results: Sequence[MetricResult]) -> Markup:
 
 
 def most_to_explain(index: RunSamples) -> str | None:
-    """Return the metric whose samples differ most."""
+    """Return the metric whose samples differ most; of times only if there is nothing else."""
 
-    def choose() -> str | None:
-        names = [name for name, one in index.metrics.items() if one.target is not TargetCategory.LATENCY]
-        return max(names or list(index.metrics), key=lambda name: _spread(index, name), default=None)
+    def spread(name: str) -> tuple[bool, float]:
+        values, result = index.column(name), index.metrics[name]
+        failed = float(index.has_failed(name).sum())  # a failed answer counts as the worst
+        known = values[np.isfinite(values)]
+        return result.is_share, float(((known - known.mean()) ** 2).sum()) + failed if len(known) else 0.0
 
-    return index.once("most to explain", choose)
-
-
-def _spread(index: RunSamples, name: str) -> float:
-    """Return the sum of squared differences from the mean, as shares of the metric's scale."""
-    values, result = index.column(name), index.metrics[name]
-    known = values[np.isfinite(values)]
-    if not len(known):
-        return 0.0
-    low, high = result.bounds or (None, None)
-    low = float(known.min()) if low is None else low
-    high = float(known.max()) if high is None else high
-    shares = (known - low) / ((high - low) or 1.0)
-    goodness = shares if result.higher_is_better else 1.0 - shares
-    # A failed answer counts as the worst, as in a comparison.
-    goodness = np.append(goodness, np.zeros(int(index.has_failed(name).sum())))
-    return float(((goodness - goodness.mean()) ** 2).sum())
+    return index.once("most to explain", lambda: max(index.metrics, key=spread, default=None))
 
 
 def _worst(run_id: str, index: RunSamples, metric: str) -> Markup:

@@ -317,10 +317,13 @@ def change_cell(pair: Pair | None, metric: str, place: int) -> Node:
         return None
     scores, unit = pair.scores(metric), pair.index.metrics[metric].unit
     before, after, gain = (float(each[place]) for each in scores)
+    if math.isnan(gain):
+        return ui.span("mute", NOT_MEASURED)
+    if not gain:
+        return ui.span("mute", f"= {ui.number(after, unit, digits=2)}")
     change = ui.number(after - before, unit, signed=True, digits=2)
-    kind = "up" if gain > 0 else "down" if gain < 0 else "mute"
     both = f" {ui.number(before, unit, digits=2)} → {ui.number(after, unit, digits=2)}"
-    return [ui.span(kind, change), tag("small", both)]
+    return [ui.span("up" if gain > 0 else "down", change), tag("small", both)]
 
 
 def _words(index: RunSamples, place: int) -> str | None:
@@ -392,7 +395,8 @@ def _led_first(selection: Selection) -> list[str]:
 def _other_runs(ask: Ask, selection: Selection, sample_id: str) -> Node:
     """Return what other runs on the same samples scored on this one."""
     run_id, names, rows = ask.path["run"], _led_first(selection), []
-    for other in ask.workspace.before(run_id)[:_OTHERS]:
+    others = [other for other in ask.workspace.before(run_id) if "~" not in other]  # not of a diagnosis
+    for other in others[:_OTHERS]:
         index = ask.workspace.index(other)
         try:
             (row,) = index.rows([index.place_of(sample_id)])

@@ -14,10 +14,10 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from urllib.parse import parse_qs
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -101,38 +101,28 @@ class Access:
         return True
 
 
-@dataclass(frozen=True)
-class Head:
-    """A request before its body is read."""
-
-    method: str
-    path: str
-    query: str
-    headers: Headers
+Rule = Callable[[Request, Access], Response | None]  # what to answer instead; None lets the request through
 
 
-Rule = Callable[[Head, Access], Response | None]  # what to answer instead; None lets the request through
-
-
-def check_host(head: Head, access: Access) -> Response | None:
+def check_host(request: Request, access: Access) -> Response | None:
     """Refuse other names of this machine: a website can make its own name lead here (DNS rebinding)."""
     return (
         None
-        if head.headers.get("host") in access.hosts
+        if request.headers.get("host") in access.hosts
         else refusal(421, "This is not the server you asked for.")
     )
 
 
-def check_origin(head: Head, access: Access) -> Response | None:
+def check_origin(request: Request, access: Access) -> Response | None:
     """Refuse changes that do not come from a page of this server."""
-    headers = head.headers
-    if head.method in READING:
+    headers = request.headers
+    if request.method in READING:
         # A page of another site may not even load a part of ours; a link to a page is allowed.
         is_foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site")
         if is_foreign and headers.get("sec-fetch-mode") != "navigate":
             return refusal(403, "Only pages of this server may load its parts.")
         return None
-    if head.method != "POST":
+    if request.method != "POST":
         return refusal(405, "Only GET and POST are answered.")
     ours = f"http://{headers.get('host')}"
     if headers.get("origin") != ours or headers.get("sec-fetch-site") != "same-origin":
@@ -140,13 +130,13 @@ def check_origin(head: Head, access: Access) -> Response | None:
     return None
 
 
-def check_session(head: Head, access: Access) -> Response | None:
+def check_session(request: Request, access: Access) -> Response | None:
     """Exchange the token of the printed address for the cookie, and refuse everything without it."""
-    token = parse_qs(head.query).get("token", [""])[0]
-    if access.admits(head.headers.get("cookie", "")):
+    token = request.query_params.get("token", "")
+    if access.admits(request.headers.get("cookie", "")):
         # A reload of the printed address, whose token is used up, still leads to the pages.
-        return RedirectResponse(access.home, 303) if token and head.path == "/" else None
-    if token and head.path == "/" and head.method == "GET" and access.exchange(token):
+        return RedirectResponse(access.home, 303) if token and request.url.path == "/" else None
+    if token and request.url.path == "/" and request.method == "GET" and access.exchange(token):
         response = RedirectResponse(access.home, 303)  # to an address without the token
         response.set_cookie(access.cookie, access.session, httponly=True, samesite="strict", path="/")
         return response
@@ -184,21 +174,13 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":  # no page uses a web socket
             return
-        headers = Headers(scope=scope)
-        head = Head(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), headers)
-        answer = self._too_large(headers) or next(
-            (refused for rule in self._rules if (refused := rule(head, self._access)) is not None), None
-        )
-        await (answer or self._app)(scope, self._limited(receive), self._with_headers(send))
-
-    def _too_large(self, headers: Headers) -> Response | None:
-        length = headers.get("content-length", "0")
-        # Headers are Latin-1, where "²".isdigit() is true and int() raises.
-        is_small = length.isascii() and length.isdigit() and int(length) <= self._body_bytes
-        return None if is_small else refusal(413, f"At most {self._body_bytes:,} bytes are read.")
+        request = Request(scope)
+        refusals = (rule(request, self._access) for rule in self._rules)
+        answer = next((refused for refused in refusals if refused is not None), self._app)
+        await answer(scope, self._limited(receive), self._with_headers(send))
 
     def _limited(self, receive: Receive) -> Receive:
-        """Return a way to read the body that ends at the limit: its length need not be announced."""
+        """Return a way to read the body that ends at the limit."""
         taken = 0
 
         async def limited() -> Message:

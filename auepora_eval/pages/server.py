@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route as StarletteRoute
 
 from ..errors import AueporaError, NotFoundError, UnknownNameError
-from .layout import VIEW, Frame, error_page, html_of, waiting_page
+from .layout import error_page, html_of, waiting_page
 from .requests import Ask, Download, Events, Page, Redirect, Reply, Route
 from .security import Access, Guard
 from .workspace import NotReadyError
@@ -43,20 +43,20 @@ def application(
     access: Access,
     routes: Iterable[Route],
     *,
-    frame: Frame = VIEW,
+    places: bool = True,
     guard: Callable[..., ASGIApp] = Guard,
 ) -> ASGIApp:
     """Return the application, behind its guard."""
     table = [
         StarletteRoute(
             route.path,
-            partial(_answer, workspace, frame, route),
+            partial(_answer, workspace, route, places),
             methods=["POST" if route.changes else "GET"],
         )
         for route in routes
     ]
     table += [StarletteRoute(address, partial(_asset, address), methods=["GET"]) for address in ASSETS]
-    return guard(Starlette(routes=table, exception_handlers={404: partial(_not_found, frame)}), access)
+    return guard(Starlette(routes=table, exception_handlers={404: partial(_not_found, places)}), access)
 
 
 def server_of(app: ASGIApp) -> uvicorn.Server:
@@ -75,11 +75,11 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
     )
 
 
-async def _answer(workspace: Workspace, frame: Frame, route: Route, request: Request) -> Response:
+async def _answer(workspace: Workspace, route: Route, places: bool, request: Request) -> Response:
     address = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     ask = Ask(workspace, request.path_params, await _fields(request), address)
     # In a thread: a page may read files, and others must not wait for it.
-    return await run_in_threadpool(_response, ask, route, frame)
+    return await run_in_threadpool(_response, ask, route, places)
 
 
 async def _fields(request: Request) -> dict[str, list[str]]:
@@ -93,7 +93,7 @@ async def _fields(request: Request) -> dict[str, list[str]]:
         return {}
 
 
-def _response(ask: Ask, route: Route, frame: Frame) -> Response:
+def _response(ask: Ask, route: Route, places: bool) -> Response:
     reply: Reply
     try:
         reply = route.handler(ask)
@@ -102,10 +102,10 @@ def _response(ask: Ask, route: Route, frame: Frame) -> Response:
     except AueporaError as error:
         status = 404 if isinstance(error, NotFoundError | UnknownNameError) else 400
         reply = error_page(status, str(error))
-    return _sent(reply, ask, frame)
+    return _sent(reply, ask, places)
 
 
-def _sent(reply: Reply, ask: Ask, frame: Frame) -> Response:
+def _sent(reply: Reply, ask: Ask, places: bool) -> Response:
     if isinstance(reply, Redirect):
         return RedirectResponse(reply.address, 303)
     if isinstance(reply, Events):
@@ -113,7 +113,7 @@ def _sent(reply: Reply, ask: Ask, frame: Frame) -> Response:
     if isinstance(reply, Download):
         named = {"content-disposition": f'attachment; filename="{reply.name}.csv"'}
         return StreamingResponse(_csv(reply.rows), media_type="text/csv; charset=utf-8", headers=named)
-    return HTMLResponse(html_of(reply, ask, frame), reply.status)
+    return HTMLResponse(html_of(reply, ask, places=places), reply.status)
 
 
 def _csv(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
@@ -145,6 +145,6 @@ async def _asset(address: str, request: Request) -> Response:
     return Response(files(_PACKAGE).joinpath(path).read_bytes(), media_type=kind)
 
 
-async def _not_found(frame: Frame, request: Request, error: Exception) -> Response:
+async def _not_found(places: bool, request: Request, error: Exception) -> Response:
     page: Page = error_page(404, "There is no such page.")
-    return HTMLResponse(html_of(page, frame=frame), 404)
+    return HTMLResponse(html_of(page, places=places), 404)

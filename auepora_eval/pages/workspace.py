@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from ..core.settings import DEFAULT_OUT
 from ..core.types import EvaluationRun
@@ -28,6 +28,7 @@ _KEPT = 8  # runs and comparisons in memory
 _RECENT = 20  # runs in the frame of a page
 
 T = TypeVar("T")
+Recent = tuple[str, str, str]  # a run in the frame: its id, its state, and what is to be known of it
 
 
 class NotReadyError(Exception):
@@ -61,6 +62,11 @@ class Stored:
         return str(self.head.get("system_name") or self.head.get("system_version") or "")
 
     @property
+    def dataset(self) -> str:
+        """Return the fingerprint of the samples of a run."""
+        return self.run.dataset_fingerprint if self.run else ""
+
+    @property
     def state(self) -> str:
         """Return how the calls of a run went: complete, partial or failed, if a tenth failed or more."""
         total, failed = self.count("total_queries") or 0, self.count("failed_queries") or 0
@@ -74,30 +80,21 @@ class Stored:
 
 
 class Cache:
-    """The last few things that were made, by key. Each is made once, also if several pages want it."""
+    """The last few things that were made, by key."""
 
     def __init__(self, kept: int = _KEPT) -> None:
-        self._kept, self._lock = kept, threading.Lock()
-        self._members: OrderedDict[Hashable, Any] = OrderedDict()
-        self._making: dict[Hashable, threading.Lock] = {}
+        self._kept, self._members = kept, OrderedDict[Hashable, Any]()
+        # Reentrant: a pair of runs is made from a comparison, which is kept here too.
+        self._lock = threading.RLock()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what is kept under a key, or make it."""
+        """Return what is kept under a key, or make it while other requests wait."""
         with self._lock:
-            own = self._making.setdefault(key, threading.Lock())
-        # Held while it is made: a second request for the same key waits, requests for other keys do not.
-        with own:
-            with self._lock:
-                if key in self._members:
-                    self._members.move_to_end(key)
-                    kept: T = self._members[key]
-                    return kept
-            made = make()
-            with self._lock:
-                self._members[key] = made
-                while len(self._members) > self._kept:
-                    old, _ = self._members.popitem(last=False)
-                    self._making.pop(old, None)
+            made: T = self._members[key] if key in self._members else make()
+            self._members[key] = made
+            self._members.move_to_end(key)
+            while len(self._members) > self._kept:
+                self._members.popitem(last=False)
             return made
 
 
@@ -201,7 +198,7 @@ class Workspace:
             return []
         changed = self.folder.stat().st_mtime_ns
         if self._recent[0] != changed:
-            live = [Recent(run_id, "◔", "news", "running") for run_id in self._unfinished_ids()]
+            live = [(run_id, "running", "running") for run_id in self._unfinished_ids()]
             # Runs that `auepora diagnose` made of another one are on the page of all runs only.
             done = [_recent(one) for one in self.runs() if "~" not in one.id][:_RECENT]
             self._recent = changed, [*live, *done][:_RECENT]
@@ -209,16 +206,13 @@ class Workspace:
 
     def before(self, run_id: str, runs: Sequence[Stored] | None = None) -> list[str]:
         """Return the runs with the same samples as one, which it can be compared with: older ones first."""
-        known = self.runs() if runs is None else list(runs)
-        ids = [one.id for one in known]
-        place = ids.index(run_id) if run_id in ids else 0
-        candidate = known[place].run if run_id in ids else None
-        found = [
-            one.id
-            for one in (*known[place + 1 :], *known[:place])
-            if candidate and one.run and one.run.dataset_fingerprint == candidate.dataset_fingerprint
-        ]
-        return sorted(found, key=lambda other: "~" in other)  # of a diagnosis: last
+        known = self.runs() if runs is None else runs
+        place = next((place for place, one in enumerate(known) if one.id == run_id), None)
+        if place is None:
+            return []
+        data = known[place].dataset
+        same = [one.id for one in (*known[place + 1 :], *known[:place]) if one.dataset == data]
+        return sorted(same, key=lambda other: "~" in other)  # of a diagnosis: last
 
     def document(self, run_id: str) -> Stored:
         """Return one stored document by its id."""
@@ -252,19 +246,9 @@ class Workspace:
         return self._samples.get((path, *stamp(path)), lambda: RunSamples(path))
 
 
-class Recent(NamedTuple):
-    """A run in the frame: its id, the sign of its state with its class, and what is to be known of it."""
-
-    id: str
-    sign: str
-    kind: str
-    about: str = ""
-
-
 def _recent(one: Stored) -> Recent:
-    sign, kind = {"complete": ("✓", "up"), "partial": ("!", "warn"), "failed": ("✕", "down")}[one.state]
     failed = one.count("failed_queries")
-    return Recent(one.id, sign, kind, f"{failed:,} failed" if failed else "")
+    return one.id, one.state, f"{failed:,} failed" if failed else ""
 
 
 def _read(run_id: str, path: Path) -> Stored:

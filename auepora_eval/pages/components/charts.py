@@ -88,7 +88,7 @@ def _grid(scale: Scale, height: int = ROW) -> list[Markup]:
     return [_upright("zero" if not tick else "grid", scale(tick), height) for tick in scale.ticks]
 
 
-def _upright(kind: str, x: float, height: int, start: int = 0) -> Markup:
+def _upright(kind: str, x: float, height: float, start: float = 0) -> Markup:
     return tag("line", class_=kind, x1=_percent(x), x2=_percent(x), y1=start, y2=height)
 
 
@@ -296,10 +296,12 @@ def trend_chart(lines: Sequence[Line], *, label: str, height: int = 240) -> Mark
         box = {"viewBox": f"0 0 100 {height}", "preserveAspectRatio": "none"}
         shapes.append(tag("svg", paths, attrs=box, width="100%", height=height))
         for point, (x, y) in zip(drawn, places, strict=True):
+            ends = [up(end) for end in point.limits or ()]
+            limits = _upright(f"ci {kind}", x, ends[0], ends[1]) if ends else None
             hit = tag("circle", class_="hit", cx=_percent(x), cy=y, r=12)
             dot = tag("circle", class_=f"dot {kind}", cx=_percent(x), cy=y, r=4)
             title = tag("title", point.title)
-            shapes.append(tag("a", title, hit, dot, href=point.href, aria_label=point.title))
+            shapes.append(tag("a", title, hit, limits, dot, href=point.href, aria_label=point.title))
     drawing = tag("svg", shapes, class_="chart trend", role="group", aria_label=label, height=height)
     return tag("div", drawing, class_="plot")
 

@@ -24,7 +24,7 @@ from ...metrics.citations.answer import answer_of
 from ...metrics.citations.sources import Citation, Found
 from .diff import changed_spans
 from .markup import Layer, Markup, Node, Span, join, layered, tag
-from .parts import card, chip, facts, number, short
+from .parts import card, chip, facts, folded, number, short
 
 _LONGEST_ID = 120
 LONGEST_TEXT = 50_000  # characters of an answer or a reference; what is longer is not an answer
@@ -286,46 +286,28 @@ def _texts(
     if len(answers) == 2 and all(each.output.error is None for each in answers):
         changed = changed_spans(*texts)
     for place, each in enumerate(answers):
-        layers: list[Layer] = [(span, partial(tag, ("del", "ins")[place])) for span in changed[place]]
-        layers += _answer_layers(sample, each, documents)
-        parts += _answer(each, layered(texts[place], layers, _signs(each.claims)))
+        spans: list[Layer] = [(span, partial(tag, ("del", "ins")[place])) for span in changed[place]]
+        parts += _answer(each, _answer_text(texts[place], spans, each, sample, documents))
     return tag("dl", parts, class_="qa")
 
 
-def _answer_layers(
-    sample: EvaluationSample, each: Answered, documents: Sequence[ShownDocument]
-) -> list[Layer]:
-    """Return what is marked in an answer: citations, which lead to their document, and judged claims."""
-    layers: list[Layer] = []
+def _answer_text(
+    text: str, spans: Sequence[Layer], each: Answered, sample: EvaluationSample, docs: Sequence[ShownDocument]
+) -> Markup:
+    """Return an answer with marks: what differs, what it cites, and what a judge said of its claims."""
+    layers, after = list(spans), {}
     if "[" in each.output.response.text:  # as every mark of a citation
-        for citation, _, at in _citations(documents, sample, each.output):
+        for citation, _, at in _citations(docs, sample, each.output):
             if citation.at is not None and citation.at not in [span for span, _ in layers]:
-                layers.append((citation.at, partial(tag, "a", href=f"#{documents[at].anchor}")))
-    layers += [
-        (claim.at, partial(tag, "u", class_=claim.kind))
-        for claim in _marked_claims(each.claims)
-        if claim.at is not None
-    ]
-    return layers
-
-
-def _marked_claims(claims: Sequence[Claim]) -> list[Claim]:
-    """Return one claim per place of the answer: several metrics may judge it, and the worst counts."""
-    worst: dict[Span | None, Claim] = {}
-    for claim in claims:
-        known = worst.get(claim.at)
-        if known is None or known.is_supported is None or claim.is_supported is False:
-            worst[claim.at] = claim
-    return list(worst.values())
-
-
-def _signs(claims: Sequence[Claim]) -> dict[int, Node]:
-    """Return the sign of each claim by its end in the answer."""
-    return {
-        claim.at[1]: tag("sup", claim.sign, class_=claim.kind)
-        for claim in _marked_claims(claims)
-        if claim.at is not None
-    }
+                layers.append((citation.at, partial(tag, "a", href=f"#{docs[at].anchor}")))
+    # Several metrics may judge one place of the answer, and the worst counts: it is the last of its place.
+    ranks = {None: 0, True: 1, False: 2}
+    places = {claim.at: claim for claim in sorted(each.claims, key=lambda one: ranks[one.is_supported])}
+    for place, claim in places.items():
+        if place is not None:
+            layers.append((place, partial(tag, "u", class_=claim.kind)))
+            after[place[1]] = tag("sup", claim.sign, class_=claim.kind)
+    return layered(text, layers, after)
 
 
 def _answer(each: Answered, text: Node) -> list[Markup]:
@@ -333,8 +315,8 @@ def _answer(each: Answered, text: Node) -> list[Markup]:
     error = each.output.error
     if error is not None:
         words = tag("dd", f"Failed: {error.type}: {short(error.message, 2000)}", class_="failed")
-        trace = tag("dd", tag("pre", error.traceback[:2000], class_="trace")) if error.traceback else None
-        return [heading, words, *([trace] if trace else [])]
+        trace = [tag("dd", tag("pre", error.traceback[:2000], class_="trace"))] if error.traceback else []
+        return [heading, words, *trace]
     shown = text if each.output.response.text.strip() else _soft("(empty)")
     return [heading, tag("dd", shown, dir="auto")]
 
@@ -367,7 +349,7 @@ def _claim(claim: Claim) -> Markup:
 def _scores(answers: Sequence[Answered], led: str | None, documents: Sequence[ShownDocument]) -> Markup:
     """Return each metric's score with its reason, and with the change if there are two runs."""
     by_run = [{result.name: score for result, score in each.scores} for each in answers]
-    metrics = _metrics(answers)
+    metrics = {result.name: result for each in reversed(answers) for result, _ in each.scores}
     order = sorted(metrics, key=lambda name: name != led)
     items: list[Markup] = []
     skipped: dict[str, list[str]] = {}
@@ -381,7 +363,7 @@ def _scores(answers: Sequence[Answered], led: str | None, documents: Sequence[Sh
     if skipped:
         texts = (tag("p", f"{', '.join(names)}: {why}", class_="note") for why, names in skipped.items())
         count = sum(map(len, skipped.values()))
-        items.append(tag("li", tag("details", tag("summary", f"{count} not measured"), texts)))
+        items.append(tag("li", folded(f"{count} not measured", texts)))
     about = f"change against {short(answers[0].name, 30)}" if len(answers) == 2 else None
     return card("Scores", tag("ul", items, class_="scores"), about=about)
 
@@ -409,10 +391,8 @@ def _why(result: MetricResult, score: SampleScore | None, documents: Sequence[Sh
     if score is None or score.reason:
         return score.reason if score is not None else "not in this run"
     gold = [one for one in documents if one.is_gold]
-    if (
-        result.target not in (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
-        or not gold
-    ):
+    of_retrieval = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
+    if result.target not in of_retrieval or not gold:
         return ""
     missed = [one.doc.doc_id for one in gold if one.is_missed]
     words = f"{len(gold) - len(missed)} of {len(gold)} gold documents retrieved"
@@ -430,18 +410,10 @@ def _known_facts(sample: EvaluationSample, answered: Answered) -> Node:
     pairs += [("cost", f"{cost:.4g} USD") for cost in costs if isinstance(cost, int | float)][:1]
     prompt = next((text for place in places if isinstance(text := place.get("prompt"), str)), "")
     prompt = prompt or rag_prompt_of(sample)
-    folded = tag("details", tag("summary", "Prompt"), tag("pre", short(prompt, LONGEST_TEXT), class_="trace"))
+    text = folded("Prompt", tag("pre", short(prompt, LONGEST_TEXT), class_="trace"))
     if not pairs and not prompt:
         return None
-    return card("Call", facts(pairs) if pairs else None, tag("div", folded, class_="pad") if prompt else None)
-
-
-def _metrics(answers: Sequence[Answered]) -> dict[str, MetricResult]:
-    metrics: dict[str, MetricResult] = {}
-    for each in answers:
-        for result, _ in each.scores:
-            metrics.setdefault(result.name, result)
-    return metrics
+    return card("Call", facts(pairs) if pairs else None, tag("div", text, class_="pad") if prompt else None)
 
 
 def _reason_of_all(scores: Sequence[SampleScore | None]) -> str:

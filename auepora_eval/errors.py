@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 _NAME = "auepora-eval"  # of the package
 # Options that are compared with a misspelt name: a hostile document may have a million keys.
@@ -148,48 +148,40 @@ class MissingDependencyError(AueporaError, ImportError):
     """An optional package that this feature needs; the message names the extra to install."""
 
 
-class _Source(NamedTuple):
-    """What pip was given to install this package: a path of this machine, or else a requirement."""
-
-    path: str = ""
-    requirement: str = _NAME
-    editable: bool = False
-
-
 def install_command(extra: str) -> str:
     """Return the command that installs an extra, from where this package was installed."""
-    source = _source()
-    if not source.path:
-        return f"pip install '{_NAME}[{extra}]{source.requirement.removeprefix(_NAME)}'"
-    return f"pip install {'-e ' * source.editable}'{source.path}[{extra}]'"
+    source = installed_from()
+    if source is not None:
+        return f"pip install '{_NAME}[{extra}]{source.removeprefix(_NAME)}'"
+    from urllib.parse import unquote, urlsplit
+
+    direct = _direct_url()
+    editable = "-e " if direct.get("dir_info", {}).get("editable") else ""
+    return f"pip install {editable}'{unquote(urlsplit(direct['url']).path)}[{extra}]'"
 
 
 def installed_from() -> str | None:
     """Return the requirement by which any machine can install this package; None if only this one can."""
-    source = _source()
-    return None if source.path else source.requirement
+    direct = _direct_url()
+    if not direct:  # from an index of packages
+        return _NAME
+    url, vcs = direct["url"], direct.get("vcs_info")
+    if url.startswith("file:"):
+        return None
+    return f"{_NAME} @ {vcs['vcs']}+{url}@{vcs['commit_id']}" if vcs else f"{_NAME} @ {url}"
 
 
-def _source() -> _Source:
+def _direct_url() -> dict[str, Any]:
+    """Return what pip recorded about the source of this package; empty if that is an index."""
     import json  # with the rest only where a package is missing, or a project is set up
     from importlib.metadata import PackageNotFoundError, distribution
     from pathlib import Path
-    from urllib.parse import unquote, urlsplit
 
     try:
         stored = distribution(_NAME).read_text("direct_url.json")
     except PackageNotFoundError:  # it is not installed, but runs from its folder
-        return _Source(str(Path(__file__).resolve().parents[1]))
-    if stored is None:  # from an index of packages
-        return _Source()
-    direct = json.loads(stored)
-    url, vcs = direct["url"], direct.get("vcs_info")
-    if url.startswith("file:"):
-        editable = direct.get("dir_info", {}).get("editable", False)
-        return _Source(unquote(urlsplit(url).path), editable=editable)
-    if vcs is not None:
-        url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
-    return _Source(requirement=f"{_NAME} @ {url}")
+        return {"url": Path(__file__).resolve().parents[1].as_uri()}
+    return dict(json.loads(stored)) if stored else {}
 
 
 def did_you_mean(

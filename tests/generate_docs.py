@@ -54,14 +54,11 @@ def metrics_page() -> str:
         for metric in metrics:
             low, high = metric["bounds"]
             direction = "higher" if metric["higher_is_better"] else "lower"
-            lines += ["", f"### `{metric['name']}`", "", metric["description"], ""]
-            lines.append(
-                f"- needs: {', '.join(f'`{name}`' for name in metric['requires']) or 'only the outputs'}"
-            )
             ends = ("-∞" if low is None else f"{low:g}", "∞" if high is None else f"{high:g}")
-            lines.append(f"- range: {' to '.join(ends)}, {direction} is better")
-            if metric["oracle"]:
-                lines.append(f"- equals: {metric['oracle']}")
+            needs = ", ".join(f"`{name}`" for name in metric["requires"]) or "only the outputs"
+            facts = f"Needs {needs}. {ends[0]} to {ends[1]}, {direction} is better."
+            facts += f" Equals {metric['oracle']}." if metric["oracle"] else ""
+            lines += ["", f"### `{metric['name']}`", "", metric["description"], "", facts]
     lines += ["", "## Metrics that lists leave out", ""]
     lines += ["Rarely needed, and known by their names: `auepora metrics NAME` explains each.", ""]
     lines += ["| metric | |", "|---|---|"]
@@ -110,11 +107,23 @@ def command_section(name: str) -> list[str]:
             lines += ["", paragraph]
     for group in parser._action_groups:
         actions = [action for action in group._group_actions if not COMMON_FLAGS & set(action.option_strings)]
-        if actions:
+        own = [action for action in actions if not is_plan_key(action)]
+        if own:
             title = GROUP_TITLES.get(group.title or "", group.title)
             lines += ["", f"| {title} | |", "|---|---|"]
-            lines += [flag_row(action) for action in actions]
+            lines += [flag_row(action) for action in own]
+        if keys := [f"`{flag_name(action)}`" for action in actions if is_plan_key(action)]:
+            lines += ["", f"[Keys of plans](#plan-files) as flags: {', '.join(keys)}."]
     return lines
+
+
+def is_plan_key(action: Action) -> bool:
+    """Return whether a flag is a key of plans, which are explained at the end of the page."""
+    return (
+        bool(action.option_strings)
+        and action.dest in PLAN_KEYS
+        and action.help == PLAN_KEYS[action.dest].help
+    )
 
 
 def plan_section() -> list[str]:
@@ -136,12 +145,16 @@ KINDS = {"names": "list", "switch": "true or false", "options": "mapping"}
 
 def flag_row(action: Action) -> str:
     """Return the table row of a flag or argument."""
-    name = "/".join(action.choices) if action.choices and action.metavar is None else action.metavar
-    value = "" if action.nargs == 0 else str(name or action.dest.upper())
-    flags = ", ".join(action.option_strings)
-    shown = f"{flags} {value}".strip().replace("|", "\\|")
+    shown = flag_name(action).replace("|", "\\|")
     help_text = " ".join((action.help or "").replace("%%", "%").split())
     return f"| `{shown}` | {help_text.replace('|', chr(92) + '|').replace('<', '&lt;')} |"
+
+
+def flag_name(action: Action) -> str:
+    """Return a flag or argument with its value."""
+    name = "/".join(action.choices) if action.choices and action.metavar is None else action.metavar
+    value = "" if action.nargs == 0 else str(name or action.dest.upper())
+    return f"{', '.join(action.option_strings)} {value}".strip()
 
 
 COMMON_FLAGS = {"--help"}

@@ -8,6 +8,7 @@ import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
@@ -28,7 +29,7 @@ from ..errors import DataError, PlanError
 from ..read.convert import Convert
 from ..read.fields import columns_of_samples
 from . import echo
-from .flags import add_flag, out_flag
+from .flags import add_flag, out_flag, without_judged
 
 if TYPE_CHECKING:
     from argparse import _ActionsContainer
@@ -98,24 +99,33 @@ def check_has_samples(name: str, count: int) -> None:
         raise DataError(name, "there are no samples in it.", fix="Write one line or row per sample.")
 
 
-def named_plan(names: str | Sequence[str] | None, match: str | None = None) -> EvaluationPlan | None:
-    """Return the plan of the named metrics; None if none was asked for, so that the dataset decides."""
+def named_plan(settings: RunSettings) -> EvaluationPlan | None:
+    """Return the plan of the named metrics, without the judged ones; None if no metric is named."""
     from ..core.plan import EvaluationPlan
     from ..metrics.parse import parse_metrics
 
-    if names is None:
-        return None
-    metrics = parse_metrics(names)
-    if not metrics:
-        raise PlanError("No metric was named. Try --metrics recall@5,token_f1, or leave the flag out.")
-    return EvaluationPlan(metrics, match=match or "id")
+    plan = None
+    if settings.metrics is not None:
+        metrics = parse_metrics(settings.metrics)
+        if not metrics:
+            raise PlanError("No metric was named. Try --metrics recall@5,token_f1, or leave the flag out.")
+        plan = EvaluationPlan(metrics, match=settings.match or "id")
+    return without_judged(plan, settings)
 
 
-def default_plan(samples: Sequence[EvaluationSample], top_k: int, settings: RunSettings) -> EvaluationPlan:
-    """Return the plan of the metrics that a dataset supports, by its example samples."""
+def default_plan(
+    settings: RunSettings, examples: Mapping[str, EvaluationSample], top_k: int
+) -> EvaluationPlan:
+    """Return the plan of the metrics that a dataset supports, by its example samples and the system."""
     from ..core.plan import EvaluationPlan
     from ..metrics.parse import default_metrics
 
+    samples = list(examples.values())
+    # A chat model retrieves nothing: relevant documents apply only if a sample gives it documents. They do
+    # not apply either if the documents are the dataset's own contexts.
+    is_chat_model = (settings.system or "").startswith("openai:")
+    if settings.contexts_as_retrieved or (is_chat_model and "candidate_docs" not in examples):
+        samples = [replace(sample, relevant_docs=None) for sample in samples]
     prices = {"price_input": settings.price_input, "price_output": settings.price_output}
     metrics = default_metrics(samples, top_k=top_k, prices=prices)
     return EvaluationPlan(metrics, match=settings.match or "id")
@@ -163,22 +173,18 @@ def say_finished(
 
 
 def say_main_results(results: Sequence[MetricResult], more: str) -> None:
-    """Print the main values with their notes, and what shows the others."""
-    measured = [result for result in results if not result.not_measured]
-    _say_main_values(measured[:_MAIN_RESULTS])
-    if len(measured) > _MAIN_RESULTS:
-        echo.say(f"... and {len(measured) - _MAIN_RESULTS} more ({more})")
-    for note in result_notes(results, measured[:_MAIN_RESULTS]):
-        echo.say_words(echo.one_line(note, 1000))
-
-
-def _say_main_values(results: Sequence[MetricResult]) -> None:
-    """Print the values with their intervals and how many samples were scored."""
+    """Print the main values with their intervals and notes, and what shows the others."""
+    measured = [result for result in results if result.coverage.scored]  # the notes have the others
+    main = measured[:_MAIN_RESULTS]
     # A failed sample could have had any score: the range shows that failing does not pay.
-    places = (1, 2, 3, 4, 7) if any(result.coverage.failed for result in results) else (1, 2, 3, 4)
-    rows = [[result_cells(result)[place] for place in places] for result in results]
+    places = (1, 2, 3, 4, 7) if any(result.coverage.failed for result in main) else (1, 2, 3, 4)
+    rows = [[result_cells(result)[place] for place in places] for result in main]
     if rows:
         echo.show(Table([RESULT_HEADINGS[place] for place in places], rows, numeric=range(1, 5)))
+    if len(measured) > _MAIN_RESULTS:
+        echo.say(f"... and {len(measured) - _MAIN_RESULTS} more ({more})")
+    for note in result_notes(results, main):
+        echo.say_words(echo.one_line(note, 1000))
 
 
 def say_next(commands: Mapping[str, str], flags: str = "") -> None:
@@ -190,7 +196,10 @@ def say_next(commands: Mapping[str, str], flags: str = "") -> None:
 
 def _say_what_went_wrong(run: EvaluationRun, tally: Tally) -> None:
     say_failures(tally)
-    say_attempts(tally)
+    if tally.tried_again:
+        kinds = ", ".join(f"{count} × {kind}" for kind, count in tally.failed_attempts.most_common(5))
+        about = f"Failed attempts: {tally.failed_attempts.total()} ({echo.one_line(kinds, 120)})"
+        echo.say_words(f"{about}; {tally.recovered} samples were answered by a later one.")
     if run.stopping is not None:
         from ..store.stopping import stopping_in_words
 
@@ -235,15 +244,6 @@ def say_traceback(failure: Failure) -> None:
     # A file of predictions may have a text of any length there.
     for line in failure.traceback.splitlines()[:_TRACEBACK_LINES]:
         echo.say(line[:_LONGEST_LINE])
-
-
-def say_attempts(tally: Tally) -> None:
-    """Print how many attempts failed, of samples that were answered in the end and of those that were not."""
-    if tally.tried_again:
-        kinds = ", ".join(f"{count} × {kind}" for kind, count in tally.failed_attempts.most_common(5))
-        more = ", ..." if len(tally.failed_attempts) > 5 else ""
-        about = f"Failed attempts: {tally.failed_attempts.total()} ({echo.one_line(kinds, 120)}{more})"
-        echo.say_words(f"{about}; {tally.recovered} samples were answered by a later one.")
 
 
 def exit_code(run: EvaluationRun, tally: Tally, minimum: float | None) -> int:

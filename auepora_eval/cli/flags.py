@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..core import settings as known
 from ..core.settings import DEFAULT_OUT, SETTINGS, Number, RunSettings, named_number
-from ..core.types import EvaluationSample
 from ..errors import PlanError
 from . import echo
 
@@ -190,19 +188,6 @@ def without_judged(plan: EvaluationPlan | None, settings: RunSettings) -> Evalua
     if plan is None or not judged:
         return plan
     return EvaluationPlan([metric for metric in plan.metrics if metric not in judged])
-
-
-def as_measured(settings: RunSettings, examples: Mapping[str, EvaluationSample]) -> list[EvaluationSample]:
-    """Return the example samples of a dataset, without the fields that this system cannot be measured by.
-
-    A chat model retrieves nothing. Unless a sample gives it documents, relevant documents do not apply. Nor
-    do they if the documents are the dataset's own contexts.
-    """
-    samples = list(examples.values())
-    is_chat_model = (settings.system or "").startswith("openai:")
-    if settings.contexts_as_retrieved or (is_chat_model and "candidate_docs" not in examples):
-        return [replace(sample, relevant_docs=None) for sample in samples]
-    return samples
 
 
 def call_executor(settings: RunSettings) -> Executor:

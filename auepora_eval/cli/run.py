@@ -57,13 +57,11 @@ from .common import (
 from .flags import (
     JUDGED_METRIC,
     add_settings,
-    as_measured,
     call_cache,
     evaluator_of,
     named_system,
     out_flag,
     stop_rule,
-    without_judged,
 )
 from .interrupts import Signalled, StopNow, finishing_first
 
@@ -164,11 +162,10 @@ def _planned(settings: RunSettings, dataset: EvaluationDataset) -> tuple[Evaluat
         import_metrics(Path(file))
     files = (metric_file(name) for name in as_names(settings.metrics))
     settings.metric_files = sorted({str(file) for file in files if file} | {*(settings.metric_files or ())})
-    named = without_judged(named_plan(settings.metrics, settings.match), settings)
+    named = named_plan(settings)
     survey = Survey.of(dataset, named)
     check_has_samples(settings.dataset or "", survey.size)
-    examples = as_measured(settings, survey.examples)
-    return named or default_plan(examples, settings.top_k, settings), survey
+    return named or default_plan(settings, survey.examples, settings.top_k), survey
 
 
 class RunCommand:

@@ -38,7 +38,7 @@ from .common import (
     progress_bar,
     say_finished,
 )
-from .flags import add_flag, add_settings, as_measured, settings_of, without_judged
+from .flags import add_flag, add_settings, settings_of
 
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
@@ -75,7 +75,7 @@ def run(args: Namespace) -> int:
         raise PlanError("Name what to score: auepora score FILE, --dataset FILE, or --run RUN.")
     storage = EvaluationResultsStorage(settings.out)
     dataset = evaluated_dataset(settings, is_answered_elsewhere=args.outputs is not None)
-    named = without_judged(named_plan(settings.metrics, settings.match), settings)
+    named = named_plan(settings)
     judge = None
     if settings.judge is not None:
         from .judge import judge_stored, named_judge
@@ -84,7 +84,7 @@ def run(args: Namespace) -> int:
     check_has_samples(settings.dataset, next(iter(dataset), None) is not None)
     predictions = _predictions(args.outputs, settings, dataset)
     depth = min(predictions.longest or 5, 10)
-    plan = named or default_plan(as_measured(settings, Survey.of(dataset).examples), depth, settings)
+    plan = named or default_plan(settings, Survey.of(dataset).examples, depth)
     name = args.name or Path(args.outputs or settings.dataset).name.split(".")[0]
     evaluation_id = settings.id or storage.free_id(short_id(name))
     state = storage.state(evaluation_id)

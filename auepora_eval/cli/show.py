@@ -135,7 +135,7 @@ def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
     elif _is_experiment(results := read_results_head(path := storage.find(args.run_id))):
         _say_experiment(results)
     elif not is_ours(results):
-        _say_as_it_is(results, path.name)
+        _say_foreign(results, path.name)
     else:
         stored = storage.load_summary(args.run_id)
         version = stored.snapshot.get("version")
@@ -191,35 +191,18 @@ def _say_variant(run: EvaluationRun) -> None:
     echo.say(echo.one_line(f"{which}: {settings_text}" if settings_text else which, 1000))
 
 
-def _say_as_it_is(results: Mapping[str, Any], where: str) -> None:
-    """A results file of another tool: its summary and its metrics, as far as it has them."""
-    rows = [(name, _number(value), _interval(interval)) for name, value, interval in metric_values(results)]
+def _say_foreign(results: Mapping[str, Any], where: str) -> None:
+    """Print the summary and the metrics of a results file of another tool, as they are."""
     summary = results.get("summary")
-    counts = {k: v for k, v in summary.items() if _number(v)} if isinstance(summary, dict) else {}
-    if not rows and not counts:
+    counts = summary.items() if isinstance(summary, dict) else ()
+    rows = [(name, str(value), "") for name, value in counts if isinstance(value, int | float)]
+    for name, value, interval in metric_values(results):
+        rows.append((name, str(value), "" if interval is None else str(interval)))
+    if not rows:
         what = "not a results file: it has neither a summary nor metrics."
         raise DataError(where, what, fix="Is it the right file?")
-    names = ("evaluation_id", "timestamp", "system_version", "dataset_id")
-    echo.say(f"run {', '.join(echo.one_line(results[name], 80) for name in names if name in results)}")
-    if counts:
-        echo.say_table(
-            ("Summary", ""), [(name, _number(value)) for name, value in counts.items()], numeric=(1,)
-        )
-    if rows:
-        echo.say_table(("Metric", "Value", "95% interval"), rows, numeric=(1,))
+    echo.say_table(("Metric", "Value", "95% interval"), rows, numeric=(1,))
     echo.note("note: the file is of another tool, and is shown as it is: nothing was computed or checked.")
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return "-" if value is None else ""
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def _interval(interval: Any) -> str:
-    if not isinstance(interval, list) or len(interval) != 2:
-        return ""
-    return f"[{', '.join(_number(end) or '?' for end in interval)}]"
 
 
 def _say_worst(storage: EvaluationResultsStorage, args: Namespace) -> None:
@@ -236,13 +219,13 @@ def _say_worst(storage: EvaluationResultsStorage, args: Namespace) -> None:
             raise DataError(args.run_id, f"the samples of the run lack {score.sample_id!r:.80}.")
         sample, output = pairs[score.sample_id]
         value = "failed" if score.value is None else value_text(score.value, result.unit)
-        _say_part(f"{sample.sample_id}  {result.name} {value}:", sample.query)
+        _say_part(f"{sample.sample_id}  {result.name} {value}:", sample.query, 400)
         if sample.reference_answer is not None:
-            _say_part("  reference:", sample.reference_answer.text)
-        _say_part("  answer:   ", score.reason if score.failed else output.response.text)
+            _say_part("  reference:", sample.reference_answer.text, 400)
+        _say_part("  answer:   ", score.reason if score.failed else output.response.text, 400)
         _, missed = gold_found(sample, output, match)
         if missed and not score.failed:
-            _say_part("  missed:   ", ", ".join(doc.doc_id for doc in missed))
+            _say_part("  missed:   ", ", ".join(doc.doc_id for doc in missed), 400)
     if not worst:
         best = f"{result.name} has its best value for every scored sample."
         echo.say(best if result.coverage.scored else f"{result.name} scored no sample.")
@@ -268,20 +251,19 @@ def _say_failed(run: EvaluationRun) -> None:
         echo.say_words(f"  samples: {echo.one_line(', '.join(sample_ids[:_MOST_IDS]), 1000)}{more}")
 
 
-def _say_part(label: str, text: str) -> None:
-    """Print a text of a sample behind its label; long texts are cut, and wrapped below the label."""
-    line = f"{label} {echo.one_line(text, 400) or '(empty)'}"
-    echo.say(textwrap.fill(line, echo.text_width(), subsequent_indent=" " * 13, break_on_hyphens=False))
-
-
-def _say_whole(label: str, text: str) -> None:
-    """Print a whole text of a sample behind its label, each of its lines wrapped."""
-    width, indent = echo.text_width(), " " * 13
-    for number, line in enumerate(text.strip().splitlines() or ["(empty)"]):
-        start = indent if number else f"{label} "
-        echo.say(
-            textwrap.fill(line, width, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+def _say_part(label: str, text: str, most: int | None = None) -> None:
+    """Print a text of a sample behind its label, wrapped; with `most`, on one line of so many letters."""
+    lines = text.strip().splitlines() if most is None else [echo.one_line(text, most)]
+    for number, line in enumerate(lines or [""]):
+        start = " " * 13 if number else f"{label} "
+        wrapped = textwrap.fill(
+            line or "(empty)",
+            echo.text_width(),
+            initial_indent=start,
+            subsequent_indent=" " * 13,
+            break_on_hyphens=False,
         )
+        echo.say(wrapped)
 
 
 def _say_claims(path: Path, run: EvaluationRun, sample: EvaluationSample, output: SystemOutputs) -> None:
@@ -304,14 +286,14 @@ def _say_sample(samples: RunSamples, sample: EvaluationSample, output: SystemOut
     """Print a sample with its output and scores."""
 
     is_gold, missed = gold_found(sample, output, match_of(samples.run))
-    _say_whole(f"{sample.sample_id}:", sample.query)
-    _say_whole("  labels:   ", ", ".join(f"{k}={v}" for k, v in sample.labels.items()) or "-")
-    _say_whole("  reference:", sample.reference_answer.text if sample.reference_answer else "-")
+    _say_part(f"{sample.sample_id}:", sample.query)
+    _say_part("  labels:   ", ", ".join(f"{k}={v}" for k, v in sample.labels.items()) or "-")
+    _say_part("  reference:", sample.reference_answer.text if sample.reference_answer else "-")
     if output.error is not None:
-        _say_whole("  FAILED:   ", str(output.error))
+        _say_part("  FAILED:   ", str(output.error))
         say_traceback(output.error)
     else:
-        _say_whole("  answer:   ", output.response.text)
+        _say_part("  answer:   ", output.response.text)
     echo.say("  retrieved (* is gold):")
     for hit, gold in zip(output.retrieved, is_gold, strict=True):
         mark = "*" if gold else " "

@@ -225,7 +225,7 @@ class RunSettings:
     min_coverage: float | None = _setting(
         f"exit with 3 if fewer samples succeed (default: {MIN_COVERAGE:g})", "SHARE", COVERAGE
     )
-    id: str | None = _setting("id of the run (default: system, dataset and time)", "ID")
+    id: str | None = _setting("id of the run (default: the name of the system)", "ID")
     force: bool = _setting("replace a run with the same id", default=False)
     out: str = _setting(f"folder of runs (default: {DEFAULT_OUT})", "DIR", default=DEFAULT_OUT)
     json: bool = _setting("print one JSON document instead of text", default=False)

@@ -95,6 +95,6 @@ def test_summary_and_metrics_of_the_document(capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr()
     rows = [line.split() for line in shown.out.splitlines()]
     assert ["total_queries", "500"] in rows
-    assert ["hit@1", "0.7200", "[0.6800,", "0.7600]"] in rows
+    assert ["hit@1", "0.72", "[0.68,", "0.76]"] in rows
     assert ["span_accuracy.perfect_matches", "380"] in rows
     assert "the file is of another tool" in shown.err

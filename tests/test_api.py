@@ -316,6 +316,7 @@ def test_a_run_is_read_as_its_results_and_names_its_worst_samples() -> None:
     run = ae.evaluate(lambda query: (["d1"], "x"), rows, metrics=["recall@5", "mrr"])
     assert [result.name for result in run] == ["recall@5", "mrr"]
     assert len(run) == 2
+    assert (run.results[0].name in run, "nothing" in run) == (True, False)
     assert [score.value for score in run.worst("recall@5")] == [0.0]  # the other sample has the best value
 
 

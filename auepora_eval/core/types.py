@@ -587,6 +587,9 @@ class EvaluationRun:
     def __len__(self) -> int:
         return len(self.results)
 
+    def __contains__(self, name: object) -> bool:
+        return any(result.name == name for result in self.results)
+
     def worst(self, metric: str, count: int = 5) -> list[SampleScore]:
         """Return the samples that failed, then the worst scores on a metric."""
         return self.result(metric).worst(count)

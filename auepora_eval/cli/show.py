@@ -252,7 +252,7 @@ def _say_failed(run: EvaluationRun) -> None:
 
 
 def _say_part(label: str, text: str, most: int | None = None) -> None:
-    """Print a text of a sample behind its label, wrapped; with `most`, on one line of so many letters."""
+    """Print a text of a sample behind its label, wrapped; with `most`, at most that number of its letters."""
     lines = text.strip().splitlines() if most is None else [echo.one_line(text, most)]
     for number, line in enumerate(lines or [""]):
         start = " " * 13 if number else f"{label} "

@@ -578,8 +578,7 @@ class EvaluationRun:
                 return result
         raise KeyError(f"no metric {name!r} in run {self.evaluation_id}: {[r.name for r in self.results]}")
 
-    def __getitem__(self, name: str) -> MetricResult:
-        return self.result(name)
+    __getitem__ = result
 
     def __iter__(self) -> Iterator[MetricResult]:
         return iter(self.results)
@@ -669,8 +668,7 @@ class EvaluationRun:
             raise StorageError(f"{folder.name}: the name of a run is {folder.stem}.results.json. Use that.")
         # Runs are stored and shown by packages above this one, so their modules are named, not imported.
         storage = import_module("auepora_eval.store.storage").EvaluationResultsStorage(folder)
-        stored: Path = storage.save_run(run, force=force)
-        return stored
+        return Path(storage.save_run(run, force=force))
 
     def to_html(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the pages of the run, with its samples, to one file and return its path."""

@@ -355,23 +355,6 @@ def clusters_worth(sizes: ArrayLike) -> float:
     return float(numbers.sum() ** 2 / (numbers**2).sum())
 
 
-def quantiles(values: Sequence[float], shares: Sequence[float]) -> list[float]:
-    """Return the quantiles of numbers, bit for bit those of `numpy.quantile`, which imports masked arrays.
-
-    >>> quantiles([1, 2, 4], [0, 0.5, 0.75])
-    [1.0, 2.0, 3.0]
-    """
-    ordered = np.sort(np.asarray(values, dtype=np.float64)).tolist()
-    found = []
-    for share in shares:
-        below = int(place := share * (len(ordered) - 1))
-        low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
-        # From the nearer end, as numpy interpolates.
-        part = place - below
-        found.append(high - (high - low) * (1 - part) if part >= 0.5 else low + (high - low) * part)
-    return found
-
-
 def quantile_interval(values: Array, q: float, *, confidence: float = 0.95) -> Interval | None:
     """Order-statistic interval of the q-quantile; None where there are too few values for one.
 

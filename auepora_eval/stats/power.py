@@ -57,26 +57,6 @@ class Spread:
         return max(0.0, self.size - self.sd**2 / self.size)
 
 
-def power_of(effect: float, units: float, spread: Spread, *, alpha: float = 0.05, groups: int = 1) -> float:
-    """Return the chance that a change of this size is significant.
-
-    Two systems that answer different samples have `groups=2`, with `units` samples each.
-
-    >>> round(power_of(0.2, 200, Spread(1.0, 1.0)), 2)
-    0.8
-    """
-    from scipy.special import stdtr
-
-    if units < fewest_units(alpha):
-        return 0.0
-    variance = spread.sd**2 + abs(effect) * spread.slope
-    error = math.sqrt((units * variance + 2 * spread.size**2) / ((units + 1) * (units + 2)))
-    if error == 0:
-        return 1.0 if effect else alpha
-    freedom, away = groups * (units - 1), abs(effect) * units / (units + 2) / error
-    return float(stdtr(freedom, away - t_quantile(freedom, 1 - alpha / 2)))
-
-
 def detectable_change(
     units: float,
     spread: Spread,

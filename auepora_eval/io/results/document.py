@@ -15,6 +15,7 @@ from dataclasses import asdict
 from typing import Annotated, Any, Protocol
 
 import msgspec
+import numpy as np
 
 from ...core.dataset import Fingerprint
 from ...core.display import number_or_null
@@ -36,7 +37,6 @@ from ...core.types import (
 from ...core.verdict import Stopping
 from ...errors import DataError
 from ...read.records import wrong_record
-from ...stats.intervals import quantiles
 
 # The second number grows with new fields, the first when old readers would go wrong.
 SCHEMA_VERSION = "1.1"
@@ -221,7 +221,9 @@ def latency_stats(seconds: Sequence[float]) -> Results | None:
     """Mean, quantiles and extremes of the answers' times, in milliseconds; None where there are none."""
     if not seconds:
         return None
-    p50, p95, p99 = quantiles(seconds, [0.5, 0.95, 0.99])
+    # A failed answer may count as infinity, and interpolating between two of those is not a number.
+    with np.errstate(invalid="ignore"):
+        p50, p95, p99 = np.quantile(seconds, [0.5, 0.95, 0.99]).tolist()
     stats = {"mean": math.fsum(seconds) / len(seconds), "p50": p50, "p95": p95, "p99": p99}
     stats |= {"min": min(seconds), "max": max(seconds)}
     return {name: float(value) * 1000 for name, value in stats.items()}

@@ -41,7 +41,7 @@ class CorpusOverlap(SampleMetric):
         try:
             golds = references(sample)
         except ScoringError as error:  # the sample failed for its references: nothing can be said
-            return SampleScore(None, str(error), parts=(0.0,) * self.part_count(high=high))
+            return SampleScore(None, str(error))
         if high:
             return self.compared(golds[0], golds)
         return self.without_a_match(golds, ())
@@ -51,10 +51,6 @@ class CorpusOverlap(SampleMetric):
             return self.without_a_match(references(sample), usual)
         except ScoringError:
             return self.score_if_failed(sample, high=False)
-
-    @abstractmethod
-    def part_count(self, *, high: bool) -> int:
-        """Return the number of parts of a failed answer at its best, or at its worst."""
 
     @abstractmethod
     def without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
@@ -80,9 +76,6 @@ class Bleu(CorpusOverlap):
         parts = _statistics(tokens_13a(answer.rstrip()), [tokens_13a(gold.rstrip()) for gold in golds])
         # A sentence shorter than four words has no 4-grams: its own value uses the orders that it has.
         return SampleScore(float(bleu(np.array(parts), effective_order=True)), parts=parts)
-
-    def part_count(self, *, high: bool) -> int:
-        return _PARTS if high else _PARTS + ORDERS + 1
 
     def without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
         # Its words lower the precisions, but pay for the brevity of other answers, and silence does it the
@@ -171,9 +164,6 @@ class CharacterF(CorpusOverlap):
         """Return for each order the n-grams of the answer, of the reference, and of both."""
         of_characters = _counts("".join(answer.split()), "".join(gold.split()), CHARACTER_ORDERS)
         return (*of_characters, *_counts(_tokens(answer), _tokens(gold), self.word_orders))
-
-    def part_count(self, *, high: bool) -> int:
-        return 3 * (CHARACTER_ORDERS + self.word_orders)
 
     def without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
         # Silence would leave the precision as it is.

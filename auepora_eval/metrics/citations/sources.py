@@ -360,16 +360,9 @@ def overlapping(gold: Sequence[Place], cited: Sequence[Place], tolerance: int = 
         one, other = gold[left].span, cited[right].span
         if one is None or other is None:
             continue
-        # `jaccard` and `tolerant_jaccard` written out: there may be a million pairs.
-        (first, last), (start, end) = one, other
-        shared = (last if last < end else end) - (first if first > start else start)
-        if shared <= 0:
-            continue
-        exact = shared / (last - first + end - start - shared)
-        if -tolerance <= start - first <= tolerance or -tolerance <= end - last <= tolerance:
+        exact = jaccard(one, other)
+        if exact > 0:
             pairs.append(Match(left, right, exact, tolerant_jaccard(one, other, tolerance)))
-        else:
-            pairs.append(Match(left, right, exact, exact))
     return pairs
 
 

@@ -124,18 +124,9 @@ class MisleadingRate(ConditionalRate, CounterfactualMetric, BatchMetric):
     whole_batch = True
 
     def score_all(self, batch: Batch) -> Scores:
-        unscorable = self.unscorable(batch)
         closed_books = batch.once(_closed_books)
-        scores = []
-        for place, (sample, output) in enumerate(zip(batch.samples, batch.outputs, strict=True)):
-            score = SampleScore(None)
-            if place not in unscorable:
-                try:
-                    score = self._scored(sample, output, _without_edits(batch, place, closed_books))
-                except ScoringError as error:
-                    score = SampleScore(None, str(error), failed=True)
-            scores.append(score)
-        return Scores.of(scores)
+        without = (_without_edits(batch, place, closed_books) for place in range(len(batch)))
+        return self.score_each(batch, self._scored, zip(batch.samples, batch.outputs, without, strict=True))
 
     def _scored(
         self, sample: EvaluationSample, output: SystemOutputs, without: str | SampleScore

@@ -63,6 +63,16 @@ class RejectionMetric(OnGivenDocuments):
         """Return the score of a sample whose label is known."""
         raise NotImplementedError
 
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        try:
+            return self.if_failed(is_answerable(sample) is True, high=high)
+        except ScoringError as error:  # labels that cannot be used: nothing can be said
+            return skip(str(error))
+
+    def if_failed(self, answerable: bool, *, high: bool) -> SampleScore:
+        """Return the best or the worst score of a question whose label is known."""
+        return SampleScore(self.bounds[high])
+
     def signature(self) -> Mapping[str, object]:
         return {"detector": DETECTOR}
 
@@ -72,11 +82,6 @@ class RateMetric(RejectionMetric):
 
     def judge(self, case: Case) -> float:
         return float(case.declined)
-
-    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
-        if _label(sample) in self.counted:
-            return super().score_if_failed(sample, high=high)
-        return skip("not of this kind")
 
 
 @metric("rejection_rate")
@@ -135,10 +140,7 @@ class ConfusionMetric(RejectionMetric):
     def judge(self, case: Case) -> SampleScore:
         return _decision(case.answerable, declined=case.declined)
 
-    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
-        answerable = _label(sample)
-        if answerable is None:
-            return SampleScore(0.0, parts=(0.0, 0.0, 0.0, 0.0))
+    def if_failed(self, answerable: bool, *, high: bool) -> SampleScore:
         return _decision(answerable, declined=answerable != high)
 
     def aggregate(self, rows: Rows) -> Rows:
@@ -217,19 +219,12 @@ class BaseMetric(RejectionMetric):
     base: str
 
     def __post_init__(self) -> None:
-        self._base = parse_metric(self.base)
-        if self._base.needs_judge:  # a judge is given to the metrics of a plan, not to their bases
-            raise ValueError(f"the base must score an answer by itself, which {self.base} does not")
-        # A corpus metric (bleu) has no score for one answer that could be averaged.
-        averaged = self._base.is_mean and not self._base.whole_batch
-        if self._base.bounds != (0.0, 1.0) or not self._base.higher_is_better or not averaged:
-            raise ValueError(f"the base must be a mean of scores from 0 to 1, 1 the best: {self.base} is not")
+        self._base = _base_metric(self.base)
         self.base = self._base.name
 
     def _base_score(self, case: Case) -> float | SampleScore:
-        missing = [name for name in self._base.requires if not has_field(case.sample, name)]
-        if missing:
-            return skip(f"the sample has no {missing[0]}")
+        if missing := _missing(self._base, case.sample):
+            return skip(missing)
         score = self._base.score(case.sample, case.output)
         # The parts are the base's own. Here scores are averaged, and rightful refusals have no parts.
         return replace(score, parts=()) if isinstance(score, SampleScore) else score
@@ -249,10 +244,6 @@ class AnsweredAccuracy(BaseMetric):
     def judge(self, case: Case) -> float | SampleScore:
         return skip("the system declined") if case.declined else self._base_score(case)
 
-    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
-        answerable = _label(sample)
-        return super().score_if_failed(sample, high=high) if answerable else skip("not answerable")
-
 
 @metric("conditioned_score[{base?}]")
 class ConditionedScore(BaseMetric):
@@ -270,9 +261,6 @@ class ConditionedScore(BaseMetric):
             return float(case.declined and not case.answerable)
         return self._base_score(case)
 
-    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
-        return skip(_NO_LABEL) if _label(sample) is None else super().score_if_failed(sample, high=high)
-
 
 @metric("right[{base?}]")
 class Right(SampleMetric):
@@ -287,16 +275,11 @@ class Right(SampleMetric):
     target = TargetCategory.GENERATION_CORRECTNESS
 
     def __post_init__(self) -> None:
-        self.base_metric = parse_metric(self.base)
-        if self.base_metric.needs_judge or self.base_metric.whole_batch:
-            raise ValueError(f"the base must score an answer by itself, which {self.base} does not")
-        if self.base_metric.bounds != (0.0, 1.0) or not self.base_metric.higher_is_better:
-            raise ValueError(f"the base must be a score from 0 to 1, 1 the best: {self.base} is not")
+        self.base_metric = _base_metric(self.base)
         self.base = self.base_metric.name
 
     def not_about(self, sample: EvaluationSample, output: SystemOutputs) -> str:
-        missing = [name for name in self.base_metric.requires if not has_field(sample, name)]
-        return f"the sample has no {missing[0]}" if missing and not is_unanswerable(sample) else ""
+        return "" if is_unanswerable(sample) else _missing(self.base_metric, sample)
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         declined = refusal(output.response).declined
@@ -310,6 +293,23 @@ class Right(SampleMetric):
 
     def signature(self) -> Mapping[str, object]:
         return {"detector": DETECTOR, **self.base_metric.signature()}
+
+
+def _base_metric(name: str) -> SampleMetric:
+    """Return the metric of that name; ValueError unless it scores each answer by itself, from 0 to 1."""
+    base = parse_metric(name)
+    # A judge is given to the metrics of a plan, not to their bases; a corpus metric (bleu) has no score for
+    # one answer.
+    if base.needs_judge or base.whole_batch or not base.is_mean:
+        raise ValueError(f"the base must score an answer by itself, which {name} does not")
+    if base.bounds != (0.0, 1.0) or not base.higher_is_better:
+        raise ValueError(f"the base must be a score from 0 to 1, 1 the best: {name} is not")
+    return base
+
+
+def _missing(base: SampleMetric, sample: EvaluationSample) -> str:
+    """Return that a sample lacks what the base needs; "" if not."""
+    return next((f"the sample has no {name}" for name in base.requires if not has_field(sample, name)), "")
 
 
 HALF = 0.5  # of a graded metric: from here on an answer is right
@@ -326,11 +326,3 @@ def is_answerable(sample: EvaluationSample) -> bool | None:
     if answerable and unanswerable:
         raise ScoringError("labels.answerable is true, but the scenario is 'unanswerable'")
     return answerable
-
-
-def _label(sample: EvaluationSample) -> bool | None:
-    """Return whether a failed sample is answerable; None for labels that cannot be used."""
-    try:
-        return is_answerable(sample)
-    except ScoringError:
-        return None

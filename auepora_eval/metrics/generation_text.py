@@ -322,9 +322,9 @@ class ContainsAnswer(RequiredAnswers):
     `reference_answer.structured["required"]` (or `.metadata["required"]`) lists what is required; a list
     inside the list holds alternatives, one of which is enough. Without it, one of the references
     is enough. Case, punctuation, citation marks and a first article do not count: "No" is not in "know", nor
-    "2" in "120" or "3.2". Scripts without spaces are searched by characters. contains_answer[rgb] is RGB's
-    rule, by characters in every script: "1911" contains "19". A longer answer contains more, and a denial
-    contains what it denies.
+    "2" in "120", "3.2" or "-2". Scripts without spaces are searched by characters. contains_answer[rgb] is
+    RGB's rule, by characters in every script: "1911" contains "19". A longer answer contains more, and a
+    denial contains what it denies.
     """
 
     rule: str = "words"

@@ -69,7 +69,7 @@ _FUNCTION_WORDS = {
 # Particles of scripts that are cut by character; no word of another language looks like one of them.
 _PARTICLES = frozenset("的了是在和与與及或而也都就之其这這那个個吗嗎呢吧们們はがをにのでともへかや")
 
-_CITATION = re.compile(r"\[\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*\]")
+_CITATION = re.compile(r"\[\^?\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*\]")
 _SPACED_CITATION = re.compile(rf"(?<![ \t])[ \t]*+{_CITATION.pattern}")
 _ENUMERATOR = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•])[ \t]+", re.MULTILINE)
 # A comma and a space group digits only before 000 or behind a currency sign: "12, 345 and 350" are three.

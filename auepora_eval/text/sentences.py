@@ -16,7 +16,7 @@ Span = tuple[int, int]
 _CLOSING = "\"'”’»›)\\]}）」』】》〉"
 _LINE_ENDS = "\n\r\f\v\x85\u2028\u2029"
 # A citation behind the stop: "pier.[2]", "pier. [2][3]", "pier.[ferries.pdf:1:10-20]".
-_MARK = r"(?:[ \t]?\[[\d,;–\- ]{1,40}+\]|\[[^\[\]\n]{1,2000}+\])"
+_MARK = r"(?:[ \t]?\[[\d^,;–\- ]{1,40}+\]|\[[^\[\]\n]{1,2000}+\])"
 _BEHIND = rf"(?:[{_CLOSING}]|{_MARK})*+"
 # One class at the front lets the search skip from candidate to candidate. What follows it is
 # possessive, and a run of stops is looked at from its first only: no text makes this slower than linear.

@@ -91,16 +91,19 @@ def folded(text: str) -> str:
 _DOTTED = re.compile(r"(?<=\b[^\W\d_])\.(?=[^\W\d_]\b)")
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _IN_NUMBER = re.compile(r"(?<=\d)[.,:](?=\d)")
+_SIGN = re.compile(r"(?:(?<![\w.,)%])[-−–]|(?<!\d )\b(?:minus|negative) )(?=\.?\d)", re.IGNORECASE)
 
 
 def word_text(text: str) -> str:
-    """Return the words of a text with single spaces between them; a number is one word.
+    """Return the words of a text with single spaces between them; a number is one word, with its sign.
 
-    >>> word_text("At 7:40 a.m., for $1,500!"), word_text("3.5")
-    ('at 7d40 am for 1500', '3d5')
+    >>> word_text("At 7:40 a.m., for $1,500!"), word_text("-3.5")
+    ('at 7d40 am for 1500', 'n3d5')
     """
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
+    # A letter in the place of the sign: "5" is not a word of "-5".
+    text = _SIGN.sub("n", text)
     if "." in text or "," in text or ":" in text:
         # A letter in the place of the point keeps a number together: "5" is not a word of "3.5".
         text = _IN_NUMBER.sub("d", _GROUPED.sub("", _DOTTED.sub("", text)))

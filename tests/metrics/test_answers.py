@@ -107,6 +107,10 @@ def required(
         pytest.param("There are 120 of them.", ["2"], 0, 0, id="a digit of a number"),
         pytest.param("It is 3.2 m, at 7:12, for 1,200 crowns.", ["2"], 0, 0, id="a part of a number"),
         pytest.param("It costs 1200 crowns.", ["1,200"], 1, 1, id="digits in groups"),
+        pytest.param("It was 5 degrees.", ["-5"], 0, 0, id="the sign of a number counts"),
+        pytest.param("It was −5 °C.", ["5"], 0, 0, id="in the answer too"),
+        pytest.param("It was minus 5 degrees.", ["-5"], 1, 1, id="a sign in words"),
+        pytest.param("the years 1911-1944", ["1944"], 1, 1, id="a hyphen between numbers is no sign"),
         pytest.param("At noon.", ["at noon"], 1, 1, id="a full stop in the answer"),
         pytest.param("It closes at noon", ["At noon."], 1, 1, id="a full stop in the reference"),
         pytest.param("by the North Pier", ["“North-Pier”"], 1, 1, id="quotes and hyphens"),
@@ -158,6 +162,7 @@ def test_every_reference_is_looked_for_as_whole_words() -> None:
         ("The pier has 13 berths.", "The pier has 13 berths [1]."),
         ("The pier has 13 berths [2].", "The pier has 13 berths."),
         ("The pier has 13 berths[1][2].", "The pier has 13 berths [2, 3]."),
+        ("The pier has 13 berths [^1].", "The pier has 13 berths."),
         ("The pier has 13[1]berths.", "The pier has 13 berths."),
     ],
 )

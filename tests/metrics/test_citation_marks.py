@@ -20,6 +20,7 @@ from auepora_eval.metrics.citations.sources import MOST_MARKS, Citation, marks
         ("It moors [1-3].", [1, 2, 3]),
         ("It moors [1–3, 5].", [1, 2, 3, 5]),
         ("It moors [ 2 ].", [2]),
+        ("It moors [^2][^3].", [2, 3]),
         ("It moors [0] or [99].", [0, 99]),
         ("It moors [3-1].", [3, 1]),
         ("It moors [1-900].", [1, 900]),

@@ -97,6 +97,12 @@ def test_what_cannot_be_said_is_not_said(ratios: tuple[float, ...], name: str, r
     assert reason in result.scores[0].reason
 
 
+@pytest.mark.parametrize("name", ["noise_drop", "noise_retention", "noise_slope", "noise_area"])
+def test_without_scores_of_the_base_its_own_reason_is_given(name: str) -> None:
+    result = computed(f"{name}[mean_latency]", noisy_world({0.0: [True], 0.8: [False]}))
+    assert {score.reason for score in result.scores} == {"no timing 'end_to_end'"}
+
+
 @pytest.mark.parametrize("label", [True, "much", -0.1, 1.5, math.nan, [0.5]])
 def test_a_ratio_that_is_none_is_left_out_with_the_reason(label: Any) -> None:
     samples, outputs = noisy_world({0.0: [True], 0.5: [True]})

@@ -165,6 +165,17 @@ def test_a_call_that_fails_elsewhere_changes_nothing(name: str, concerned: tuple
             assert (row.coverage.failed_candidate, gated.exit_code) == (0, 0)
 
 
+@pytest.mark.parametrize("labels", [{"answerable": "no"}, {"answerable": True, "scenario": "unanswerable"}])
+@pytest.mark.parametrize("name", ["rejection_rate", "answer_rate", "abstention_f1", "right"])
+def test_a_label_that_cannot_be_used_is_a_failure(name: str, labels: dict[str, Any]) -> None:
+    """It says neither that there is an answer nor that there is none, whatever the system did."""
+    sample = a_sample(reference="pier", labels=labels)
+    for answer in (NO, "pier"):
+        result = parse_metric(name).compute([sample], [an_output("", answer)])
+        assert result.coverage.failed == 1
+        assert "labels.answerable" in result.scores[0].reason
+
+
 @pytest.mark.parametrize("base", ["bleu", "mean_latency", "abstention_f1", "over_refusal_rate"])
 def test_a_base_that_cannot_be_mixed_with_0_and_1_is_refused(base: str) -> None:
     for name in ("answered_accuracy", "conditioned_score"):

@@ -43,7 +43,7 @@ def test_the_best_of_several_references_counts() -> None:
 
 
 def test_an_empty_answer_is_like_nothing_and_an_empty_reference_is_skipped() -> None:
-    assert score("", "a ship") == 0.0
+    assert score("", "a ship") == score(" \n", "a ship") == 0.0
     assert score("a ship", "") is None
 
 

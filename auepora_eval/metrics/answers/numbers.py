@@ -22,10 +22,10 @@ _SCALES = {
 }
 _QUANTITY = re.compile(
     r"""
-    (?P<sign> (?<![\w.)]) [-−] \s? )? [$€£¥]? (?P<inner> (?<=[$€£¥]) [-−] )?
+    (?P<sign> (?<![\w.)%]) [-−] (?: \s (?<! [\d.)%]\s.\s ) )? )? [$€£¥]? (?P<inner> (?<=[$€£¥]) [-−] )?
     (?P<digits> (?:\d{1,3} (?:(?:[,'’]|,\ (?=000\b)) \d{3})+ (?!\d)
       | (?<=[$€£¥])\d{1,3}(?:,\ \d{3})+(?!\d) | \d+) (?:\.\d+)? | (?<!\d) \.\d+ )
-    (?P<scale> \s*% | \s?(?:百万|[千万萬亿億]) | (?:[kMB]|mn|bn|tn)\b
+    (?P<scale> \s*% | \s?(?:百万|[千万萬亿億]) | (?:[kKMB] | \s?(?:mn|bn|tn))\b
       | [\s-]?(?i:per\ ?cent|percentage\ points?|thousands?|millions?|billions?|trillions?)\b )?
     """,
     re.VERBOSE,

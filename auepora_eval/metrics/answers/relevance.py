@@ -124,6 +124,7 @@ class SemanticSimilarity(EmbeddingMetric):
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         answer, golds = compared_texts(sample, output)
+        answer = answer if answer.strip() else ""  # blanks have tokens
         given, *right = self.vectors([answer, *golds])
         right = [vector for vector in right if vector.any()]
         if not right:

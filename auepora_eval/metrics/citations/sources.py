@@ -1,6 +1,6 @@
 """Read citations, from marks in an answer or from records, and find the text that each one leads to.
 
-| [2]  [1,3]  [1-3]  [1][2]                    the documents that were retrieved at these ranks, from 1
+| [2]  [^2]  [1,3]  [1-3]  [1][2]              the documents that were retrieved at these ranks, from 1
 | [ferries.pdf:3:120-180]                      characters 120 up to, not including, 180 of a file
 | [ferries.pdf:120-180]                        the same without a page
 | [ferries.pdf:3:120-180,300-340]              two spans of it
@@ -38,7 +38,7 @@ _WIDEST_RANGE = 50
 # Possessive, and never over an opening bracket: linear, whatever an answer is made of.
 _MARK = re.compile(
     r"\[\s*+(?:"
-    r"(?P<numbers>\d{1,3}+(?:\s*+[,;–-]\s*+\d{1,3}+)*+)"
+    r"\^?+(?P<numbers>\d{1,3}+(?:\s*+[,;–-]\s*+\d{1,3}+)*+)"
     r"|(?P<file>[^\[\]\n|]{1,1000}+)(?:\|\s*+excerpt:(?P<excerpt>[^\[\]]{0,5000}+))?+"
     r")\s*+\]"
 )

@@ -52,7 +52,8 @@ class ByRatio(Contrast):
         for place, sample in enumerate(batch.samples):
             label = sample.labels.get("noise_ratio")
             if place in ratios:
-                reason = self.why_not(ratios[place], levels)
+                # Without any level the base has scored nothing, and says why.
+                reason = self.why_not(ratios[place], levels) if levels else ""
             elif _number(label) is None:
                 reason = f"labels.noise_ratio is {label!r:.60}, not a number from 0 to 1"
             else:
@@ -128,7 +129,7 @@ class ZeroAgainstHighest(ByRatio):
         return (float(ratio > 0),)
 
     def why_not(self, ratio: float, levels: list[float]) -> str:
-        if not levels or levels[0] > 0:
+        if levels[0] > 0:
             return "no sample has noise_ratio 0 to compare with"
         if len(levels) > 1 and ratio in (0.0, levels[-1]):
             return ""

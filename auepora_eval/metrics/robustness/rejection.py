@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ...core.metrics_base import SampleMetric, metric, parse_metric, skip
-from ...core.scores import Rows, has_field, is_unanswerable
+from ...core.scores import Rows, has_field
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...stats.intervals import Share
@@ -279,11 +279,14 @@ class Right(SampleMetric):
         self.base = self.base_metric.name
 
     def not_about(self, sample: EvaluationSample, output: SystemOutputs) -> str:
-        return "" if is_unanswerable(sample) else _missing(self.base_metric, sample)
+        try:
+            return "" if is_answerable(sample) is False else _missing(self.base_metric, sample)
+        except ScoringError:  # the score says that the labels cannot be used
+            return ""
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         declined = refusal(output.response).declined
-        if is_unanswerable(sample):
+        if is_answerable(sample) is False:
             return float(declined)
         if why := self.not_about(sample, output):
             return skip(why)

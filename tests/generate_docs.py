@@ -75,7 +75,9 @@ def commands_page() -> str:
     lines = [
         "# Commands",
         "",
-        "Made from the code by `make docs`. Every command also has `--help`.",
+        "Made from the code by `make docs`. Every command also has `--help`. For completion with Tab, write",
+        '`eval "$(auepora completion bash)"` into `~/.bashrc`, the same with `zsh` into `~/.zshrc`, or',
+        "`auepora completion fish | source` into `~/.config/fish/config.fish`.",
         "",
         "| task | commands |",
         "|---|---|",

@@ -233,7 +233,7 @@ def test_commands_in_sentences_and_tables_have_known_flags(path: Path) -> None:
         words = [word.strip("'\"").partition("=")[0] for word in line.partition(" | ")[0].split()[1:]]
         name = next((name for name in (" ".join(words[:2]), words[0]) if name in COMMANDS), None)
         if name is None:
-            assert words[0] in {"help", "dataset", "labels"}, f"{path.name}: {line}"
+            assert words[0] in {"help", "completion", "dataset", "labels"}, f"{path.name}: {line}"
             continue
         known = {flag for action in parser_of(name)._actions for flag in action.option_strings}
         assert {word for word in words if re.fullmatch(r"--[a-z-]+", word)} <= known, f"{path.name}: {line}"

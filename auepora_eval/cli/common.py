@@ -146,15 +146,18 @@ def say_run(run: EvaluationRun, tally: Tally | None = None) -> None:
 _MAIN_RESULTS = 8  # lines of a summary; `auepora show` has the table of all results
 
 
-def say_run_summary(run: EvaluationRun, tally: Tally) -> None:
-    """Print what was measured, on how many samples, the main values with their intervals, and failures."""
+def say_run_summary(run: EvaluationRun, tally: Tally, *, is_named: bool) -> None:
+    """Print what was measured, on how many samples, the main values with their intervals, and failures.
+
+    `is_named` says that the user named the metrics: then those without a value have a row, too.
+    """
     answered = tally.total - tally.failed
     share = answered / tally.total if tally.total else 1.0
     counts = f"{answered:,} of {tally.total:,} samples answered ({share:.1%})"
     style = "" if not tally.failed else "yellow" if answered else "bold red"
     echo.say_words(f"{run.system_name} on {run.dataset_name}: {counts}, top_k {run.top_k}", style)
     if not tally.total or answered:  # else nothing was measured: why is all there is to say
-        say_main_results(run.results, "auepora show has all")
+        say_main_results(run.results, "auepora show has all", is_named=is_named)
     _say_what_went_wrong(run, tally)
 
 
@@ -165,24 +168,25 @@ def say_finished(
     if settings.json:
         echo.say_json(storage.load_results(run.evaluation_id))
     else:
-        say_run_summary(run, tally)
+        say_run_summary(run, tally, is_named=settings.metrics is not None)
         flags = f"{' --failed' if tally.failed else ''}{out_flag(settings.out)}"
         echo.say(f"Next: auepora show {shlex.quote(run.evaluation_id)}{flags}")
     say_stored(storage.state(run.evaluation_id).path)
     return exit_code(run, tally, settings.min_coverage)
 
 
-def say_main_results(results: Sequence[MetricResult], more: str) -> None:
+def say_main_results(results: Sequence[MetricResult], more: str, *, is_named: bool) -> None:
     """Print the main values with their intervals and notes, and what shows the others."""
-    measured = [result for result in results if result.coverage.scored]  # the notes have the others
-    main = measured[:_MAIN_RESULTS]
+    # The notes say why a metric has no value.
+    shown = [result for result in results if is_named or result.coverage.scored]
+    main = shown[:_MAIN_RESULTS]
     # A failed sample could have had any score: the range shows that failing does not pay.
     places = (1, 2, 3, 4, 7) if any(result.coverage.failed for result in main) else (1, 2, 3, 4)
     rows = [[result_cells(result)[place] for place in places] for result in main]
     if rows:
         echo.show(Table([RESULT_HEADINGS[place] for place in places], rows, numeric=range(1, 5)))
-    if len(measured) > _MAIN_RESULTS:
-        echo.say(f"... and {len(measured) - _MAIN_RESULTS} more ({more})")
+    if len(shown) > _MAIN_RESULTS:
+        echo.say(f"... and {len(shown) - _MAIN_RESULTS} more ({more})")
     for note in result_notes(results, main):
         echo.say_words(echo.one_line(note, 1000))
 

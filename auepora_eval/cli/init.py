@@ -120,7 +120,7 @@ def _set_up(plan: dict[str, Any], *, force: bool) -> int:
     keys = [name for name in (settings.api_key_env, settings.judge_api_key_env) if name]
     _write(project_files(plan, guarded, list(dict.fromkeys(keys)), too_few), force=force)
     echo.say(f"{name_of(record.evaluator.system)} on {record.dataset.name}: {len(pilot.pairs)} samples")
-    say_main_results(pilot.results, f"see {PLAN}")
+    say_main_results(pilot.results, f"see {PLAN}", is_named=settings.metrics is not None)
     code = command.say_estimate(pilot)
     echo.say_words(f"This finishes the baseline. Then commit {BASELINES}/ and the written files.")
     if installed_from() is None:

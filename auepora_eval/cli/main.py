@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import threading
 from argparse import ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Iterable, Sequence
 from importlib import import_module
@@ -93,7 +94,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def process() -> NoReturn:
     """Run the command of this process and end the process."""
-    raise SystemExit(main())
+    code = main()
+    if any(not each.daemon and each is not threading.main_thread() for each in threading.enumerate()):
+        # A client that the system used has left a thread, for which Python would wait.
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+        os._exit(code)
+    raise SystemExit(code)
 
 
 def _call(words: list[str]) -> int:

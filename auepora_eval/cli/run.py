@@ -390,7 +390,7 @@ def _judge_the_rest(settings: RunSettings, storage: EvaluationResultsStorage) ->
     judge_stored(named_judge(settings), settings, storage, name)
     finished = storage.load_run(name)
     if not settings.json:
-        say_run_summary(finished, storage.load_tally(name))
+        say_run_summary(finished, storage.load_tally(name), is_named=True)
     say_stored(storage.find(name))
     return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.systems.call import EXECUTORS
 from auepora_eval.core.types import EvaluationSample, SystemOutputs
 from tests.builders import a_dataset, a_sample, an_output
+from tests.commands import ran
 
 pytestmark = pytest.mark.full
 
@@ -51,3 +53,18 @@ def test_a_coroutine_that_refuses_to_end_is_recorded_and_left_behind(executor: s
     assert run.outputs[3].extra["attempts"][0]["kind"] == "timeout"
     assert seconds < 5
     system.released = True
+
+
+def test_threads_of_a_system_do_not_keep_the_command_alive(tmp_path: Path) -> None:
+    (tmp_path / "left.py").write_text(
+        "import threading, time\n"
+        "def rag(query):\n"
+        "    threading.Thread(target=time.sleep, args=(60,), name='client').start()\n"
+        "    return 'an answer'\n",
+        encoding="utf-8",
+    )
+    words = "run --dataset demo --limit 2 --system left.py:rag --metrics exact_match --out out".split()
+    start = time.monotonic()
+    done = ran(tmp_path, *words, timeout=50)
+    assert (done.returncode, time.monotonic() - start < 40) == (0, True)
+    assert len(list((tmp_path / "out").glob("*.results.json"))) == 1

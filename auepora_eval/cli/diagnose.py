@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -79,9 +79,7 @@ def run(args: Namespace) -> int:
         prober.executor, prober.policy = call_executor(settings), settings.call_policy()
     if args.estimate:
         return _say_estimate(prober, settings)
-    probe, code = _probed(prober, args)
-    if probe is None:
-        return code
+    probe = _probed(prober)
     found = diagnose(probe)
     found.notes += notes
     if args.sample is None:
@@ -149,14 +147,14 @@ def corpus_of(name: str | None, dataset: object) -> Sequence[Document]:
     return documents_of(name)
 
 
-def _probed(prober: Prober, args: Namespace) -> tuple[Probe | None, int]:
-    """Make the runs, with a progress bar each; None and the exit code if they were interrupted."""
+def _probed(prober: Prober) -> Probe:
+    """Make the runs, with a progress bar each."""
 
     def stop() -> None:
         if prober.evaluator is not None:
             prober.evaluator.stop()
 
-    with ExitStack() as bars, finishing_first(stop) as signalled:
+    with ExitStack() as bars, keeping_answers(stop):
 
         def start(name: str, calls: int) -> None:
             bars.close()
@@ -164,14 +162,20 @@ def _probed(prober: Prober, args: Namespace) -> tuple[Probe | None, int]:
             prober.on_output = lambda sample, output: advance(output.error is not None)
 
         prober.on_start = start
+        return prober.probe()
+
+
+@contextmanager
+def keeping_answers(stop: Callable[[], None]) -> Iterator[None]:
+    """Finish the calls under way if a signal comes, and say that what was answered is kept."""
+    with finishing_first(stop) as signalled, stdout_for_results(), notes_printed_once(as_json=False):
         try:
-            with stdout_for_results(), notes_printed_once(as_json=False):
-                return prober.probe(), 0
+            yield
         except (RunStoppedError, StopNow) as error:
             signalled.is_heeded = True
             echo.note("kept: every answer so far. The same command again asks for the rest.")
-            if isinstance(error, InterruptedRunError | StopNow):
-                return None, signalled.exit_code
+            if isinstance(error, InterruptedRunError):
+                raise StopNow(signalled.number) from error
             raise
 
 

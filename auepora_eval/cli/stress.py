@@ -16,21 +16,19 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from random import Random
 
-from ..calls.streams import stdout_for_results
 from ..core.plan import PartialCoverageWarning
 from ..core.rag_interface import answerer_of
 from ..core.runner import name_of
 from ..core.settings import RunSettings
-from ..errors import InterruptedRunError, PlanError, RunStoppedError
+from ..errors import PlanError
 from ..interventions.documents import Corpus
 from ..interventions.probe import right_metric
 from ..interventions.stress import STRESS, robustness, stress_dataset, stress_plan
 from ..store.storage import EvaluationResultsStorage
 from . import echo
-from .common import evaluated_dataset, notes_printed_once, progress, say_stored
-from .diagnose import add_intervention_flags, corpus_of
+from .common import evaluated_dataset, progress, say_stored
+from .diagnose import add_intervention_flags, corpus_of, keeping_answers
 from .flags import add_json, add_out, add_settings, evaluator_of, named_system, settings_of
-from .interrupts import StopNow, finishing_first
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -67,19 +65,11 @@ def run(args: Namespace) -> int:
     evaluator = evaluator_of(settings, answerer.system, stress_plan(metric), configuration)
     storage = EvaluationResultsStorage(settings.out)
     run_id = settings.id or f"stress-{name_of(answerer.system)}-{dataset.name}"
-    with finishing_first(evaluator.stop) as signalled, progress(len(stressed), run_id) as bar:
+    with keeping_answers(evaluator.stop), progress(len(stressed), run_id) as bar:
         evaluator.on_output = bar
-        try:
-            with stdout_for_results(), notes_printed_once(as_json=False):
-                warnings.simplefilter("ignore", PartialCoverageWarning)  # each stress has its own metrics
-                options = {"force": True} if settings.force else {"resume": True, "retry_failed": True}
-                storage.evaluate(evaluator, stressed, evaluation_id=run_id, **options)
-        except (RunStoppedError, StopNow) as error:
-            signalled.is_heeded = True
-            echo.note("kept: every answer so far. The same command again asks for the rest.")
-            if isinstance(error, InterruptedRunError | StopNow):
-                return signalled.exit_code
-            raise
+        warnings.simplefilter("ignore", PartialCoverageWarning)  # each stress has its own metrics
+        options = {"force": True} if settings.force else {"resume": True, "retry_failed": True}
+        storage.evaluate(evaluator, stressed, evaluation_id=run_id, **options)
     found = robustness(storage.load_run(run_id))
     if args.json:
         echo.say_json(found.to_dict())

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from ..stats.classification import (
     ClassCounts,
     area_under_curve,
     class_counts,
+    confusion_table,
     f1,
     macro_f1,
     precision,
@@ -92,6 +94,10 @@ class ScoredLabels:
         """The rows that the detector gave neither a score nor a label."""
         return np.isnan(self.scores) & ~self.contradictions
 
+    def predicted(self, threshold: float | Array, rows: Any = ...) -> Indices:
+        """Return the labels that a threshold, or one per row, makes of the scores of some rows."""
+        return np.where(self.contradictions[rows], _C, np.where(self.scores[rows] > threshold, _A, _H))
+
 
 @dataclass(frozen=True)
 class SweepPart:
@@ -142,20 +148,22 @@ def sweep(
     """Try every threshold on everything, or on each scenario by itself; `folds` of 0 leaves out the check."""
     if not len(data):
         raise DataError("sweep", "there is nothing to sweep: no sample has both a label and a score.")
-    scenarios = data.scenarios if per_scenario else [EVERYTHING] * len(data)
-    names, groups = np.unique(np.array(scenarios, dtype=object).astype(str), return_inverse=True)
+    scenarios = np.array(data.scenarios if per_scenario else [EVERYTHING] * len(data), dtype=object)
+    names, groups = np.unique(scenarios.astype(str), return_inverse=True)
     fold_of = _folds(data, max(folds, 1), seed)
-    passed = _passed(data)
-    tables = _tables(data, passed, groups, fold_of)
-    whole = tables.sum(axis=1)  # (groups, thresholds, 3, 3)
-    parts = [_part(str(name), whole[place], data, groups == place) for place, name in enumerate(names)]
-    fitted = sum(group[_chosen(group)] for group in whole)
+    parts, fitted, thresholds = [], np.zeros((len(LABELS), len(LABELS))), np.zeros(len(data))
+    for place, name in enumerate(names):
+        rows = groups == place
+        tables = _tables(data, rows)
+        parts.append(_part(str(name), tables, data, rows))
+        fitted += tables[_chosen(tables)]
+        for fold in range(folds):  # each sample at the threshold that the other folds choose
+            chosen = _chosen(_tables(data, rows & (fold_of != fold)))
+            thresholds[rows & (fold_of == fold)] = THRESHOLDS[chosen]
     failed = np.bincount(data.true[data.failed], minlength=len(LABELS))
     validated = interval = None
     if folds > 1:
-        # Each sample at the threshold that the other folds choose.
-        chosen = np.array([[_chosen(group.sum(axis=0) - fold) for fold in group] for group in tables])
-        validated, interval = _validated(data, passed > chosen[groups, fold_of])
+        validated, interval = _validated(data, data.predicted(thresholds))
     return Sweep(
         parts,
         _figures(fitted),
@@ -168,10 +176,9 @@ def sweep(
     )
 
 
-def _validated(data: ScoredLabels, is_accurate: NDArray[np.bool_]) -> tuple[Array, Interval | None]:
+def _validated(data: ScoredLabels, predicted: Indices) -> tuple[Array, Interval | None]:
     """Return the confusion table of the samples that have a label, and the interval of its macro-F1."""
     rows = np.flatnonzero(~data.failed)
-    predicted = np.where(data.contradictions, _C, np.where(is_accurate, _A, _H))
     cells = np.eye(len(LABELS) ** 2)[data.true[rows] * len(LABELS) + predicted[rows]]
     clusters = shared_or_none([data.clusters[row] for row in rows.tolist()])
     # A metric's rows have the score of the sample in front, which macro-F1 does not use.
@@ -179,29 +186,12 @@ def _validated(data: ScoredLabels, is_accurate: NDArray[np.bool_]) -> tuple[Arra
     return cells.sum(axis=0).reshape(len(LABELS), len(LABELS)), interval
 
 
-def _tables(data: ScoredLabels, passed: Indices, groups: Indices, fold_of: Indices) -> Array:
-    """Return confusion tables (groups, folds, thresholds, 3, 3) without the failures, in one pass."""
-    group_count, folds, steps = int(groups.max()) + 1, int(fold_of.max()) + 1, len(THRESHOLDS)
-    cell = (groups * folds + fold_of) * len(LABELS) + data.true
-    called = data.contradictions
-    scored = ~called & ~data.failed
-    shape = (group_count, folds, len(LABELS))
-    size = math.prod(shape)
-    conflicts = np.bincount(cell[called], minlength=size).reshape(shape)
-    free = np.bincount(cell[scored] * (steps + 1) + passed[scored], minlength=size * (steps + 1))
-    free = free.reshape(*shape, steps + 1)
-    # Above threshold number t are the rows that pass more than t of them.
-    accurate = free[..., ::-1].cumsum(axis=-1)[..., ::-1][..., 1:]
-    tables = np.zeros((group_count, folds, steps, len(LABELS), len(LABELS)))
-    tables[..., _A] = np.moveaxis(accurate, -1, 2)
-    tables[..., _H] = np.moveaxis(free.sum(axis=-1, keepdims=True) - accurate, -1, 2)
-    tables[..., _C] = conflicts[:, :, np.newaxis, :]
-    return tables
-
-
-def _passed(data: ScoredLabels) -> Indices:
-    """Return how many thresholds, from the lowest on, a score passes; of no meaning without a score."""
-    return np.searchsorted(THRESHOLDS, data.scores, side="left")
+def _tables(data: ScoredLabels, rows: NDArray[np.bool_]) -> Array:
+    """Return the confusion table of some rows at each threshold, without the failures."""
+    used = np.flatnonzero(rows & ~data.failed)
+    true = data.true[used]
+    predictions = (data.predicted(threshold, used) for threshold in THRESHOLDS)
+    return np.stack([confusion_table(true, predicted, len(LABELS)) for predicted in predictions])
 
 
 def _chosen(tables: Array) -> int:

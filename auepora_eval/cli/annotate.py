@@ -150,10 +150,10 @@ def _create(args: Namespace, folder: Path, wanted: Wanted) -> None:
 
 def _export(args: Namespace, folder: Path) -> int:
     path = Path(args.export)
-    with Desk(folder) as desk:
-        count = export(desk, path, force=args.force)
-        _say_people(desk)
-        echo.say_words(task_summary(desk).mean)
+    desk = Desk(folder)
+    count = export(desk, path, force=args.force)
+    _say_people(desk)
+    echo.say_words(task_summary(desk).mean)
     echo.note(f"written: {path}, {count} records")
     return 0
 
@@ -167,23 +167,23 @@ def _serve(args: Namespace, folder: Path) -> int:
     from ..pages.annotate import home_of, task_routes, task_workspace
     from ..pages.server import application
 
-    with Desk(folder) as desk:
-        routes, workspace = task_routes(lead=not args.person), task_workspace(desk, args.person)
-        serve_pages(
-            args,
-            lambda access: application(workspace, access, routes, places=False),
-            home=home_of(desk, args.person),
-            about=f"{len(desk.items)} {desk.task.kind} to label",
-        )
-        again = continue_command(args, folder)
-        if not write_labels(desk):
-            echo.note(f"No labels yet. Continue: {again}")
-            return 0
-        _say_people(desk)
-        is_finished = all(desk.progress(person).is_finished for person in desk.task.people)
-        echo.say("Next:")
-        for command in [*next_commands(desk), *([] if is_finished else [f"{again}  # continue"])]:
-            echo.say(f"  {command}")
+    desk = Desk(folder)
+    routes, workspace = task_routes(lead=not args.person), task_workspace(desk, args.person)
+    serve_pages(
+        args,
+        lambda access: application(workspace, access, routes, places=False),
+        home=home_of(desk, args.person),
+        about=f"{len(desk.items)} {desk.task.kind} to label",
+    )
+    again = continue_command(args, folder)
+    if not write_labels(desk):
+        echo.note(f"No labels yet. Continue: {again}")
+        return 0
+    _say_people(desk)
+    is_finished = all(desk.progress(person).is_finished for person in desk.task.people)
+    echo.say("Next:")
+    for command in [*next_commands(desk), *([] if is_finished else [f"{again}  # continue"])]:
+        echo.say(f"  {command}")
     return 0
 
 
@@ -215,20 +215,20 @@ def _review(args: Namespace) -> int:
     for issue in DataQualityChecker().issues(dataset):
         finding = Finding(issue.severity, f"{issue.message} {issue.fix}")
         findings.setdefault(issue.sample_id, []).append(finding)
-    with Review(dataset, folder, findings) as review:
-        if not args.force:
-            review.check_not_overwritten(target)
-        routes = review_routes(review)
-        serve_pages(
-            args,
-            lambda access: application(Workspace(target.parent), access, routes, places=False),
-            home="/",
-            about=f"{len(review)} questions to review",
-        )
-        if not review.can_undo:
-            echo.note("Nothing was decided, so nothing is written.")
-            return 0
-        return _write_review(review, target)
+    review = Review(dataset, folder, findings)
+    if not args.force:
+        review.check_not_overwritten(target)
+    routes = review_routes(review)
+    serve_pages(
+        args,
+        lambda access: application(Workspace(target.parent), access, routes, places=False),
+        home="/",
+        about=f"{len(review)} questions to review",
+    )
+    if not review.can_undo:
+        echo.note("Nothing was decided, so nothing is written.")
+        return 0
+    return _write_review(review, target)
 
 
 def _write_review(review: Review, target: Path) -> int:

@@ -177,12 +177,13 @@ def remove_leftovers(folder: Path, names: Collection[str]) -> None:
     with suppress(OSError):
         for path in list(folder.iterdir()):
             match = _TEMPORARY.fullmatch(path.name)
-            if match is not None and match["name"] in names and not _is_alive(int(match["process"])):
+            if match is not None and match["name"] in names and not is_alive(int(match["process"])):
                 with suppress(OSError):
                     path.unlink()
 
 
-def _is_alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """Return whether there is a process with this number on this machine."""
     import psutil
 
     return bool(psutil.pid_exists(process))

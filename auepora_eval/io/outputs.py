@@ -38,7 +38,6 @@ from ..read.outputs import to_output
 from ..read.records import (
     RawPrediction,
     UnreadFields,
-    canonical_line,
     check_has_fields,
     decoded,
     read_prediction,
@@ -78,9 +77,6 @@ class PredictionFile:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._name = self.path.name
-        # With a list, the canonical JSON of each output that is yielded is added to it, empty where there is
-        # none: a caller that stores outputs need not write them again.
-        self.lines: list[bytes] | None = None
         self.longest = 0  # documents retrieved for a sample, at the most
         # The line of each prediction and its first byte, in one number: a pair takes 90 bytes more.
         self._places: dict[str, int] = {}
@@ -115,8 +111,6 @@ class PredictionFile:
                 file.seek(start)  # within the buffer as a rule: samples are wanted in the order of the file
                 line = file.readline().removeprefix(BYTE_ORDER_MARK) if number else b""
                 struct = decoded(line, RawPrediction)
-                if self.lines is not None:
-                    self.lines.append(canonical_line(struct))
                 yield self._output(struct or line, sample_id, number, unread) if number else missing_output()
         unread.report(self._name)
 

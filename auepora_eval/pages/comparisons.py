@@ -163,7 +163,7 @@ class Pair:
     @cached_property
     def _places(self) -> Places | None:
         """Return where the baseline has each sample, or -1; None if all are at the same places, as usual."""
-        if self.baseline.ids_digest == self.index.ids_digest:
+        if self.baseline.ids == self.index.ids:
             return None
         known = {sample_id: place for place, sample_id in enumerate(self.baseline.ids)}
         return np.array([known.get(sample_id, -1) for sample_id in self.index.ids], np.intp)

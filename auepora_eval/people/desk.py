@@ -135,17 +135,6 @@ class Desk:
         said = self.labels(SETTLED).said
         return {item_id: self._names[name] for item_id, name in said.items() if name in self._names}
 
-    def close(self) -> None:
-        """Close the files."""
-        for labels in self._labels.values():
-            labels.close()
-
-    def __enter__(self) -> Desk:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _label(self, person: str, item_id: str, key: str) -> str:
         """Return the name of the label of a key, whichever side its answer was shown on."""
         names = [label.name for label in self.task.labels]

@@ -150,16 +150,6 @@ class Review:
         """Note what the review wrote, so that it may be replaced when the review is continued."""
         self._steps.add("", _WRITTEN, _sha256(target), instead_of=(_WRITTEN,))
 
-    def close(self) -> None:
-        """Close the file."""
-        self._steps.close()
-
-    def __enter__(self) -> Review:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _known(self, question: str) -> Any:
         latest = self._steps.last((question,))
         return None if latest is None else latest.answer

@@ -139,9 +139,6 @@ _DECODERS: dict[type[msgspec.Struct], msgspec.json.Decoder[Any]] = {
 }
 
 
-_canonical = msgspec.json.Encoder(order="deterministic").encode
-
-
 def decoded(line: bytes, kind: type[_Kind]) -> _Kind | None:
     """Return a line as a struct; None if it is not such a record: `parse_line` says what is wrong."""
     try:
@@ -157,11 +154,6 @@ def decoded(line: bytes, kind: type[_Kind]) -> _Kind | None:
     ):
         return None
     return struct
-
-
-def canonical_line(struct: msgspec.Struct | None) -> bytes:
-    """Return a struct as a line of canonical JSON; nothing for None."""
-    return b"" if struct is None else _canonical(struct) + b"\n"
 
 
 def _siblings(struct: msgspec.Struct) -> int:

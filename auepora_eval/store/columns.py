@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 from unicodedata import combining, normalize
 
@@ -63,20 +63,24 @@ class ScoreColumns:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.names = [name for (name,) in database.select("SELECT metric FROM score")]
-        self._ids: list[str] | None = None
-        self._clusters: Any = None
 
-    @property
+    @cached_property
     def ids(self) -> list[str]:
         """Return the id of each sample, in order."""
-        if self._ids is None:
-            self._ids = [name for (name,) in self._database.select("SELECT id FROM sample ORDER BY n")]
-            names = self._database.meta("clusters")
-            if names is not None and len(names) != len(self._ids):
-                what = f"there are {len(self._ids):,} samples, and {len(names):,} were stored."
-                raise DataError(self._database.path.name, what, fix="Was it edited? Score the run again.")
-            self._clusters = None if names is None else clusters_or_none(self._ids, names)
-        return self._ids
+        return [name for (name,) in self._database.select("SELECT id FROM sample ORDER BY n")]
+
+    @cached_property
+    def _clusters(self) -> Any:
+        names = self._database.meta("clusters")
+        if names is None:
+            return None
+        self._check_length("the clusters", names)
+        return clusters_or_none(self.ids, names)
+
+    def _check_length(self, what: str, column: Sequence[Any] | NDArray[Any]) -> None:
+        if len(column) != len(self.ids):
+            found = f"{what} are {len(column):,}, and there are {len(self.ids):,} samples."
+            raise DataError(self._database.path.name, found, fix="Was it edited? Score the run again.")
 
     def values(self, metric: str) -> NDArray[np.float64]:
         """Return the scores of a metric as an array, NaN where nothing was measured."""
@@ -97,9 +101,7 @@ class ScoreColumns:
         query = "SELECT value, parts, width FROM score WHERE metric = ?"
         ((content, parts, width),) = self._database.select(query, [metric])
         values = np.frombuffer(content, "<f8")
-        if len(values) != len(self.ids):
-            what = f"{metric} has {len(values):,} scores, and there are {len(self.ids):,} samples."
-            raise DataError(self._database.path.name, what, fix="Was it edited? Score the run again.")
+        self._check_length(f"the scores of {metric}", values)
         codes, notes = self.notes(metric)
         places = [] if codes is None else np.flatnonzero(codes).tolist()
         missing = np.isnan(values)
@@ -120,10 +122,7 @@ class Facts:
 
     def __init__(self, match: str = BY_ID) -> None:
         self.match = match  # by what the run compares documents
-        self.clusters: list[str | None] = []
-        self._has_clusters = False
-        self._size = 0
-        self._ids = hashlib.sha256()
+        self.clusters: list[str | None] = []  # of each sample
         self._fields: dict[str, _Field] = {}
         self._errors: dict[tuple[str, str], int] = {}
         self._error_codes = array("i")
@@ -135,10 +134,8 @@ class Facts:
         return list(map(self._add, batch.samples, batch.outputs))
 
     def _add(self, sample: EvaluationSample, output: SystemOutputs) -> str:
-        place, self._size = self._size, self._size + 1
-        self._ids.update(sample.sample_id.encode("utf-8", "replace") + b"\0")
+        place = len(self.clusters)
         cluster = cluster_of(sample) if sample.metadata else None
-        self._has_clusters = self._has_clusters or cluster is not None
         self.clusters.append(cluster)
         self._gold_missed.append(_misses_gold(sample, output, self.match))
         self._error_codes.append(self._error_code(output))
@@ -173,26 +170,26 @@ class Facts:
             key = (output.error.type, "other messages")
         return self._errors.setdefault(key, len(self._errors))
 
-    def as_meta(self, place_of: Callable[[str], int | None]) -> dict[str, Any]:
-        """Return the columns as they are stored; `place_of` finds a sample by its id."""
+    def as_meta(self, database: Database) -> dict[str, Any]:
+        """Return the columns as they are stored; the database has the samples."""
         kept = {name: field for name, field in self._fields.items() if field.is_slice}
         return {
-            "ids": self._ids.hexdigest(),
-            "clusters": self.clusters if self._has_clusters else None,
+            "clusters": self.clusters if any(name is not None for name in self.clusters) else None,
             "fields": {name: list(field.codes) for name, field in kept.items()},
             "errors": list(self._errors),
             "column error": np.array(self._error_codes, "<i4").tobytes(),
             "column gold_missed": bytes(self._gold_missed),
-            "column family": self._family_column(place_of),
-            **{f"column field {name}": field.column(self._size) for name, field in kept.items()},
+            "column family": self._family_column(database),
+            **{f"column field {name}": field.column(len(self.clusters)) for name, field in kept.items()},
         }
 
-    def _family_column(self, place_of: Callable[[str], int | None]) -> bytes:
+    def _family_column(self, database: Database) -> bytes:
         """Return which samples are variants of one question: a code for each, -1 for those without."""
-        codes = np.full(self._size, -1, "<i4")
+        codes = np.full(len(self.clusters), -1, "<i4")
+        # The base question itself does not name its family.
+        bases = dict(database.select_in("SELECT id, n FROM sample WHERE id", list(self._families)))
         for code, (name, places) in enumerate(self._families.items()):
-            base = place_of(name)  # the question itself does not name it
-            members = places if base is None else [*places, base]
+            members = [*places, bases[name]] if name in bases else places
             if len(members) > 1:
                 codes[members] = code
         return codes.tobytes()

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -48,6 +48,7 @@ LABELS = """CREATE TABLE IF NOT EXISTS label (
   answer TEXT NOT NULL, at REAL
 );"""
 _NEW = f"BEGIN; {_TABLES} {LABELS} INSERT INTO meta VALUES ('schema', '{SCHEMA}'); COMMIT"  # noqa: S608 - our own
+_AT_ONCE = 5_000  # values in one query; SQLite takes 32,766
 _TIMEOUT = 30.0  # seconds that a writer waits for another program that has the file
 
 Usage = Mapping[str, float]
@@ -72,10 +73,18 @@ class Database:
         self.path, self._db, self._is_read_only = path, connection, is_read_only
         self._process = os.getpid()
         self._guard = threading.RLock()  # of the connection
-        self._failed: StorageError | None = None  # after it, nothing more is stored
-        self._waiting: list[CallRow] = []
-        self._arrived = self._written = 0  # callers that came, and whose rows are stored
-        self._queue = threading.Lock()  # of these three
+        self._waiting: deque[CallRow] = deque()  # calls whose threads wait for the guard
+        self._failed: StorageError | None = None  # after it, no further call is stored
+        try:
+            version = self.meta("schema")
+            if version != SCHEMA:
+                raise StorageError(
+                    f"{path} has version {version!r:.20} of its tables, this program reads {SCHEMA}. "
+                    "If the file is newer, upgrade auepora-eval."
+                )
+        except BaseException:
+            connection.close()
+            raise
 
     # Reading.
 
@@ -96,22 +105,7 @@ class Database:
                 # Its writer was killed in the middle of a change, which has to be undone first.
                 with closing(_connected(path, "mode=rw")) as repaired:
                     repaired.execute("SELECT 1 FROM meta").fetchone()
-        return cls(path, connection, is_read_only=True)._checked()
-
-    def _checked(self) -> Database:
-        """Return the file itself; StorageError if it is not one of ours, or of a newer version."""
-        try:
-            version = self.meta("schema")
-        except BaseException:
-            self._db.close()
-            raise
-        if version != SCHEMA:
-            self._db.close()
-            raise StorageError(
-                f"{self.path} has version {version!r:.20} of its tables, this program reads {SCHEMA}. "
-                "If the file is newer, upgrade auepora-eval."
-            )
-        return self
+        return cls(path, connection, is_read_only=True)
 
     def meta(self, name: str) -> Any:
         """Return a fact about the run; None if it is not stored."""
@@ -119,23 +113,45 @@ class Database:
         value = rows[0][0] if rows else None
         return msgspec.json.decode(value) if isinstance(value, str) else value
 
-    def select(self, query: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
+    def select(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a query."""
         with self._guard, _naming(self.path, "read"):
             return self._db.execute(query, parameters).fetchall()
+
+    def select_in(self, query: str, values: Sequence[Any]) -> list[Any]:
+        """Return the rows of a query whose last column is one of these values."""
+        rows = []
+        for start in range(0, len(values), _AT_ONCE):
+            part = values[start : start + _AT_ONCE]
+            rows += self.select(f"{query} IN ({','.join('?' * len(part))})", part)
+        return rows
 
     def stream(self, query: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield the rows of a query one by one, from one state of the file."""
         # A cursor of its own: the connection may be used meanwhile.
         with closing(self._db.cursor()) as cursor:
-            with _naming(self.path, "read"):
-                cursor.execute(query, parameters)
-            while rows := self._fetched(cursor):
+            with self._guard, _naming(self.path, "read"):
+                rows = cursor.execute(query, parameters).fetchmany(500)
+            while rows:
                 yield from rows
+                with self._guard, _naming(self.path, "read"):
+                    rows = cursor.fetchmany(500)
 
-    def _fetched(self, cursor: sqlite3.Cursor) -> list[Any]:
-        with self._guard, _naming(self.path, "read"):
-            return cursor.fetchmany(500)
+    def answers(self, sample_ids: Sequence[str], columns: str = "reply") -> dict[str, Any]:
+        """Return the number and some columns of the last answer of some samples, by id."""
+        query = f"SELECT sample, n, {columns} FROM call WHERE kind = 'answer' AND sample"  # noqa: S608
+        rows = sorted(self.select_in(query, sample_ids), key=lambda row: row[1])
+        return {row[0]: row[1:] for row in rows}
+
+    def outcomes(self) -> Counter[int]:
+        """Return how many samples were answered, and how many failed, each by its last call."""
+        last = "SELECT max(n), outcome FROM call WHERE kind = 'answer' GROUP BY sample"
+        return Counter(dict(self.select(f"SELECT outcome, count(*) FROM ({last}) GROUP BY outcome")))  # noqa: S608
+
+    def usages(self, kind: str = ANSWER) -> Iterator[Usage]:
+        """Yield what each call of a kind used, also of those that failed or were replaced."""
+        for (usage,) in self.stream("SELECT usage FROM call WHERE kind = ? AND usage NOT NULL", [kind]):
+            yield msgspec.json.decode(usage)
 
     # Writing.
 
@@ -152,7 +168,7 @@ class Database:
                 connection.execute("PRAGMA journal_mode=WAL").fetchone()
             # A commit survives the end of the process; the last ones may not survive a power cut.
             connection.execute("PRAGMA synchronous=NORMAL")
-        return cls(path, connection)._checked()
+        return cls(path, connection)
 
     @classmethod
     def draft(cls, name: Path) -> Database:
@@ -192,8 +208,7 @@ class Database:
 
     def begin(self) -> None:
         """Start a transaction that lasts until `commit`; without that, nothing of it is stored."""
-        with _naming(self.path, "written"):
-            self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """Store what was written since `begin`."""
@@ -209,57 +224,34 @@ class Database:
         with self.transaction() as db:
             db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
-    def answers(self, sample_ids: Sequence[str], columns: str = "reply") -> dict[str, Any]:
-        """Return the number and a column of the last answer of some samples, by id."""
-        marks = ",".join("?" * len(sample_ids))
-        query = f"SELECT sample, n, {columns} FROM call WHERE kind = 'answer' AND sample IN ({marks})"  # noqa: S608
-        rows = sorted(self.select(query, sample_ids), key=lambda row: row[1])
-        return {row[0]: row[1:] for row in rows}
-
-    def outcomes(self) -> Counter[int]:
-        """Return how many samples were answered, and how many failed, each by its last call."""
-        last = "SELECT max(n), outcome FROM call WHERE kind = 'answer' GROUP BY sample"
-        return Counter(dict(self.select(f"SELECT outcome, count(*) FROM ({last}) GROUP BY outcome")))  # noqa: S608
-
     def add_calls(self, rows: Iterable[CallRow]) -> None:
         """Store calls. When this returns, the end of the process cannot lose them.
 
         Threads that arrive while another one writes share the next commit.
         """
-        with self._queue:
-            self._waiting += rows
-            self._arrived += 1
-            mine = self._arrived
+        self._waiting.extend(rows)
         with self._guard:
             if self._failed is not None:
                 raise self._failed
-            if self._written >= mine:
-                return
-            with self._queue:
-                waiting, self._waiting = self._waiting, []
-                written = self._arrived
+            # Empty, if the thread that had the guard before has stored the rows of this one too.
+            taken = [self._waiting.popleft() for _ in range(len(self._waiting))]
             try:
-                self._insert(waiting)
+                self._insert(taken)
             except StorageError as error:
-                self._failed = error  # also of the threads whose rows were among these
+                self._failed = error  # also for the threads whose rows were among these
                 raise
-            self._written = written
 
-    def _insert(self, rows: Iterable[CallRow]) -> None:
+    def _insert(self, rows: Sequence[CallRow]) -> None:
+        if not rows:
+            return
         at = time.time()
-        values = [
-            (row.key, row.kind, row.sample, row.outcome, at, _json(row.usage), row.request, row.reply)
-            for row in rows
-        ]
-        columns = "key, kind, sample, outcome, at, usage, request, reply"
-        query = f"INSERT INTO call ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - our own names
+        values = []
+        for row in rows:
+            usage = None if row.usage is None else msgspec.json.encode(row.usage).decode()
+            values.append((*row[:5], usage, row.request, at))
+        columns = "key, kind, sample, outcome, reply, usage, request, at"
         with self.transaction() as db:
-            db.executemany(query, values)
-
-    def usages(self, kind: str = ANSWER) -> Iterator[Usage]:
-        """Yield what each call of a kind used, also of those that failed or were replaced."""
-        for (usage,) in self.stream("SELECT usage FROM call WHERE kind = ? AND usage NOT NULL", [kind]):
-            yield msgspec.json.decode(usage)
+            db.executemany(f"INSERT INTO call ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608
 
     def close(self) -> None:
         """Close the file. A run is then a single file again, without the log of its last changes."""
@@ -282,10 +274,6 @@ def remove_database(path: Path) -> None:
     """Remove a file, with what SQLite keeps beside it while it is written, or after a kill."""
     for end in ("", "-wal", "-shm", "-journal"):
         path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
-
-
-def _json(usage: Usage | None) -> str | None:
-    return None if usage is None else msgspec.json.encode(usage).decode()
 
 
 class Connection(sqlite3.Connection):

@@ -23,6 +23,7 @@ from ..errors import StorageError
 
 _LONGEST = 200  # letters of a value that is shown
 _OF_THE_PLAN = ("metrics", "top_k", "seed", "stop_when")
+_OF_A_VARIANT = ("experiment_id", "variant_id", "arguments")
 _OF_THE_SYSTEM = ("system", "asks", "named", "program_sha256")
 
 Header = dict[str, Any]  # what a run is, as its database has it
@@ -69,34 +70,32 @@ def identity_hashes(header: Header) -> dict[str, str]:
     }
 
 
-def check_same_identity(before: Header, now: Header, path: Path) -> None:
-    """Raise StorageError that names what differs in what decides answers or scores."""
+def check_same_identity(before: Header, now: Header, path: Path) -> bool:
+    """Raise StorageError that names what differs in what decides answers or scores.
+
+    Return whether the program of the system was changed since. This is only a warning: people fix what
+    crashed, and resume.
+    """
     different = "; ".join(_changes(before, now))
     if different:
         raise StorageError(
             f"{path} is another run: {different}. Resume it as it was started, or choose another id."
         )
-
-
-def program_was_changed(before: Header, now: Header, message: str) -> bool:
-    """Return whether the file of the system was changed, and warn with the message if it was.
-
-    Only a warning: people fix what crashed and resume.
-    """
     first, last = before.get("program_sha256"), now.get("program_sha256")
-    if not first or not last or first == last:
-        return False
-    warnings.warn(f"The file of the system was changed {message}", ChangedProgramWarning, stacklevel=3)
-    return True
+    is_changed = bool(first and last and first != last)
+    if is_changed:
+        what = (
+            "The file of the system was changed after the run was started: stored answers are of the earlier "
+            "version. To measure only the new one, choose another id."
+        )
+        warnings.warn(what, ChangedProgramWarning, stacklevel=3)
+    return is_changed
 
 
 def _changes(before: Header, now: Header) -> Iterator[str]:
-    then, here = before.get("dataset_sha256"), now.get("dataset_sha256")
-    was, is_ = (f"{facts.get('dataset')!r:.80}, {facts.get('samples')} samples" for facts in (before, now))
-    if then != here and was != is_:
-        yield f"the dataset was {was}, now it is {is_}"
-    elif then != here:
-        yield f"the samples of the dataset were changed (sha256 was {then!s:.12}, now it is {here!s:.12})"
+    then, here = (f"{facts.get('dataset')!r:.80}, {facts.get('samples')} samples" for facts in (before, now))
+    if before.get("dataset_sha256") != now.get("dataset_sha256"):
+        yield _was_and_is("the dataset", then, here if then != here else "the same number of other samples")
     old, new = (", ".join(facts.get("metrics") or ()) for facts in (before, now))
     if old != new:
         yield _was_and_is("metrics", old, new)
@@ -108,13 +107,13 @@ def _changes(before: Header, now: Header) -> Iterator[str]:
         yield _was_and_is("system", repr(_name_of_system(before)), repr(_name_of_system(now)))
     if before.get("asks") and now.get("asks"):  # a run of Python code has none
         yield from differences("", before["asks"], now["asks"])
-    # Variants of an experiment may share a system, and differ in what it was made with.
-    was_made, is_made = (_configuration(facts).get("experiment") or {} for facts in (before, now))
-    for name in ("experiment_id", "variant_id", "arguments"):
-        yield from differences(name, was_made.get(name), is_made.get(name))
-    # Which documents the generator is shown.
-    shown = (_configuration(facts).get("intervention") for facts in (before, now))
-    yield from differences("intervention", *shown)
+    # Variants of an experiment may share a system, and differ in what it was made with; the runs of a
+    # diagnosis differ in the documents that the generator is shown.
+    for name in ("experiment", "intervention"):
+        was, is_ = ((facts.get("configuration") or {}).get(name) for facts in (before, now))
+        if name == "experiment":
+            was, is_ = ({key: (one or {}).get(key) for key in _OF_A_VARIANT} for one in (was, is_))
+        yield from differences("", {name: was}, {name: is_})
 
 
 def _is_another_program(before: Header, now: Header) -> bool:
@@ -129,12 +128,8 @@ def _is_another_program(before: Header, now: Header) -> bool:
 
 def _name_of_system(facts: Header) -> str:
     """Return the name that a system was loaded by; empty if it was made in Python."""
-    name = facts.get("named") or _configuration(facts).get("system")
+    name = facts.get("named") or (facts.get("configuration") or {}).get("system")
     return name if isinstance(name, str) else ""
-
-
-def _configuration(facts: Header) -> dict[str, Any]:
-    return facts.get("configuration") or {}
 
 
 def differences(name: str, then: Any, here: Any) -> Iterator[str]:

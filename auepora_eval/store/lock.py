@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import StorageError
-from ..io.files import made_folders
+from ..io.files import is_alive
 
 try:
     import fcntl
@@ -28,7 +28,7 @@ class RunLock:
     def __init__(self, database: Path) -> None:
         self.path = _lock_path(database)
         try:
-            self._folders = made_folders(database)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._locked(database)
             self._process = os.getpid()
             os.ftruncate(self._file, 0)
@@ -47,7 +47,8 @@ class RunLock:
                 if is_dead:  # its process was killed, and one that it forked still has the lock
                     self.path.unlink(missing_ok=True)
                     continue
-                raise in_use(database, who)
+                fix = "Wait for it, stop it, or choose another id."
+                raise StorageError(f"{database} is being written by {who}. {fix}")
             # The holder before us may have removed the file between our open and our lock.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(file), self.path.stat()):
@@ -67,14 +68,6 @@ class RunLock:
             self.path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = -1
-            with suppress(OSError):  # folders that were made for nothing
-                for folder in self._folders:
-                    folder.rmdir()
-
-
-def in_use(database: Path, who: str) -> StorageError:
-    """Return the error about a run that another process writes to."""
-    return StorageError(f"{database} is being written by {who}. Wait for it, stop it, or choose another id.")
 
 
 def writer_of(database: Path) -> str:
@@ -111,12 +104,4 @@ def _who(file: int) -> str:
 def _is_dead(file: int) -> bool:
     """Return whether the process that took a lock is known to be dead."""
     match = re.fullmatch(r"process (\d{1,9}) on (.*)", _who(file))
-    if match is None or match[2] != platform.node():
-        return False
-    try:
-        os.kill(int(match[1]), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        pass
-    return False
+    return match is not None and match[2] == platform.node() and not is_alive(int(match[1]))

@@ -84,7 +84,6 @@ class RunSamples:
         # What samples can be sliced by, with the values.
         self.fields: dict[str, list[str]] = self.database.meta("fields")
         self.errors: list[tuple[str, str]] = [(kind, words) for kind, words in self.database.meta("errors")]
-        self.ids_digest: str = self.database.meta("ids")  # equal for runs with the same samples in order
 
     @cached_property
     def digest(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ..calls.policy import CALLS, PASSING, Limits
-from ..core.dataset import EvaluationDataset, canonical_json, dataset_fingerprint
+from ..core.dataset import EvaluationDataset, canonical_json
 from ..core.matching import BY_ID
 from ..core.plan import EvaluationPlan, Survey
 from ..core.rag_interface import with_contexts
@@ -28,7 +28,7 @@ from ..core.verdict import Stopping
 from ..errors import StorageError
 from ..io.detect import kind_of_file
 from ..io.files import remove_leftovers
-from ..io.outputs import PredictionFile, check_known_samples, missing_output
+from ..io.outputs import FOREIGN_KINDS, ForeignPredictions, PredictionFile, predictions_of
 from ..read.records import read_prediction
 from .cache import CallCache, call_key
 from .database import ANSWER, ANSWERED, FAILED, MAY_PASS, CallRow, Database
@@ -37,14 +37,13 @@ from .identity import (
     Header,
     check_same_identity,
     identity_hashes,
-    program_was_changed,
     run_facts,
     system_facts,
 )
 from .lock import RunLock
 from .state import RunState
 from .stopping import sequence_results
-from .writer import RunWriter, call_reply, drafted, warn_of_loss
+from .writer import RunWriter, call_reply, drafted
 
 Pair = tuple[EvaluationSample, SystemOutputs]
 
@@ -94,14 +93,12 @@ class StoredRecord:
     survey: Survey = None  # type: ignore[assignment]  # made by __post_init__ if it is not given
     on_start: Callable[[Counter[int], Limits], None] | None = None
 
-    tally: Tally = field(init=False)
     started_at: str = field(init=False)
     _database: Database = field(init=False)
-    _writer: RunWriter | None = field(init=False, default=None)
     _watch: Watch | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self._used, self._opened = self.dataset, ExitStack()
+        self._opened = ExitStack()
         if self.survey is None:
             self.survey = Survey.of(self.dataset, self.evaluator.plan)
         self.survey.check_unique(self.dataset.name)
@@ -118,21 +115,18 @@ class StoredRecord:
         stop_when = None if self.stop_rule is None else self.stop_rule.as_dict()
         return run_facts(self.evaluator, self.dataset, self.survey, stop_when, self._system)
 
-    def check_same_run(self) -> None:
-        """Raise StorageError if the stored run, which is complete, is not of this plan, data and system.
-
-        A program that was changed since is only a warning.
-        """
-        before, now_ = self.state.header, self.facts()
-        if before is None:  # its outputs were scored, or it was saved from memory
+    def check_same_run(self) -> Header:
+        """Return the header of the stored run; StorageError if it is not of this plan, data and system."""
+        before, facts = self.state.header, self.facts()
+        if before is None:  # there is none, or its outputs were scored, or it was saved from memory
             raise StorageError(
-                f"{self.state.path} does not say which system made it, so it cannot be resumed. Load it "
-                "(load_run), or choose another id."
+                f"{self.state.database} does not say which system was called, so it cannot be resumed. Start "
+                "the run without resuming it, load it (load_run), or choose another id."
             )
-        check_same_identity(before, now_, self.state.database)
-        program_was_changed(
-            before, now_, "after this run, whose results are older. To measure it now, choose another id."
-        )
+        if check_same_identity(before, facts, self.state.database):
+            programs = [*before.get("programs", [before["program_sha256"]]), facts["program_sha256"]]
+            before["programs"] = list(dict.fromkeys(programs))
+        return before
 
     def __enter__(self) -> StoredRecord:
         if self.stop_rule is not None:
@@ -140,7 +134,8 @@ class StoredRecord:
         # `with` leaves only what it has entered: an error here must not leave the run locked.
         with ExitStack() as stack:
             stack.enter_context(RunLock(self.state.database))
-            self._header = self._checked_header()
+            remove_leftovers(self.state.runs, (self.state.path.name, self.state.database.name))
+            self._header = self.check_same_run() if self.resume else self._new_header()
             self._database = stack.enter_context(Database.write(self.state.database))
             self._database.set_meta(run=self._header, **identity_hashes(self._header))
             self.started_at = str(self._header["begun_at"])
@@ -152,23 +147,12 @@ class StoredRecord:
             self._opened = stack.pop_all()
         return self
 
-    def _checked_header(self) -> Header:
-        """Return what the run is, new or as it is to be resumed; a run that is replaced is removed."""
-        state, facts = self.state, self.facts()
-        remove_leftovers(state.runs, (state.path.name, state.database.name))
-        if not self.resume:
-            state.check_free(force=self.force)
-            warn_of_loss(state)
-            state.remove()
-            return {"evaluation_id": self.evaluation_id, "begun_at": utc_text(now()), **facts}
-        before = state.header
-        if before is None:
-            raise StorageError(f"{state.database} has no run to resume. To start one, do not resume.")
-        check_same_identity(before, facts, state.database)
-        if program_was_changed(before, facts, _TWO_PROGRAMS):
-            programs = [*before.get("programs", [before["program_sha256"]]), facts["program_sha256"]]
-            before["programs"] = list(dict.fromkeys(programs))
-        return before
+    def _new_header(self) -> Header:
+        """Return what a new run is; one that it replaces is removed."""
+        self.state.check_free(force=self.force)
+        self.state.warn_of_loss()
+        self.state.remove()
+        return {"evaluation_id": self.evaluation_id, "begun_at": utc_text(now()), **self.facts()}
 
     def __exit__(self, *_: object) -> None:
         self._opened.close()
@@ -264,16 +248,13 @@ class StoredRecord:
 
     def pairs(self) -> Iterator[Pair]:
         """Yield each sample with its stored output, in the order of the dataset."""
-        if self._watch is not None:
-            self._used = self._watch.used(self.dataset)
-        self._waiting: list[tuple[int, bytes]] = []  # of the samples that are being scored
-        for sample, row in self._with_answers(self._used, "reply"):
+        used = self.dataset if self._watch is None else self._watch.used(self.dataset)
+        for sample, row in self._with_answers(used, "reply"):
             if row is None:
                 raise StorageError(
                     f"{self.state.database} has no output of sample {sample.sample_id!r:.80}. Nothing is "
                     "stored. Resume the run (--resume, resume=True) to call it again."
                 )
-            self._waiting.append((row[0], row[1].encode() + b"\n"))
             yield sample, self._output_of(row[1])
 
     def _output_of(self, reply: str) -> SystemOutputs:
@@ -281,20 +262,20 @@ class StoredRecord:
 
     def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
         """Write further samples and the rows of their scores."""
-        if self._writer is None:
-            self._writer = RunWriter(self.state, self._database, match=plan_match(self.evaluator.plan))
-            self.tally = self._writer.tally
-        taken, self._waiting = self._waiting[: len(batch)], self._waiting[len(batch) :]
-        self._writer.add(
-            batch,
-            scores,
-            answers=[number for number, _ in taken],
-            replies=[reply for _, reply in taken],
-        )
+        self._writer.add(batch, scores)
+
+    @cached_property
+    def _writer(self) -> RunWriter:
+        return RunWriter(self.state, self._database, match=plan_match(self.evaluator.plan))
+
+    @property
+    def tally(self) -> Tally:
+        """Return the outcome of the calls of the samples that were scored."""
+        return self._writer.tally
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the samples that the run has."""
-        return self.survey.sha256 if self._used is self.dataset else dataset_fingerprint(self._used)
+        return self._writer.dataset_sha256
 
     def finish(self, run: EvaluationRun) -> None:
         """Write the results file."""
@@ -303,11 +284,6 @@ class StoredRecord:
             run.results = sequence_results(self.evaluator.plan.metrics, run.results, run.stopping)
         if len(programs := self._header.get("programs", ())) > 1:  # changed between two sessions
             run.configuration["programs_sha256"] = programs
-        if self._writer is None:
-            self.add(Batch([], []), {})
-        assert self._writer is not None  # noqa: S101 - `add` made it
-        if not self.state.database.exists():
-            raise StorageError(f"{self.state.database} was removed during the run, with its answers.")
         self._writer.finish(run)
 
 
@@ -316,12 +292,6 @@ def replace_plan(state: RunState, facts: Mapping[str, Any]) -> None:
     with RunLock(state.database), Database.write(state.database) as database:
         header = database.meta("run") | {name: facts[name] for name in ("metrics", "configuration")}
         database.set_meta(run=header, **identity_hashes(header))
-
-
-_TWO_PROGRAMS = (
-    "after the run was started: this run has answers of both versions. The results have the sha256 of both "
-    "(configuration.programs_sha256)."
-)
 
 
 def plan_match(plan: EvaluationPlan) -> str:
@@ -350,7 +320,7 @@ def outcome_of(output: SystemOutputs) -> int:
 
 
 class Predictions(Protocol):
-    """Outputs that are looked up by id: in a file of predictions, or in the journal of a run."""
+    """Outputs that are looked up by id (see `io.outputs`)."""
 
     longest: int
 
@@ -365,46 +335,19 @@ def predictions_at(path: str | Path, columns: Mapping[str, str] | None = None) -
     """Return the predictions in a file, which may be the database of a run or a file of another tool."""
     path = Path(path)
     if path.name.endswith(DATABASE):
-        return StoredOutputs(path)
+        return _stored_outputs(path)
     kind = kind_of_file(path) if columns is None else None
-    if kind == "predictions":  # as nearly always: the readers of other tools' files are not imported
-        return PredictionFile(path)
-    from ..io.outputs import FOREIGN_KINDS, predictions_of
-
     if kind is not None and kind not in FOREIGN_KINDS:
         return PredictionFile(path)
     return predictions_of(path, columns)
 
 
-# Documents are a list, or columns of ids, texts and scores.
-_LONGEST = (
-    "SELECT max(coalesce(json_array_length(reply, '$.retrieved.doc_id'), "
-    "json_array_length(reply, '$.retrieved'))) FROM call WHERE kind = 'answer'"
-)
-
-
-class StoredOutputs:
-    """The outputs of a run, by its database; one that did not finish has them too."""
-
-    def __init__(self, path: Path) -> None:
-        self._database = Database.read(path)
-        self._size = self._database.outcomes().total()
-        self.longest: int = self._database.select(_LONGEST)[0][0] or 0
-
-    def __len__(self) -> int:
-        return self._size
-
-    def check_known_samples(self, known: Container[str]) -> None:
-        """Raise DataError if there are outputs of samples that the dataset does not have."""
-        ids = self._database.stream("SELECT DISTINCT sample FROM call WHERE kind = 'answer'")
-        check_known_samples((name for (name,) in ids), known, self._database.path.name)
-
-    def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]:
-        """Yield an output for each sample, in order; a sample without one has failed."""
-        for sample_id in sample_ids:
-            row = self._database.answers([sample_id]).get(sample_id)
-            where = self._database.path.name
-            yield missing_output() if row is None else read_prediction(msgspec.json.decode(row[1]), where)[1]
+def _stored_outputs(path: Path) -> Predictions:
+    """Return the outputs of a run, by its database; one that did not finish has them too."""
+    with Database.read(path) as database:
+        rows = database.stream("SELECT reply FROM call WHERE kind = 'answer' ORDER BY n")
+        outputs = dict(read_prediction(msgspec.json.decode(reply), path.name) for (reply,) in rows)
+    return ForeignPredictions(path.name, outputs)
 
 
 class PredictionRecord:
@@ -437,9 +380,6 @@ class PredictionRecord:
         self.names_documents = predictions.longest > 0 or contexts_as_retrieved
         self._limit, self._on_scored = limit, on_scored
         self._force, self._known, self._opened = force, known, ExitStack()
-        self._lines: list[bytes] = []  # the outputs of the next batch, as they are stored
-        if isinstance(predictions, PredictionFile) and not contexts_as_retrieved:
-            predictions.lines = self._lines
 
     def __enter__(self) -> PredictionRecord:
         draft = drafted(self.state, force=self._force, match=plan_match(self.plan))
@@ -459,7 +399,6 @@ class PredictionRecord:
                 waiting.append(sample)
                 yield sample.sample_id
 
-        self._lines.clear()
         # `outputs` takes one id per output that it yields, so at most one sample waits.
         for output in self.predictions.outputs(ids()):
             sample = waiting.pop()
@@ -481,9 +420,7 @@ class PredictionRecord:
 
     def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
         """Write the scores of further samples."""
-        lines = self._lines[:] if len(self._lines) == len(batch) else None
-        self._lines.clear()
-        self._writer.add(batch, scores, replies=lines)
+        self._writer.add(batch, scores)
         if self._on_scored is not None:
             for output in batch.outputs:
                 self._on_scored(output.error is not None)

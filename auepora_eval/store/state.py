@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from ..core.settings import DEFAULT_OUT
-from ..errors import AueporaError, DataError, NotFoundError, StorageError, did_you_mean
+from ..errors import AueporaError, DataError, NotFoundError, StorageError, did_you_mean, warn_user
 from ..io.documents import read_document
 from ..io.files import file_name
 from ..io.results.document import check_version
 from ..read.text import kind_of, parse_document
 from .database import FAILED, MAY_PASS, Database, remove_database
 from .database import SUFFIX as DATABASE
-from .lock import in_use, writer_of
+from .lock import writer_of
 
 SUFFIX = ".results.json"
 YAML = (".results.yaml", ".results.yml")  # as `dataset convert` writes them; read by their path
@@ -70,23 +70,17 @@ class RunState:
         if not self.database.exists():
             return 0
         with Database.read(self.database) as database:
-            header, finished = database.meta("run"), database.meta("finished")
+            header, outcomes = database.meta("run"), database.outcomes()
             if header is None:
                 return 0
-            is_scored = finished is not None and self._is_of(finished["outputs_sha256"])
+            is_scored = self.has_results and is_made_of(read_results_head(self.path), database)
+            finished = database.meta("finished") or {"calls": 0}
             newer = "SELECT 1 FROM call WHERE n > ? AND kind = 'answer' LIMIT 1"
-            if is_scored and database.select(newer, [finished["calls"]]):
-                is_scored = False
-            outcomes = Counter(dict(finished["outcomes"])) if is_scored else database.outcomes()
+            is_scored = is_scored and not database.select(newer, [finished["calls"]])
         retried = retried_of(outcomes, retry_failed=retry_failed)
         # A run that stops early does not need its last samples.
         missing = 0 if "stop_when" in header else max(0, header["samples"] - outcomes.total())
         return retried + missing + (self.has_results and not is_scored)
-
-    def _is_of(self, outputs_sha256: str) -> bool:
-        """Return whether the results were made of these outputs: a kill may have come between."""
-        metadata = read_results_head(self.path).get("metadata") if self.has_results else None
-        return isinstance(metadata, dict) and metadata.get("outputs_sha256") == outputs_sha256
 
     @property
     def answered(self) -> int | None:
@@ -95,12 +89,6 @@ class RunState:
             return None
         with Database.read(self.database) as database:
             return database.outcomes().total()
-
-    def check_idle(self, *, force: bool = False) -> None:
-        """Raise StorageError if another process writes to the run, or if it must not be replaced."""
-        if who := writer_of(self.database):
-            raise in_use(self.database, who)
-        self.check_free(force=force)
 
     def check_free(self, *, force: bool = False) -> None:
         """Raise StorageError if there are results, or answers without results, that must not be replaced."""
@@ -117,22 +105,36 @@ class RunState:
                 "resume=True), choose another id, or discard them (--force, force=True)."
             )
 
-    def discarded(self) -> str:
-        """Return what would be lost if the run were replaced; empty if no system was called for it."""
+    def warn_of_loss(self) -> None:
+        """Warn of the answers and labels that are lost when the run is replaced by force."""
         if not self.database.exists():
-            return ""
+            return
         with Database.read(self.database) as database:
             kept = database.outcomes().total() if database.meta("run") is not None else 0
             labels = database.select("SELECT count(*) FROM label")[0][0]
         lost = ["the results"] if kept and self.has_results else []
         lost += [f"{kept:,} answers"] if kept else []
         lost += [f"{labels:,} labels of people"] if labels else []
-        return " and ".join(lost)
+        if lost:
+            what = f"--force discards {' and '.join(lost)} of {self.evaluation_id!r:.80}."
+            warn_user(what, ReplacedRunWarning)
 
     def remove(self) -> None:
         """Remove the run. It must be locked by this process."""
         self.path.unlink(missing_ok=True)
         remove_database(self.database)
+
+
+class ReplacedRunWarning(UserWarning):
+    """A run is replaced by force."""
+
+
+def is_made_of(results: Mapping[str, Any], database: Database) -> bool:
+    """Return whether results were made of the outputs of a database: copied, or a kill came between."""
+    finished, metadata = database.meta("finished"), results.get("metadata")
+    if not isinstance(finished, dict) or not isinstance(metadata, dict):
+        return False
+    return bool(finished.get("outputs_sha256") == metadata.get("outputs_sha256"))
 
 
 def retried_of(outcomes: Counter[int], *, retry_failed: bool) -> int:
@@ -193,11 +195,7 @@ class Unfinished:
     samples: int | None = None
     line: str = ""
     obstacle: str = ""
-
-    @property
-    def is_running(self) -> bool:
-        """Return whether a process writes to it now."""
-        return self.obstacle.startswith("it is being written")
+    is_running: bool = False  # a process writes to it now
 
     @property
     def progress(self) -> str:
@@ -229,7 +227,8 @@ def unfinished_run(state: RunState) -> Unfinished:
         answered,
         samples if isinstance(samples, int) else None,
         _resume_command(state, header.get("configuration")),
-        f"it is being written by {writer}" if writer else "",
+        f"It is being written by {writer}." if writer else "",
+        is_running=bool(writer),
     )
 
 
@@ -238,9 +237,8 @@ def not_found(runs: Path, name: str, stored: list[str]) -> NotFoundError:
     unfinished = unfinished_ids(runs)
     if (wanted := name.removesuffix(SUFFIX)) in unfinished:
         run = unfinished_run(RunState(runs, wanted))
-        fix = _sentence(run.obstacle) if run.obstacle else f"Resume it: {run.line}"
         what = f"run {wanted!r} is not finished: {run.progress} samples have an output."
-        return NotFoundError(str(runs), what, fix=fix)
+        return NotFoundError(str(runs), what, fix=run.obstacle or f"Resume it: {run.line}")
     hint = f"Available: {', '.join(stored[:_MOST_SHOWN])}." if stored else "It has no finished runs."
     hint = did_you_mean(name, stored, hint)
     if unfinished:
@@ -254,12 +252,6 @@ def variant_of(configuration: object) -> tuple[str, str] | None:
     if not isinstance(about, Mapping) or "variant_id" not in about:
         return None
     return str(about.get("experiment_id")), str(about["variant_id"])
-
-
-def _sentence(obstacle: str) -> str:
-    """Return an obstacle as a sentence of its own. The name of a file keeps its first letter."""
-    words = f"It{obstacle[2:]}" if obstacle.startswith("it ") else obstacle
-    return f"{words.rstrip('.')}."
 
 
 def _resume_command(state: RunState, configuration: object) -> str:

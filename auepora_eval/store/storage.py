@@ -19,7 +19,7 @@ import numpy as np
 from ..core.dataset import EvaluationDataset, checked_samples
 from ..core.matching import match_of
 from ..core.runner import AueporaEvaluator, evaluate, name_of
-from ..core.scores import Batch, as_columns
+from ..core.scores import as_columns
 from ..core.scoring import Tally, short_id
 from ..core.settings import DEFAULT_OUT
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
@@ -42,10 +42,17 @@ from .database import SUFFIX as DATABASE
 from .database import Database
 from .lock import RunLock
 from .record import StoredRecord
-from .state import SUFFIX, YAML, RunState, not_found, read_results, read_results_head, unfinished_ids
-from .writer import ROWS_IN_THE_DOCUMENT, drafted, indented, with_metadata
-
-_AT_ONCE = 5_000  # ids in one query
+from .state import (
+    SUFFIX,
+    YAML,
+    RunState,
+    is_made_of,
+    not_found,
+    read_results,
+    read_results_head,
+    unfinished_ids,
+)
+from .writer import ROWS_IN_THE_DOCUMENT, add_whole, drafted, indented, with_metadata
 
 
 class EvaluationResultsStorage:
@@ -70,12 +77,10 @@ class EvaluationResultsStorage:
 
         A run of more than `most_rows` samples has its rows in its database only.
         """
-        samples = checked_samples(run.evaluation_id, run.samples)
+        checked_samples(run.evaluation_id, run.samples)
         state, match = self.state(run.evaluation_id), match_of(run)
         with drafted(state, force=force, match=match, most_rows=most_rows) as writer:
-            scores = {result.name: result.scores for result in run.results if result.scores}
-            writer.add(Batch(samples, run.outputs), scores)
-            return writer.finish(run)
+            return add_whole(writer, run)
 
     def load_run(self, name: str | Path, *, texts: bool = True) -> EvaluationRun:
         """Return a stored run, by its id or by the path of its results document.
@@ -247,11 +252,10 @@ class StoredRun:
         database = database_of(path)
         if database.exists() and is_ours(head):
             self.database = Database.read(database)
-            try:
-                self._check_belongs(head)
-            except BaseException:
+            if not is_made_of(head, self.database):
                 self.database.close()
-                raise
+                what = f"it was not made of the outputs in {database.name}."
+                raise DataError(path.name, what, fix="Resume the run, or score it again.")
         elif "run_file" in head:
             raise StorageError(f"{database} is missing: it has the scores of the run.")
         self._head = head
@@ -262,15 +266,6 @@ class StoredRun:
     def __exit__(self, *_: object) -> None:
         if self.database is not None:
             self.database.close()
-
-    def _check_belongs(self, head: Mapping[str, Any]) -> None:
-        """Raise DataError if the document was made of other outputs: copied, or a kill came between."""
-        assert self.database is not None  # noqa: S101 - the caller has opened it
-        finished, metadata = self.database.meta("finished"), head.get("metadata")
-        ours = metadata.get("outputs_sha256") if isinstance(metadata, dict) else None
-        if not isinstance(finished, dict) or finished.get("outputs_sha256") != ours:
-            what = f"it was not made of the outputs in {self.database.path.name}."
-            raise DataError(self.path.name, what, fix="Resume the run, or score it again.")
 
     @property
     def document(self) -> dict[str, Any]:
@@ -319,11 +314,7 @@ class StoredRun:
         """Return some samples, in the order of the dataset."""
         if self.database is None:
             return []
-        wanted, rows = list(ids), []
-        for start in range(0, len(wanted), _AT_ONCE):
-            part = wanted[start : start + _AT_ONCE]
-            query = f"SELECT n, record FROM sample WHERE id IN ({','.join('?' * len(part))})"  # noqa: S608
-            rows += self.database.select(query, part)
+        rows = self.database.select_in("SELECT n, record FROM sample WHERE id", list(ids))
         return [decoded_sample(record, self.path.name) for _, record in sorted(rows)]
 
     def rows(self) -> Iterator[Row]:

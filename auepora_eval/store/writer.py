@@ -16,7 +16,7 @@ from ..core.matching import BY_ID, match_of
 from ..core.scores import Batch
 from ..core.scoring import Tally
 from ..core.types import EvaluationRun, SampleScore, SystemOutputs
-from ..errors import DataError, warn_user
+from ..errors import DataError
 from ..io.files import naming, remove_leftovers, written
 from ..io.jsonl import encode, encoded_lines
 from ..io.results.document import query_results, results_head
@@ -33,7 +33,8 @@ ROWS_IN_THE_DOCUMENT = 10_000  # a run with more samples has its rows in its dat
 class RunWriter:
     """Writes a run piece by piece. It is complete after `finish`, and unfinished until then.
 
-    The run is locked by this process. `database` is that of the run, or a draft that takes its place.
+    The run is locked by this process. `database` is that of the run, which has its outputs already, or a
+    draft that takes its place.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class RunWriter:
         force: bool = True,
     ) -> None:
         self._state, self._database, self._most_rows, self._force = state, database, most_rows, force
+        self._is_draft = database.path != state.database
         # One transaction: until `finish`, readers see the run as it was before.
         database.begin()
         with database.transaction() as db:
@@ -61,58 +63,56 @@ class RunWriter:
         """Return the fingerprint of the samples that were written so far."""
         return self._dataset.hexdigest()
 
-    def add(
-        self,
-        batch: Batch,
-        scores: Mapping[str, Sequence[SampleScore]],
-        *,
-        replies: Sequence[bytes] | None = None,
-        answers: Sequence[int] | None = None,
-    ) -> None:
-        """Write further samples with their outputs.
-
-        `answers` are the numbers of calls that are stored already; without them the outputs are stored too.
-        `replies` has the outputs as canonical JSON, as far as they are known; an empty one is not.
-        """
+    def add(self, batch: Batch, scores: Mapping[str, Sequence[SampleScore]]) -> None:
+        """Write further samples with their outputs."""
         start = self.tally.total
         self.tally.add(batch.outputs)
         samples = encoded_lines(list(map(as_stored, batch.samples)), canonical=True)
-        outputs = _output_lines(batch, replies)
         self._dataset.add_lines(samples)
-        self._outputs.add_lines(outputs)
-        numbers = range(start, self.tally.total)
         with self._database.transaction() as db:
-            if answers is None:
-                # Row n + 1 of an empty table, so that the answer of a sample needs no look-up.
-                answers = range(start + 1, self.tally.total + 1)
-                outcomes = [ANSWERED if output.error is None else FAILED for output in batch.outputs]
-                db.executemany(
-                    "INSERT INTO call (n, kind, sample, outcome, reply) VALUES (?, 'answer', ?, ?, ?)",
-                    zip(answers, batch.sample_ids, outcomes, _texts(outputs), strict=True),
-                )
-            db.executemany(
-                "INSERT INTO sample VALUES (?, ?, ?, ?)",
-                zip(numbers, batch.sample_ids, answers, _texts(samples), strict=True),
-            )
-            db.executemany(
-                "INSERT INTO text VALUES (?, ?)", zip(numbers, self._facts.add(batch), strict=True)
-            )
+            numbers = range(start, self.tally.total)
+            answers = self._added_outputs(batch, start) if self._is_draft else self._known_outputs(batch)
+            rows = zip(numbers, batch.sample_ids, answers, _texts(samples), strict=True)
+            db.executemany("INSERT INTO sample VALUES (?, ?, ?, ?)", rows)
+            words = zip(numbers, self._facts.add(batch), strict=True)
+            db.executemany("INSERT INTO text VALUES (?, ?)", words)
         if self._rows is not None and self.tally.total > self._most_rows:
             self._rows = None
         if self._rows is not None:
             self._rows += map(encode, query_results(batch.samples, batch.outputs, scores))
 
+    def _added_outputs(self, batch: Batch, start: int) -> Sequence[int]:
+        """Store outputs as calls, and return the numbers of these."""
+        records = list(map(prediction_record, batch.sample_ids, batch.outputs))
+        lines = encoded_lines(records, canonical=True)
+        self._outputs.add_lines(lines)
+        # Row n + 1 of an empty table, so that the answer of a sample needs no look-up.
+        numbers = range(start + 1, start + 1 + len(batch))
+        outcomes = [ANSWERED if output.error is None else FAILED for output in batch.outputs]
+        query = "INSERT INTO call (n, kind, sample, outcome, reply) VALUES (?, 'answer', ?, ?, ?)"
+        with self._database.transaction() as db:
+            db.executemany(query, zip(numbers, batch.sample_ids, outcomes, _texts(lines), strict=True))
+        return numbers
+
+    def _known_outputs(self, batch: Batch) -> Sequence[int]:
+        """Return the numbers of the calls that outputs are stored as."""
+        stored = self._database.answers(batch.sample_ids)
+        calls = [stored[sample_id] for sample_id in batch.sample_ids]
+        self._outputs.add_lines("".join(f"{reply}\n" for _, reply in calls).encode())
+        return [number for number, _ in calls]
+
     def finish(self, run: EvaluationRun) -> Path:
         """Write the scores and the results document; return its path. The run is complete then."""
         outputs_sha256 = self._outputs.hexdigest()
         calls = self._database.select("SELECT coalesce(max(n), 0) FROM call")[0][0]
-        outcomes = sorted(self._database.outcomes().items())
-        finished = {"outputs_sha256": outputs_sha256, "calls": calls, "outcomes": outcomes}
         with self._database.transaction() as db:
             scored = (score_row(result) for result in run.results if result.scores)  # one at a time
             db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?)", scored)
-        facts = self._facts.as_meta(self._place_of)
-        self._database.set_meta(**facts, finished=finished, evaluation_id=run.evaluation_id)
+        self._database.set_meta(
+            **self._facts.as_meta(self._database),
+            finished={"outputs_sha256": outputs_sha256, "calls": calls},
+            evaluation_id=run.evaluation_id,
+        )
         head, path = results_head(run, self.tally, outputs_sha256), self._state.path
         if self._rows is None:
             head["run_file"] = {"name": self._state.database.name, "rows": self.tally.total}
@@ -127,17 +127,13 @@ class RunWriter:
             self._publish()
         return path
 
-    def _place_of(self, sample_id: str) -> int | None:
-        rows = self._database.select("SELECT n FROM sample WHERE id = ?", [sample_id])
-        return rows[0][0] if rows else None
-
     def _publish(self) -> None:
         """Let readers of the database see the run."""
         self._database.commit()
-        draft, state = self._database.path, self._state
-        if draft != state.database:
+        if self._is_draft:
+            draft, state = self._database.path, self._state
             self._database.close()
-            warn_of_loss(state)
+            state.warn_of_loss()
             with naming(draft), draft.open("rb+") as file:
                 os.fsync(file.fileno())
             remove_database(state.database)
@@ -148,16 +144,11 @@ def _texts(lines: bytes) -> list[str]:
     return lines.decode().split("\n")[:-1]
 
 
-def _output_lines(batch: Batch, known: Sequence[bytes] | None) -> bytes:
-    """Return the outputs as canonical JSON, one on each line."""
-    if known is not None and all(known):
-        return b"".join(known)
-    records = list(map(prediction_record, batch.sample_ids, batch.outputs))
-    lines = encoded_lines(records, canonical=True)
-    if known is None:
-        return lines
-    encoded = lines.splitlines(keepends=True)
-    return b"".join(line or encoded[place] for place, line in enumerate(known))
+def add_whole(writer: RunWriter, run: EvaluationRun) -> Path:
+    """Write a run that is in memory; return the path of its results document."""
+    scores = {result.name: result.scores for result in run.results if result.scores}
+    writer.add(Batch(run.samples, run.outputs), scores)
+    return writer.finish(run)
 
 
 def rewrite(state: RunState, database: Database, run: EvaluationRun) -> None:
@@ -165,17 +156,7 @@ def rewrite(state: RunState, database: Database, run: EvaluationRun) -> None:
 
     The run must be locked by this process.
     """
-    query = "SELECT s.answer, c.reply FROM sample s JOIN call c ON c.n = s.answer ORDER BY s.n"
-    stored = database.select(query)
-    writer = RunWriter(state, database, match=match_of(run))
-    scores = {result.name: result.scores for result in run.results if result.scores}
-    writer.add(
-        Batch(run.samples, run.outputs),
-        scores,
-        answers=[number for number, _ in stored],
-        replies=[reply.encode() + b"\n" for _, reply in stored],
-    )
-    writer.finish(run)
+    add_whole(RunWriter(state, database, match=match_of(run)), run)
 
 
 @contextmanager
@@ -195,16 +176,6 @@ def drafted(
         finally:
             draft.close()
             draft.path.unlink(missing_ok=True)
-
-
-def warn_of_loss(state: RunState) -> None:
-    """Warn of what is lost when a run is replaced, which takes --force."""
-    if lost := state.discarded():
-        warn_user(f"--force discards {lost} of {state.evaluation_id!r:.80}.", ReplacedRunWarning)
-
-
-class ReplacedRunWarning(UserWarning):
-    """A run is replaced by force."""
 
 
 def with_metadata(results: Mapping[str, Any], evaluation_type: str, path: Path) -> dict[str, Any]:

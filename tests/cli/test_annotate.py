@@ -38,11 +38,10 @@ def prepare(*words: str) -> Path:
 
 def label(folder: Path, keys: str, person: str = "me") -> None:
     """Press keys as a person would, over and over until the queue is empty."""
-    with Desk(folder) as desk:
-        count = 0
-        while (shown := desk.next_item(person)) is not None:
-            desk.press(person, shown.item.item_id, keys[count % len(keys)])
-            count += 1
+    desk, count = Desk(folder), 0
+    while (shown := desk.next_item(person)) is not None:
+        desk.press(person, shown.item.item_id, keys[count % len(keys)])
+        count += 1
 
 
 def test_the_same_command_creates_and_continues(capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,10 +71,10 @@ def test_pairs_say_which_run_people_prefer_and_agree_reads_them(capsys: pytest.C
     folder = prepare("one", "two", "--people", "ada,ben", "--count", "10")
     assert read_task(folder)[0].kind == "pairs"
     for person in ("ada", "ben"):
-        with Desk(folder) as desk:
-            while (shown := desk.next_item(person)) is not None:
-                is_left = shown.first == shown.item.second  # the answer of the run `two`
-                desk.press(person, shown.item.item_id, "1" if is_left else "2")
+        desk = Desk(folder)
+        while (shown := desk.next_item(person)) is not None:
+            is_left = shown.first == shown.item.second  # the answer of the run `two`
+            desk.press(person, shown.item.item_id, "1" if is_left else "2")
     for name in ("pairs.jsonl", "pairs.gt.json"):
         assert main(["annotate", str(folder), "--export", name]) == 0
     out = capsys.readouterr().out

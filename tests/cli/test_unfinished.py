@@ -48,7 +48,7 @@ def test_running_run_is_not_offered_for_resume(here: Path, capsys: Said) -> None
     with RunLock(here / "my runs" / "x.run.db"):
         assert main(["list", "--out", "my runs"]) == 0
         out = flat(capsys.readouterr().out)
-        assert "it is being written by process" in out
+        assert "It is being written by process" in out
         assert "--resume" not in out
         assert main(["show", "x", "--out", "my runs"]) == 2
     said = capsys.readouterr().err

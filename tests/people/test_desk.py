@@ -17,8 +17,8 @@ from tests.people.tasks import stored_task
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     stored_task(tmp_path, people=("ada", "ben"))
-    with Desk(tmp_path) as opened:
-        yield opened
+    opened = Desk(tmp_path)
+    yield opened
 
 
 def next_id(desk: Desk, person: str = "ada") -> str:
@@ -64,20 +64,20 @@ def test_skipped_items_come_back_in_turn(desk: Desk) -> None:
 def test_a_label_of_a_pair_is_of_the_run_whatever_side_it_was_shown_on(tmp_path: Path) -> None:
     task, _ = stored_task(tmp_path, 30, "pairs")
     sides = set()
-    with Desk(tmp_path) as desk:
-        while (shown := desk.next_item("ada")) is not None:
-            swapped = is_swapped(task, "ada", shown.item.item_id)
-            sides.add(swapped)
-            assert (shown.first == shown.item.second) is swapped
-            # The annotator always prefers the answer of the first run, by its text.
-            desk.press("ada", shown.item.item_id, "2" if shown.second == shown.item.text else "1")
+    desk = Desk(tmp_path)
+    while (shown := desk.next_item("ada")) is not None:
+        swapped = is_swapped(task, "ada", shown.item.item_id)
+        sides.add(swapped)
+        assert (shown.first == shown.item.second) is swapped
+        # The annotator always prefers the answer of the first run, by its text.
+        desk.press("ada", shown.item.item_id, "2" if shown.second == shown.item.text else "1")
     assert sides == {True, False}
     assert set(read_labels(tmp_path, task, "ada").said.values()) == {"first"}
 
 
 def test_a_decision_on_a_pair_is_never_swapped(tmp_path: Path) -> None:
     stored_task(tmp_path, 10, "pairs")
-    with Desk(tmp_path) as desk:
-        for number in range(1, 11):
-            desk.settle(str(number), "1")
-        assert {label.name for label in desk.decisions().values()} == {"first"}
+    desk = Desk(tmp_path)
+    for number in range(1, 11):
+        desk.settle(str(number), "1")
+    assert {label.name for label in desk.decisions().values()} == {"first"}

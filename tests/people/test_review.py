@@ -31,8 +31,8 @@ def a_dataset() -> InMemoryDataset:
 
 @pytest.fixture
 def review(tmp_path: Path) -> Iterator[Review]:
-    with Review(a_dataset(), tmp_path / "r") as opened:
-        yield opened
+    opened = Review(a_dataset(), tmp_path / "r")
+    yield opened
 
 
 def test_a_new_version_has_what_was_accepted_edited_and_marked(review: Review, tmp_path: Path) -> None:
@@ -75,18 +75,18 @@ def test_undo_takes_back_step_by_step(review: Review) -> None:
 
 
 def test_a_review_is_continued(tmp_path: Path) -> None:
-    with Review(a_dataset(), tmp_path) as first:
-        first.decide(0, "accept")
-    with Review(a_dataset(), tmp_path) as second:
-        assert [one.decision for one in second.all()] == ["accept", "", "", "", ""]
-        second.decide(2, "accept")
-    with Review(a_dataset(), tmp_path) as third:
-        assert third.at(2).decision == "accept"
+    first = Review(a_dataset(), tmp_path)
+    first.decide(0, "accept")
+    second = Review(a_dataset(), tmp_path)
+    assert [one.decision for one in second.all()] == ["accept", "", "", "", ""]
+    second.decide(2, "accept")
+    third = Review(a_dataset(), tmp_path)
+    assert third.at(2).decision == "accept"
 
 
 def test_another_dataset_cannot_continue_a_review(tmp_path: Path) -> None:
-    with Review(a_dataset(), tmp_path) as first:
-        first.decide(0, "accept")
+    first = Review(a_dataset(), tmp_path)
+    first.decide(0, "accept")
     other = InMemoryDataset("boats", list(a_dataset())[1:])
     with pytest.raises(DataError, match="has changed since this review was started"):
         Review(other, tmp_path)

@@ -15,8 +15,8 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.errors import StorageError
 from auepora_eval.store.lock import RunLock
+from auepora_eval.store.state import ReplacedRunWarning
 from auepora_eval.store.storage import EvaluationResultsStorage
-from auepora_eval.store.writer import ReplacedRunWarning
 from tests.builders import a_sample, an_output, scored_run
 from tests.stored import kept
 

@@ -10,9 +10,9 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.errors import StorageError
 from auepora_eval.store.database import Database
 from auepora_eval.store.labels import LabelTable
+from auepora_eval.store.state import ReplacedRunWarning
 from auepora_eval.store.storage import EvaluationResultsStorage
 from auepora_eval.store.verify import verify_run
-from auepora_eval.store.writer import ReplacedRunWarning
 from tests.builders import a_sample, an_output, scored_run
 
 

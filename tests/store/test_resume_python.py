@@ -62,7 +62,7 @@ def test_a_finished_run_is_read_as_what_it_is(
 def test_a_run_that_was_saved_from_memory_is_not_resumed(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path)
     storage.save_run(an_evaluator().run(WORLD, evaluation_id="x"))
-    with pytest.raises(StorageError, match="does not say which system made it"):
+    with pytest.raises(StorageError, match="does not say which system was called"):
         an_evaluator().run(WORLD, evaluation_id="x", storage=storage, resume=True)
 
 
@@ -79,7 +79,7 @@ def test_another_file_is_refused_and_a_mended_one_told(tmp_path: Path) -> None:
         an_evaluator(load_system(f"{two}:f")).run(WORLD, evaluation_id="x", storage=storage, resume=True)
     an_evaluator(load_system(f"{one}:f")).run(WORLD, evaluation_id="x", storage=storage, resume=True)
     one.write_text(text.format("no"), encoding="utf-8")
-    with pytest.warns(ChangedProgramWarning, match="whose results are older"):
+    with pytest.warns(ChangedProgramWarning, match="stored answers are of the earlier"):
         run = an_evaluator(load_system(f"{one}:f")).run(
             WORLD, evaluation_id="x", storage=storage, resume=True
         )

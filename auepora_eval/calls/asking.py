@@ -120,16 +120,12 @@ class Caller(Generic[Request, Value]):
     def __reduce__(self) -> Any:
         return Caller, (self.ask, self.limits)  # replies are stored in the process of the run
 
-    def shared_by(self, workers: int) -> Caller[Request, Value]:
+    def shared_by(self, workers: int, **changes: Any) -> Caller[Request, Value]:
         """Return the call for one of several processes, with its share of the pace."""
         paces = ("requests_per_minute", "tokens_per_minute")
         shares = {name: getattr(self.policy, name) for name in paces}
         cut = {name: value / workers for name, value in shares.items() if value is not None}
-        return Caller(self.ask, Limits(replace(self.policy, **cut)))
-
-    def without_timeout(self) -> Caller[Request, Value]:
-        """Return the call for an executor that ends late calls itself."""
-        return Caller(self.ask, Limits(replace(self.policy, timeout=None)))
+        return Caller(self.ask, Limits(replace(self.policy, **cut, **changes)))
 
     def count(self, result: Any) -> None:
         """Count a call that another process made; RunStoppedError comes from `limits.check`."""

@@ -9,7 +9,6 @@ ends with its process.
 from __future__ import annotations
 
 import os
-import queue
 import signal
 import sys
 import threading
@@ -147,8 +146,8 @@ class _Pool(RemoteCalls[Item]):
         super().__init__(call, size)
         # A process that is ended cannot retry. Of two clocks, chance would decide which one ends the call.
         self._timeout = self._caller.timeout if self._caller and not self._caller.policy.retries else None
-        if self._timeout is not None:
-            self._sent = self._sent.without_timeout()
+        if self._caller is not None and self._timeout is not None:
+            self._sent = self._caller.shared_by(size, timeout=None)
         # Never fork: a lock that another thread holds would stay locked in the child for ever. No fork server
         # either: its environment is that of its start, and a key that was set since would be missing.
         self._context: Any = multiprocessing.get_context("spawn")
@@ -319,39 +318,29 @@ def _work(wire: Connection, call: Callable[[Any], Any], halted: Any) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _TERMINAL_SIGNALS)
     # What a system prints is not a result. A closed stderr is not a failure.
     sys.stdout = sys.stderr = cast(TextIO, Lasting(sys.stderr)) if sys.stderr is not None else sys.stderr
-    items: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(wire, items), daemon=True).start()
-    if isinstance(call, Caller):
-        threading.Thread(target=_watch, args=(halted, call.limits), daemon=True).start()
-    # The system is imported by now, so from here on the timeout is that of a call.
-    wire.send(None)  # ready
-    while True:
-        place, item = items.get()
-        result = RunStoppedError("stopped as asked.") if halted.value else sendable(outcome(call, item))
-        try:
-            wire.send((place, result))
-        except OSError:
-            return
-        except _unpicklable() as error:
-            wire.send((place, TypeError(f"the result cannot leave its process: {error}")))
-
-
-def _receive(wire: Connection, items: queue.SimpleQueue[tuple[int, Any]]) -> None:
-    # In a thread of its own: if parent and worker sent at the same time, both would block. And a worker in a
-    # hung call has to notice that its parent is gone.
-    try:
+    threading.Thread(target=_watch, args=(call, halted), daemon=True).start()
+    with suppress(EOFError, OSError):  # the parent is gone
+        # The system is imported by now, so from here on the timeout is that of a call.
+        wire.send(None)  # ready
         while True:
-            items.put(wire.recv())
-    except (EOFError, OSError):
-        # The main thread may hang in a call, and only this ends the process in spite of it.
-        os._exit(1)
+            place, item = wire.recv()
+            result = RunStoppedError("stopped as asked.") if halted.value else sendable(outcome(call, item))
+            try:
+                wire.send((place, result))
+            except _unpicklable() as error:
+                wire.send((place, TypeError(f"the result cannot leave its process: {error}")))
 
 
-def _watch(halted: Any, limits: Any) -> None:
-    # Calls that wait for their turn or for a retry are not made any more.
-    while not halted.value:
+def _watch(call: Callable[[Any], Any], halted: Any) -> None:
+    """End the process with its parent, also in a hung call; make no further call if the run is to stop."""
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    while parent is not None and parent.is_alive():
+        if halted.value and isinstance(call, Caller):
+            call.limits.halt()  # calls that wait for their turn or for a retry are not made any more
         time.sleep(_LOOK_SECONDS)
-    limits.halt()
+    os._exit(1)
 
 
 def sendable(result: Any) -> Any:

@@ -27,7 +27,7 @@ from ..core.settings import SPLITS_FOLDER, RunSettings, column_names
 from ..core.types import EvaluationRun
 from ..errors import DataError, PlanError
 from ..metrics.parse import parse_metrics
-from ..store.lock import RunLock
+from ..store.lock import locked
 from ..store.record import PredictionRecord, predictions_at, score_predictions
 from ..store.storage import EvaluationResultsStorage, database_of
 from .common import (
@@ -44,8 +44,7 @@ from .flags import add_flag, add_settings, settings_of
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
     from ..core.types import MetricResult
-    from ..store.lock import RunLock
-from ..store.record import Predictions
+    from ..store.record import Predictions
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -132,7 +131,7 @@ def _score_run(args: Namespace, settings: RunSettings) -> int:
     storage = EvaluationResultsStorage(settings.out)
     old = storage.load_run(args.run)
     state = storage.state(settings.id or storage.free_id(f"{old.evaluation_id}-rescored"))
-    with RunLock(state.database):  # refused now, not after the scoring
+    with locked(state.database):  # refused now, not after the scoring
         state.check_free(force=settings.force)
     fresh = _fresh_results(args.run, old, storage, settings)
     kept = [] if args.only else _kept_results(args.run, old, {result.name for result in fresh})

@@ -30,7 +30,7 @@ from ..errors import DataError, RunStoppedError, StorageError
 from ..store.cache import call_key
 from ..store.database import ANSWERED, FAILED, MAY_PASS, CallRow, Database, remove_database
 from ..store.identity import differences
-from ..store.lock import RunLock
+from ..store.lock import locked
 from ..text.content_words import content_words
 from .generator import TaskBuilder
 from .passages import CutDocument, Hit
@@ -185,7 +185,7 @@ def _corpus_sha256(documents: Sequence[CutDocument]) -> str:
 @contextmanager
 def _opened(path: Path, made_with: Mapping[str, object], *, resume: bool, force: bool) -> Iterator[Database]:
     """Open the file of the calls, locked: two generations with one file would pay twice."""
-    with RunLock(path):
+    with locked(path):
         if path.exists() and not resume:
             if not force:
                 raise StorageError(

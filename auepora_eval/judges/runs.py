@@ -19,7 +19,7 @@ from ..errors import ScoringError, StorageError
 from ..metrics.parse import parse_metric
 from ..store.cache import CallCache
 from ..store.database import Database
-from ..store.lock import RunLock
+from ..store.lock import locked
 from ..store.state import SUFFIX, RunState
 from ..store.stopping import sequence_results
 from ..store.storage import EvaluationResultsStorage, database_of
@@ -122,7 +122,7 @@ class RunJudging:
 
     def results(self) -> list[MetricResult]:
         """Ask what is missing, write the results of the run, and return those of the judged metrics."""
-        with RunLock(self.state.database):
+        with locked(self.state.database):
             # Another judge may have written since this one was made.
             self.run = self.storage.load_run(self.path)
             with Database.write(self.state.database) as database:
@@ -200,7 +200,7 @@ def judged_preference(
 ) -> Preference:
     """Ask a judge which answers of two stored runs are better; the verdicts are stored with the second."""
     runs, path = (storage.load_run(first), storage.load_run(second)), database_of(second)
-    with RunLock(path), Database.write(path) as database:
+    with locked(path), Database.write(path) as database:
         log = VerdictLog(database, stored=verdicts_in(database))
         return preference(*runs, Asking(judge, log, executor, policy))
 
@@ -218,7 +218,7 @@ def judged_plan(
 
 def copy_judging(path: Path, to: Path) -> None:
     """Copy the verdicts and the judge of a run to a run that was computed from them."""
-    with RunLock(to), Database.read(path) as source, Database.write(to) as target:
+    with locked(to), Database.read(path) as source, Database.write(to) as target:
         copy_verdicts(source, target)
         target.set_meta(**{JUDGE: source.meta(JUDGE)})
 

@@ -1,83 +1,78 @@
-"""The lock of a run: one process writes to it, and the lock ends with that process."""
+"""The lock of a run: one process writes to it, and the lock ends with that process.
+
+The operating system's lock decides. The note in the file only says who has it.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import StorageError
-from ..io.files import is_alive
+from ..io.files import is_alive, made_folders
 
 try:
     import fcntl
 except ImportError:  # Windows: there two processes may write to one run
     fcntl = None  # type: ignore[assignment]
 
-_NOTE_BYTES = 200
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
-class RunLock:
-    """The right to write to a run, held until `release` or the end of the process.
+@contextmanager
+def locked(database: Path) -> Iterator[None]:
+    """Hold the right to write to a run; StorageError if another process has it."""
+    path, process = _lock_path(database), os.getpid()
+    try:
+        folders = made_folders(path)
+        file = _taken(path, database)
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"process {process} on {platform.node()}".encode(), 0)
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
+    try:
+        yield
+    finally:
+        if os.getpid() == process:  # a fork of this process does not unlock the run
+            path.unlink(missing_ok=True)
+            os.close(file)
+            with suppress(OSError):  # folders that were made for nothing
+                for folder in folders:
+                    folder.rmdir()
 
-    The operating system's lock decides. The note in the file only says who has it.
-    """
 
-    def __init__(self, database: Path) -> None:
-        self.path = _lock_path(database)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._locked(database)
-            self._process = os.getpid()
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, f"process {self._process} on {platform.node()}".encode(), 0)
-        except StorageError:
-            raise
-        except OSError as error:
-            raise StorageError(f"{self.path} cannot be written: {error.strerror or error}.") from error
-
-    def _locked(self, database: Path) -> int:
-        while True:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-            if not _is_free(file, alone=True):
-                who, is_dead = _who(file), _is_dead(file)
-                os.close(file)
-                if is_dead:  # its process was killed, and one that it forked still has the lock
-                    self.path.unlink(missing_ok=True)
-                    continue
-                fix = "Wait for it, stop it, or choose another id."
-                raise StorageError(f"{database} is being written by {who}. {fix}")
+def _taken(path: Path, database: Path) -> int:
+    """Return the file of the lock, which this process has from now on."""
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o600)
+        holder = _holder(file, alone=True)
+        if holder is None:
             # The holder before us may have removed the file between our open and our lock.
             with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(file), self.path.stat()):
+                if os.path.samestat(os.fstat(file), path.stat()):
                     return file
-            os.close(file)
-
-    def __enter__(self) -> RunLock:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-    def release(self) -> None:
-        """Unlock the run and remove the file."""
-        # A fork of this process does not unlock the run.
-        if self._file >= 0 and os.getpid() == self._process:
-            self.path.unlink(missing_ok=True)
-            os.close(self._file)
-            self._file = -1
+        os.close(file)
+        if holder:
+            fix = "Wait for it, stop it, or choose another id."
+            raise StorageError(f"{database} is being written by {holder}. {fix}")
+        if holder == "":
+            path.unlink(missing_ok=True)
 
 
 def writer_of(database: Path) -> str:
     """Return which process writes to a run; empty if none does."""
     try:
-        file = os.open(_lock_path(database), os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        file = os.open(_lock_path(database), os.O_RDONLY | _NO_FOLLOW)
     except OSError:
         return ""
     try:
-        return "" if _is_free(file, alone=False) or _is_dead(file) else _who(file)
+        return _holder(file, alone=False) or ""
     finally:
         os.close(file)
 
@@ -86,22 +81,18 @@ def _lock_path(database: Path) -> Path:
     return database.with_name(f".{database.name}.lock")
 
 
-def _is_free(file: int, *, alone: bool) -> bool:
-    """Take a lock, exclusive or shared; return whether it was free."""
-    if fcntl is None:
-        return True
+def _holder(file: int, *, alone: bool) -> str | None:
+    """Take a lock, exclusive or shared. Return None if it was free, else the process that has it.
+
+    Empty, if that process was killed: then one that it had forked still has the lock.
+    """
     try:
-        fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        if fcntl is not None:
+            fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        return None
     except BlockingIOError:
-        return False
-    return True
-
-
-def _who(file: int) -> str:
-    return os.pread(file, _NOTE_BYTES, 0).decode("utf-8", "replace") or "another process"
-
-
-def _is_dead(file: int) -> bool:
-    """Return whether the process that took a lock is known to be dead."""
-    match = re.fullmatch(r"process (\d{1,9}) on (.*)", _who(file))
-    return match is not None and match[2] == platform.node() and not is_alive(int(match[1]))
+        note = os.pread(file, 200, 0).decode("utf-8", "replace")
+    match = re.fullmatch(r"process (\d{1,9}) on (.*)", note)
+    if match is not None and match[2] == platform.node() and not is_alive(int(match[1])):
+        return ""
+    return note or "another process"

@@ -6,7 +6,6 @@ Scores are columns, so a page is sorted by numpy, and only its fifty samples are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -86,16 +85,19 @@ class RunSamples:
         self.errors: list[tuple[str, str]] = [(kind, words) for kind, words in self.database.meta("errors")]
 
     @cached_property
+    def _head(self) -> dict[str, Any]:
+        return read_results_head(self.results)
+
+    @cached_property
     def digest(self) -> str:
         """Return what changes with the outputs and the values of the run."""
-        facts = read_results_head(self.results)
-        return str(facts["metadata"]["outputs_sha256"])[:16] + str(facts["metadata"]["plan_sha256"])[:16]
+        facts = self._head["metadata"]
+        return str(facts["outputs_sha256"])[:16] + str(facts["plan_sha256"])[:16]
 
     @cached_property
     def run(self) -> EvaluationRun:
         """Return the run without samples, outputs and scores."""
-        head = read_results_head(self.results)
-        return results_to_run(head, None, [], [], self.results.name)
+        return results_to_run(self._head, None, [], [], self.results.name)
 
     @cached_property
     def metrics(self) -> dict[str, MetricResult]:
@@ -186,9 +188,7 @@ class RunSamples:
             mask &= self._with_words(wanted.words)
         if wanted.sample_ids is not None:
             named = np.zeros(self.size, bool)
-            for sample_id in wanted.sample_ids:
-                with suppress(UnknownNameError):
-                    named[self.place_of(sample_id)] = True
+            named[self._places(wanted.sample_ids)] = True
             mask &= named
         return mask
 
@@ -237,10 +237,13 @@ class RunSamples:
 
     def place_of(self, sample_id: str) -> int:
         """Return the place of a sample by its id."""
-        rows = self.database.select("SELECT n FROM sample WHERE id = ?", [sample_id])
-        if not rows:
+        places = self._places([sample_id])
+        if not places:
             raise UnknownNameError(f"there is no sample {sample_id!r:.80} in this run")
-        return int(rows[0][0])
+        return places[0]
+
+    def _places(self, sample_ids: Sequence[str]) -> list[int]:
+        return [n for (n,) in self.database.select_in("SELECT n FROM sample WHERE id", sample_ids)]
 
     @property
     def ids(self) -> list[str]:
@@ -253,21 +256,18 @@ class RunSamples:
 
     def pairs(self, places: Sequence[int]) -> list[tuple[EvaluationSample, SystemOutputs]]:
         """Return samples with their outputs, in this order."""
-        marks, name = ",".join("?" * len(places)), self.database.path.name
-        both = "SELECT s.n, s.record, c.reply FROM sample s JOIN call c ON c.n = s.answer"
-        query = f"{both} WHERE s.n IN ({marks})"
-        found = {n: (record, reply) for n, record, reply in self.database.select(query, places)}
-        return [
-            (decoded_sample(found[place][0], name), decoded_output(found[place][1], name)) for place in places
-        ]
+        query = "SELECT s.n, s.record, c.reply FROM sample s JOIN call c ON c.n = s.answer WHERE s.n"
+        name = self.database.path.name
+        found = {
+            n: (decoded_sample(record, name), decoded_output(reply, name))
+            for n, record, reply in self.database.select_in(query, places)
+        }
+        return [found[place] for place in places]
 
     def named(self, sample_ids: Iterable[str]) -> dict[str, tuple[EvaluationSample, SystemOutputs]]:
         """Return the samples of these ids with their outputs, by id; those that the run has."""
-        places = []
-        for sample_id in sample_ids:
-            with suppress(UnknownNameError):
-                places.append(self.place_of(sample_id))
-        return {sample.sample_id: (sample, output) for sample, output in self.pairs(places)}
+        pairs = self.pairs(self._places(list(sample_ids)))
+        return {sample.sample_id: (sample, output) for sample, output in pairs}
 
     def close(self) -> None:
         """Close the file."""
@@ -289,8 +289,7 @@ class RunSamples:
             query = f"SELECT group_concat(n) FROM text WHERE {has_all}"  # noqa: S608 - question marks only
             ((found,),) = self.database.select(query, tokens)
             mask[np.fromstring(found or "", np.intp, sep=",")] = True
-        with suppress(UnknownNameError):
-            mask[self.place_of(words.strip())] = True
+        mask[self._places([words.strip()])] = True
         return mask
 
     def _order(self, metric: str | None, *, best_first: bool = False) -> tuple[Places, Places]:

@@ -40,7 +40,7 @@ from .identity import (
     run_facts,
     system_facts,
 )
-from .lock import RunLock
+from .lock import locked
 from .state import RunState
 from .stopping import sequence_results
 from .writer import RunWriter, call_reply, drafted
@@ -133,7 +133,7 @@ class StoredRecord:
             self._watch = self.stop_rule.watch(self.evaluator, self.dataset, self.survey.sha256)
         # `with` leaves only what it has entered: an error here must not leave the run locked.
         with ExitStack() as stack:
-            stack.enter_context(RunLock(self.state.database))
+            stack.enter_context(locked(self.state.database))
             remove_leftovers(self.state.runs, (self.state.path.name, self.state.database.name))
             self._header = self.check_same_run() if self.resume else self._new_header()
             self._database = stack.enter_context(Database.write(self.state.database))
@@ -289,7 +289,7 @@ class StoredRecord:
 
 def replace_plan(state: RunState, facts: Mapping[str, Any]) -> None:
     """Give a run that has only answers other metrics: its answers do not depend on them."""
-    with RunLock(state.database), Database.write(state.database) as database:
+    with locked(state.database), Database.write(state.database) as database:
         header = database.meta("run") | {name: facts[name] for name in ("metrics", "configuration")}
         database.set_meta(run=header, **identity_hashes(header))
 

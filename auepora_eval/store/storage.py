@@ -40,7 +40,7 @@ from ..read.records import read_prediction, read_sample
 from .columns import ScoreColumns, failed_ids
 from .database import SUFFIX as DATABASE
 from .database import Database
-from .lock import RunLock
+from .lock import locked
 from .record import StoredRecord
 from .state import (
     SUFFIX,
@@ -152,7 +152,7 @@ class EvaluationResultsStorage:
     def save_fact(self, name: str | Path, **facts: Any) -> None:
         """Store facts about a run beside its samples and outputs, such as its `diagnosis`."""
         path = database_of(self.find(name))
-        with RunLock(path), Database.write(path) as database:
+        with locked(path), Database.write(path) as database:
             database.set_meta(**facts)
 
     def load_fact(self, name: str | Path, fact: str) -> Any:

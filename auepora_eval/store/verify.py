@@ -101,31 +101,33 @@ def _checks(results: dict[str, Any], path: Path) -> Iterator[Check]:
         yield Check(CONTENTS, UNCHECKED, str(error))
         return
     with database:
-        yield from _check_contents(results, path, database)
+        contents = _Contents(results, database)
+        try:
+            different = list(contents.differences())
+        except AueporaError as error:
+            yield Check(CONTENTS, DOES_NOT_FIT, str(error))
+            return
+        words = f"{len(different)} differ, first: {different[0]}" if different else ""
+        yield Check(ROWS, DOES_NOT_FIT if different else FITS, words)
+        yield from _check_document(results, contents, path)
 
 
-def _check_contents(results: dict[str, Any], path: Path, database: Database) -> Iterator[Check]:
-    contents = _Contents(results, database)
-    try:
-        contents.walk()
-    except AueporaError as error:
-        yield Check(CONTENTS, DOES_NOT_FIT, str(error))
-        return
-    yield contents.check_rows()
+def _check_document(results: dict[str, Any], contents: _Contents, path: Path) -> Iterator[Check]:
+    """Compute the values again from the stored scores, and compare the whole document."""
     run = results_to_run(results, contents.columns, [], [], path.name)
     run.dataset_fingerprint = contents.dataset.hexdigest()
     run.results, unchecked = _recomputed(run.results, run.stopping, contents.failed)
     yield from unchecked
     expected = results_head(run, contents.tally, contents.outputs.hexdigest())
     if "run_file" in results:
-        expected["run_file"] = {"name": database.path.name, "rows": contents.tally.total}
+        expected["run_file"] = {"name": database_of(path).name, "rows": contents.tally.total}
     if run.stopping is not None:
         yield check_same("stopping.samples_used", run.stopping.samples_used, contents.tally.total)
     yield from _compared(results, expected, {check.what for check in unchecked})
 
 
 class _Contents:
-    """The samples and outputs of the run, read once, beside the rows of the document."""
+    """The samples and outputs of a run, read once, beside the rows of its document."""
 
     def __init__(self, results: Mapping[str, Any], database: Database) -> None:
         self._results, self._database = results, database
@@ -133,51 +135,39 @@ class _Contents:
         self.failed: dict[str, EvaluationSample] = {}  # those that some metric failed on
         self.tally = Tally()
         self.dataset, self.outputs = Fingerprint(), Fingerprint()
-        self._rows: list[Row] | None = None if "run_file" in results else results.get("query_results", [])
-        self._different: list[str] = []
 
-    def walk(self) -> None:
-        """Read everything."""
+    def differences(self) -> Iterator[str]:
+        """Read everything, and yield what differs from the rows of the document."""
         if self._database.meta("evaluation_id") != self._results.get("evaluation_id"):
-            self._different.append("the database is of another run")
+            yield "the database is of another run"
         scores = {name: self.columns.scores(name) for name in self.columns.names}
         failed = {name for column in scores.values() for name in failed_ids(column)}
-        fields = iter(()) if self._rows is None else iter(score_fields(len(self.columns.ids), scores))
+        # The rows of a large run are in its database only.
+        rows: list[Row] | None = None if "run_file" in self._results else self._results["query_results"]
+        fields = [] if rows is None else score_fields(len(self.columns.ids), scores)
         query = (
             "SELECT s.id, s.record, c.sample, c.reply FROM sample s LEFT JOIN call c ON c.n = s.answer "
             "ORDER BY s.n"
         )
-        size = 0
-        for size, (sample_id, record, answered, reply) in enumerate(self._database.stream(query), start=1):
+        for place, (sample_id, record, answered, reply) in enumerate(self._database.stream(query)):
             self.dataset.add_lines(record.encode() + b"\n")
             self.outputs.add_lines((reply or "").encode() + b"\n")
             if answered != sample_id:
-                self._different.append(f"the output of {sample_id!r:.60} is for {answered!r:.60}")
+                yield f"the output of {sample_id!r:.60} is for {answered!r:.60}"
                 continue
             output = decoded_output(reply, f"output of {sample_id!r:.60}")
             self.tally.add([output])
-            if sample_id in failed or self._rows is not None:
+            if sample_id in failed:
+                self.failed[sample_id] = decoded_sample(record, f"sample {sample_id!r:.60}")
+            if rows is not None:
                 sample = decoded_sample(record, f"sample {sample_id!r:.60}")
-                if sample_id in failed:
-                    self.failed[sample_id] = sample
-                if self._rows is not None:
-                    self._compare(size - 1, query_result(sample, output, next(fields)))
-        if self._rows is not None and size != len(self._rows):
-            self._different.append(f"there are {len(self._rows)} rows, and {size} samples")
-
-    def _compare(self, place: int, expected: Row) -> None:
-        """Compare a row of the document with what the database has."""
-        row = self._rows[place] if self._rows is not None and place < len(self._rows) else {}
-        expected = msgspec.json.decode(encode(expected))  # as a file has it
-        wrong = [name for name in {**expected, **row} if not _same(row.get(name), expected.get(name))]
-        if wrong:
-            self._different.append(f"{', '.join(wrong)} of {expected['query_id']!r:.60}")
-
-    def check_rows(self) -> Check:
-        """Return the check of the rows."""
-        if not self._different:
-            return Check(ROWS, FITS)
-        return Check(ROWS, DOES_NOT_FIT, f"{len(self._different)} differ, first: {self._different[0]}")
+                expected = msgspec.json.decode(encode(query_result(sample, output, fields[place])))
+                row = rows[place] if place < len(rows) else {}
+                if wrong := [name for name in {**expected, **row} if row.get(name) != expected.get(name)]:
+                    yield f"{', '.join(wrong)} of {sample_id!r:.60}"
+        size = len(self.columns.ids)
+        if rows is not None and size != len(rows):
+            yield f"there are {len(rows)} rows, and {size} samples"
 
 
 def _recomputed(

@@ -24,7 +24,7 @@ from ..read.records import prediction_record
 from ..read.text import kind_of
 from .columns import Facts, score_row
 from .database import ANSWERED, FAILED, Database, remove_database
-from .lock import RunLock
+from .lock import locked
 from .state import ROWS_END, ROWS_START, RunState
 
 ROWS_IN_THE_DOCUMENT = 10_000  # a run with more samples has its rows in its database only
@@ -167,7 +167,7 @@ def drafted(
 
     The run is locked meanwhile. One that exists is replaced only by force, and a warning says what is lost.
     """
-    with RunLock(state.database):
+    with locked(state.database):
         state.check_free(force=force)
         remove_leftovers(state.runs, (state.path.name, state.database.name))
         draft = Database.draft(state.database)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.store.lock import RunLock
+from auepora_eval.store.lock import locked
 
 Said = pytest.CaptureFixture[str]
 MINE = ("--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match", "--out", "my runs")
@@ -45,7 +45,7 @@ def test_list_shows_unfinished_runs(here: Path, capsys: Said) -> None:
 
 
 def test_running_run_is_not_offered_for_resume(here: Path, capsys: Said) -> None:
-    with RunLock(here / "my runs" / "x.run.db"):
+    with locked(here / "my runs" / "x.run.db"):
         assert main(["list", "--out", "my runs"]) == 0
         out = flat(capsys.readouterr().out)
         assert "It is being written by process" in out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,9 @@ from tests.people.tasks import stored_task
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def desk(tmp_path: Path) -> Desk:
     stored_task(tmp_path, people=("ada", "ben"))
-    opened = Desk(tmp_path)
-    yield opened
+    return Desk(tmp_path)
 
 
 def next_id(desk: Desk, person: str = "ada") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,9 +29,8 @@ def a_dataset() -> InMemoryDataset:
 
 
 @pytest.fixture
-def review(tmp_path: Path) -> Iterator[Review]:
-    opened = Review(a_dataset(), tmp_path / "r")
-    yield opened
+def review(tmp_path: Path) -> Review:
+    return Review(a_dataset(), tmp_path / "r")
 
 
 def test_a_new_version_has_what_was_accepted_edited_and_marked(review: Review, tmp_path: Path) -> None:

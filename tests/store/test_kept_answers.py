@@ -14,7 +14,7 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.errors import StorageError
-from auepora_eval.store.lock import RunLock
+from auepora_eval.store.lock import locked
 from auepora_eval.store.state import ReplacedRunWarning
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_sample, an_output, scored_run
@@ -146,9 +146,10 @@ def test_two_processes_on_one_id(here: Path) -> None:
 
 def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
     path = tmp_path / "x.run.db"
-    script = "import os, pathlib, sys; from auepora_eval.store.lock import RunLock\n"
-    script += "lock = RunLock(pathlib.Path(sys.argv[1])); os.kill(os.getpid(), 9)"
+    script = "import os, pathlib, sys; from auepora_eval.store.lock import locked\n"
+    script += "lock = locked(pathlib.Path(sys.argv[1])); lock.__enter__(); os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", script, str(path)], check=False)
-    with RunLock(path), pytest.raises(StorageError, match=f"process {os.getpid()} on"):
-        RunLock(path)
+    refused = pytest.raises(StorageError, match=f"process {os.getpid()} on")
+    with locked(path), refused, locked(path):
+        pass
     assert list(tmp_path.iterdir()) == []

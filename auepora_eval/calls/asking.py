@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any, Generic, TypedDict, TypeVar, cast
 
 from ..errors import Failure, InterruptedRunError, RunStoppedError, StorageError
@@ -190,23 +190,24 @@ class Caller(Generic[Request, Value]):
         return None if limits.stopped else policy.wait(error, attempt)
 
     async def _pause(self, seconds: float) -> None:
-        if self.is_async:
-            await self.limits.pause_async(seconds)
-        else:
-            self.limits.pause(seconds)
+        import asyncio
+
+        for nap in self.limits.naps(seconds):
+            if self.is_async:
+                await asyncio.sleep(nap)
+            else:
+                sleep(nap)
 
     def _asked(self, request: Request) -> Value:
-        def run() -> Value:
-            value: Any = self.ask(request)
-            return cast(Value, awaited(value) if inspect.isawaitable(value) else value)
-
-        return run() if self.timeout is None else cast(Value, within(self.timeout, run))
+        if self.timeout is not None:
+            return cast(Value, within(self.timeout, self.ask, request))
+        value: Any = self.ask(request)
+        return cast(Value, awaited(value) if inspect.isawaitable(value) else value)
 
     async def _asked_async(self, request: Request) -> Value:
-        async def run() -> Value:
-            return cast(Value, await self.ask(request))
-
-        return await run() if self.timeout is None else cast(Value, await within_async(self.timeout, run))
+        if self.timeout is not None:
+            return cast(Value, await within_async(self.timeout, self.ask, request))
+        return cast(Value, await self.ask(request))
 
 
 def _without_loop(call: Coroutine[Any, Any, T]) -> T:

@@ -252,34 +252,30 @@ def _run_loop(loop: asyncio.AbstractEventLoop, kept: object) -> None:
 _left_behind: set[asyncio.Task[Any]] = set()
 
 
-def within(seconds: float, function: Callable[[], Any]) -> Any:
-    """Call a function in a thread that can be left behind: a hung call must not block the run."""
-    box: list[tuple[bool, Any]] = []
+def within(seconds: float, call: Callable[[Item], Any], item: Item) -> Any:
+    """Make a call in a thread that can be left behind: a hung call must not block the run."""
+    box: list[Any] = []
 
     def work() -> None:
-        try:
-            box.append((True, function()))
-        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread below
-            box.append((False, error))
+        box.append(outcome(call, item))
 
     thread = threading.Thread(target=work, name="auepora-call", daemon=True)
     thread.start()
     thread.join(seconds)
     if not box:
         raise late(seconds)
-    succeeded, value = box[0]
-    if succeeded:
-        return value
-    raise value
+    if isinstance(box[0], BaseException):
+        raise box[0]
+    return box[0]
 
 
-async def within_async(seconds: float, start: Callable[[], Awaitable[Any]]) -> Any:
+async def within_async(seconds: float, call: Callable[[Item], Awaitable[Any]], item: Item) -> Any:
     """Do the same for a coroutine: after the timeout it is cancelled, and left behind if it does not end."""
     import asyncio
 
     clock = asyncio.get_running_loop().time
     started = clock()
-    task = asyncio.ensure_future(_settled(start))
+    task = asyncio.ensure_future(_settled(call, item))
     try:
         await asyncio.wait([task], timeout=seconds)
         # One that blocks the loop is done when the loop looks at the clock again.
@@ -296,22 +292,21 @@ async def within_async(seconds: float, start: Callable[[], Awaitable[Any]]) -> A
         raise late(seconds)
     if task.cancelled():
         raise asyncio.CancelledError
-    value, error = task.result()
-    if error is not None:
-        raise error
-    return value
+    if isinstance(result := task.result(), BaseException):
+        raise result
+    return result
 
 
-async def _settled(start: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
+async def _settled(call: Callable[[Item], Awaitable[Any]], item: Item) -> Any:
     import asyncio
 
     # A task that ends with SystemExit would end the loop, and the error of one left behind is never read.
     try:
-        return await start(), None
+        return await call(item)
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 - raised again by the caller
-        return None, error
+        return error
 
 
 def late(seconds: float) -> TimeoutError:

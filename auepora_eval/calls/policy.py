@@ -250,30 +250,14 @@ class Limits:
         self.stopped = self.stopped or "somebody asked for it"
         self._is_waited_for = False
 
-    def pause(self, seconds: float) -> None:
-        """Wait before a call; raise RunStoppedError as soon as the call is not to be made any more."""
-        end = self._end_of_wait(seconds)
+    def naps(self, seconds: float) -> Iterator[float]:
+        """Yield the naps of a wait before a call; RunStoppedError as soon as the call is not to be made."""
+        end = time.monotonic() + seconds
+        if self.policy.clock.sleep is not None:
+            self.policy.clock.sleep(seconds)
+            end = float("-inf")
         while self._is_waited_for and (rest := end - time.monotonic()) > 0:
-            time.sleep(min(rest, _LOOK_SECONDS))
-        self._check_waited_for()
-
-    async def pause_async(self, seconds: float) -> None:
-        """Do the same in a task."""
-        import asyncio
-
-        end = self._end_of_wait(seconds)
-        while self._is_waited_for and (rest := end - time.monotonic()) > 0:
-            await asyncio.sleep(min(rest, _LOOK_SECONDS))
-        self._check_waited_for()
-
-    def _end_of_wait(self, seconds: float) -> float:
-        """Return when a wait ends; a clock with its own sleep has slept by then."""
-        if self.policy.clock.sleep is None:
-            return time.monotonic() + seconds
-        self.policy.clock.sleep(seconds)
-        return float("-inf")
-
-    def _check_waited_for(self) -> None:
+            yield min(rest, _LOOK_SECONDS)
         # A budget that is spent during the wait does not matter: this call is counted already.
         if not self._is_waited_for:
             raise self.refusal()

@@ -2,9 +2,7 @@
 
 Actors make the calls, one on each processor. If there are more calls at a time than processors, an actor
 makes several at a time. Requests are sent in chunks and results come back in chunks, of about a tenth of a
-second: the driver has little to do for each, and little is lost if it is killed. The requests of an actor
-that dies are tried again elsewhere, one by one: this finds the one that kills its actor, and no other is
-lost.
+second: the driver has little to do for each, and little is lost if it is killed.
 """
 
 from __future__ import annotations
@@ -16,24 +14,22 @@ import queue
 import signal
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache, partial
 from time import perf_counter
 from typing import Any, TypeVar
 
-from ..errors import MissingDependencyError, PlanError, RunStoppedError, WorkerLostError, install_command
+from ..errors import MissingDependencyError, PlanError, RunStoppedError, install_command
 from .asking import Caller
 from .executors import outcome, positive, through_a_window
-from .processes import MOST_TRIES, RemoteCalls, sendable
+from .processes import LOOK_SECONDS, RemoteCalls, Worker, sendable
 
 Item = TypeVar("Item")
 T = TypeVar("T")
 _CHUNK_SECONDS = 0.1
 _MOST_IN_A_CHUNK = 256
-_CHUNKS_EACH = 2  # one that an actor works on, and the next
-_LOOK_SECONDS = 0.1  # between two checks whether the run is to stop
 
 
 class RayExecutor:
@@ -131,184 +127,118 @@ def _shut_down() -> None:
     in_ray(sys.modules["ray"].shutdown)
 
 
-class _Actor:
+@dataclass(eq=False)
+class _Actor(Worker):
     """An actor of the cluster, as the driver sees it."""
 
-    def __init__(self, handle: Any) -> None:
-        self.handle = handle
-        self.start = handle.ready.remote()  # done when the actor has loaded the system
-        self.is_ready = False
-        self.chunks = 0  # that it has
+    start: Any  # done when the actor has loaded the system
 
 
 class _ClusterCalls(RemoteCalls[Item]):
     """The calls of one map, made by actors. What talks to Ray is called in its thread."""
 
+    chunks_each = 2  # one that an actor works on, and the next
+
     def __init__(self, call: Callable[[Item], Any], concurrency: int) -> None:
         import ray
 
         processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self._size = min(concurrency, processors)
-        super().__init__(call, self._size)
+        super().__init__(call, min(concurrency, processors))
         self._threads = -(-concurrency // self._size)
-        self._chunk = self._threads  # how many items a chunk has: more, as soon as calls turn out to be quick
+        self.chunk = self._threads  # more, as soon as calls turn out to be quick
         self._ray = ray
         # Spread: a few actors are to be on all nodes.
-        options = {"num_cpus": 1, "max_concurrency": _CHUNKS_EACH + 2, "scheduling_strategy": "SPREAD"}
+        options = {"num_cpus": 1, "max_concurrency": self.chunks_each + 2, "scheduling_strategy": "SPREAD"}
         self._class = ray.remote(**options)(_Worker)
         try:
             self._shipped = ray.put(self._sent)
         except (TypeError, AttributeError, ValueError) as error:
             raise PlanError(f"the system cannot be sent to the cluster: {_in_a_line(error)}") from error
-        self._actors: list[_Actor] = []
-        self._running: dict[Any, tuple[_Actor, list[tuple[int, Item]]]] = {}
-        self._lost: deque[tuple[int, Item]] = deque()  # items that are tried alone, after all others
-        self._tries: dict[int, int] = {}  # how often an actor died that had the item alone
-        self._failed_starts = 0
         self._is_informed = False  # the actors know that the run is to stop
         for _ in range(self._size):
             self._add_actor()
 
     def _add_actor(self) -> None:
         # In a list: Ray would unpack a bare reference, and its errors would look like those of the system.
-        self._actors.append(_Actor(self._class.remote([self._shipped], self._threads)))
+        handle = self._class.remote([self._shipped], self._threads)
+        self._workers.append(_Actor(handle, handle.ready.remote()))
 
     def window(self) -> int:
         """Return how many items may be under way."""
-        return self._size * _CHUNKS_EACH * self._chunk
+        return self._size * self.chunks_each * self.chunk
 
     def dismiss(self) -> None:
         """End all actors, busy or not."""
 
         def kill() -> None:
-            for actor in self._actors:
+            for actor in self._workers:
                 self._ray.kill(actor.handle)
 
         in_ray(kill)
 
     def _distribute(self) -> None:
-        self._drop_waiting()
-        if len(self._todo) >= self._chunk:
-            in_ray(self._submit_chunks)
+        if len(self._todo) >= self.chunk:
+            in_ray(self._give)
 
     def _listen(self) -> None:
-        self._drop_waiting()
-        if not self._done:
-            in_ray(self._look)
+        in_ray(self._look)
 
     # In the thread of Ray.
 
-    def _submit_chunks(self) -> None:
-        """Give whole chunks to actors that can take one."""
-        while len(self._todo) >= self._chunk and self._submit():
-            pass
-
-    def _submit(self) -> bool:
-        """Give the next items to the actor that has the fewest; return False if no actor can take them."""
-        ready = [actor for actor in self._actors if actor.is_ready]
-        actor = min(ready, key=lambda each: each.chunks, default=None)
-        # Items that are tried alone are alone with their actor.
-        is_alone = not self._todo
-        if actor is None or actor.chunks >= (1 if is_alone else _CHUNKS_EACH):
-            return False
-        source, size = (self._lost, 1) if is_alone else (self._todo, self._chunk)
-        chunk = [source.popleft() for _ in range(min(size, len(source)))]
-        if chunk:
-            actor.chunks += 1
-            self._running[actor.handle.run.remote([item for _, item in chunk])] = actor, chunk
-        return bool(chunk)
+    def _submit(self, worker: _Actor, chunk: list[tuple[int, Item]]) -> Any:
+        return worker.handle.run.remote([item for _, item in chunk])
 
     def _look(self) -> None:
         """Wait for something to happen, not for long, and handle it."""
         self._halt_actors()
-        # No more items come: the rest is a chunk. Those that are tried alone wait for all others.
-        while (self._todo and self._is_any_idle()) or (self._lost and self._is_alone_time()):
-            if not self._submit():
-                break
-        starts = {actor.start: actor for actor in self._actors if not actor.is_ready}
-        awaited = [*self._running, *starts]
-        done, _ = self._ray.wait(awaited, num_returns=1, timeout=_LOOK_SECONDS)
+        self._give(is_waiting=True)
+        starts = {actor.start: actor for actor in self._workers if not actor.is_ready}
+        done, _ = self._ray.wait([*self._running, *starts], num_returns=1, timeout=LOOK_SECONDS)
         for reference in done:
             if reference in starts:
-                self._handle_start(starts[reference])
+                self._see_start(starts[reference])
             else:
                 self._collect(reference)
-        if self._is_halted and self._lost:
-            self._drop(self._lost)
-            self._lost.clear()
-
-    def _is_any_idle(self) -> bool:
-        return any(actor.is_ready and not actor.chunks for actor in self._actors)
-
-    def _is_alone_time(self) -> bool:
-        return not self._todo and all(len(chunk) == 1 for _, chunk in self._running.values())
+        self._give()
 
     def _halt_actors(self) -> None:
         """Have the actors start no further call, if the run is to stop. They finish those under way."""
         if self._is_halted and not self._is_informed:
             self._is_informed = True
-            for actor in self._actors:
+            for actor in self._workers:
                 actor.handle.halt.remote()
 
-    def _handle_start(self, actor: _Actor) -> None:
+    def _see_start(self, actor: _Actor) -> None:
         try:
             self._ray.get(actor.start)
         except self._ray.exceptions.RayError as error:
-            self._failed_starts += 1
-            self._actors.remove(actor)
-            if self._failed_starts >= MOST_TRIES:
-                raise PlanError(
-                    f"a worker of the cluster cannot load the system: {_cause(error)}. Is its module "
-                    "installed on every node, or in the working directory of the job?"
-                ) from error
+            self._handle_failed_start(
+                actor,
+                f"a worker of the cluster cannot load the system: {_cause(error)}. Is its module installed "
+                "on every node, or in the working directory of the job?",
+            )
             self._add_actor()
         else:
-            actor.is_ready, self._failed_starts = True, 0
-            self._submit_chunks()
+            self._handle_start(actor)
 
     def _collect(self, reference: Any) -> None:
-        actor, chunk = self._running.pop(reference)
-        actor.chunks -= 1
+        actor, chunk, _ = self._running[reference]
         try:
             seconds, results = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:  # an item or a result cannot be pickled
-            self._handle_unsendable(chunk, error)
-        except self._ray.exceptions.RayError as error:
-            self._handle_death(actor, chunk, error)
+            actor.chunks -= 1
+            self._refuse(self._running.pop(reference)[1], getattr(error, "cause", error))
+        except self._ray.exceptions.RayError as error:  # its process or its node has died
+            if actor in self._workers:
+                self._workers.remove(actor)
+                self._add_actor()
+            self._lose(reference, _in_a_line(error))
         else:
-            self._done.extend((place, result) for (place, _), result in zip(chunk, results, strict=True))
-            self._adapt(len(chunk), seconds)
-        self._submit_chunks()
-
-    def _adapt(self, count: int, seconds: float) -> None:
-        """Set the size of the next chunks by the time that one took."""
-        wanted = int(count * _CHUNK_SECONDS / max(seconds, 1e-6))
-        # In steps: a few quick calls do not predict the next ones.
-        self._chunk = max(self._threads, min(_MOST_IN_A_CHUNK, wanted, 4 * self._chunk))
-
-    def _handle_unsendable(self, chunk: list[tuple[int, Item]], error: Exception) -> None:
-        if len(chunk) > 1:
-            self._lost.extend(chunk)
-            return
-        result = TypeError(f"it cannot leave its process: {_in_a_line(getattr(error, 'cause', error))}")
-        self._done.append((chunk[0][0], result))
-
-    def _handle_death(self, actor: _Actor, chunk: list[tuple[int, Item]], error: Exception) -> None:
-        """Replace an actor that died with its process or node. Its items are tried again, or fail."""
-        if actor in self._actors:
-            self._actors.remove(actor)
-            self._add_actor()
-        if self._is_halted:  # a retry would be another call
-            self._drop(chunk)
-            return
-        for pair in chunk:
-            # The first death may be due to another item of the actor: from then on it is tried alone.
-            tries = self._tries[pair[0]] = self._tries.get(pair[0], -1) + 1
-            if tries >= MOST_TRIES:
-                lost = WorkerLostError(f"the worker died {tries} times on it: {_in_a_line(error)}")
-                self._done.append((pair[0], lost))
-            else:
-                self._lost.append(pair)
+            self._finish(reference, results)
+            # Set the size of the next chunks by the time that this one took, in steps: a few quick calls do
+            # not predict the next ones.
+            wanted = int(len(chunk) * _CHUNK_SECONDS / max(seconds, 1e-6))
+            self.chunk = max(self._threads, min(_MOST_IN_A_CHUNK, wanted, 4 * self.chunk))
 
 
 def _in_a_line(error: Any) -> str:

@@ -11,15 +11,19 @@ max_loss, max_count_drop, on, alpha, allow_uncalibrated.
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..decide import gate_report as tables
 from ..decide.figures import GatedRun
 from ..decide.gate import gate_run
+from ..decide.gate_report import gate_to_junit
 from ..decide.rules import GateRules, read_rules, rules_of
 from ..errors import PlanError
+from ..io.files import write_bytes
 from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import check_distinct_runs, check_no_repeats
@@ -58,6 +62,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_flag(parser, "--allow-mismatch", "check although the data or settings differ")
     add_resamples(parser)
+    add_flag(parser, "--junit", "also write JUnit XML", "FILE")
+    add_flag(parser, "--force", "overwrite a file that exists")
+    add_flag(parser, "--github-summary", "also append the table to $GITHUB_STEP_SUMMARY")
     add_flag(parser, "--full", "also print the table of all rules")
     add_flag(parser, "--markdown", "print Markdown, for a pull request")
     add_out(parser)
@@ -80,6 +87,11 @@ def run(args: Namespace) -> int:
         resamples=args.resamples,
         allow_mismatch=args.allow_mismatch,
     )
+    # Before anything is printed: a reader that is gone must not cost the files.
+    if args.junit:
+        write_bytes(Path(args.junit), gate_to_junit(report), force=args.force)
+    if args.github_summary:
+        _append_summary(report)
     _say(report, args)
     return report.exit_code
 
@@ -118,3 +130,11 @@ def _say(report: GateReport, args: Namespace) -> None:
         echo.say_words(text)
     # The verdict last: it is what stays on the screen.
     echo.say_words(tables.title(report), _STYLES[report.exit_code])
+
+
+def _append_summary(report: GateReport) -> None:
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        raise PlanError("--github-summary needs the variable GITHUB_STEP_SUMMARY, which GitHub Actions sets.")
+    with Path(path).open("a", encoding="utf-8", errors="replace") as file:
+        file.write(tables.gate_to_markdown(report) + "\n\n")

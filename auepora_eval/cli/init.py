@@ -20,7 +20,7 @@ from ..core.runner import name_of
 from ..core.scores import Batch
 from ..core.scoring import measurable
 from ..core.settings import OF_STOPPING, PATHS, RunSettings, as_names, is_endpoint
-from ..core.watches import RankedLists
+from ..core.watches import UnmatchedIds
 from ..decide.first_rules import decidable, guarded_metrics, units_of
 from ..errors import AueporaError, StorageError, installed_from
 from ..io.config.new_project import BASELINE, BASELINES, FILES, PLAN, REQUIREMENTS, project_files
@@ -165,7 +165,7 @@ def _measured(plan: EvaluationPlan, pilot: Pilot) -> Sequence[Metric]:
 
 def _needed_match(pilot: Pilot) -> str | None:
     """Return how documents have to be matched; None if by their ids, or if nothing would match them."""
-    lists = RankedLists()
+    lists = UnmatchedIds()
     lists.look(Batch([sample for sample, _ in pilot.pairs], [output for _, output in pilot.pairs]))
     return lists.needed_match
 

@@ -255,7 +255,7 @@ def compare_runs(
         *stopping_notes(*a, *b),
         *judge_notes(tested),
         *value_notes((one.name for one in metrics), *a, *b),
-        *cluster_notes(metrics, alpha, len(a)),
+        *cluster_notes(metrics, len(a)),
         *slice_notes,
     ]
     systems = (ids_of(a), ids_of(b), a[0].system_name, b[0].system_name)
@@ -367,35 +367,25 @@ def _effect(tested: Tested) -> Effect:
     )
 
 
-def cluster_notes(metrics: Sequence[MetricComparison], alpha: float, repeats: int = 1) -> list[str]:
+def cluster_notes(metrics: Sequence[MetricComparison], repeats: int = 1) -> list[str]:
     """Which metrics rest on fewer than ten clusters, and what that means; of repeats a question is one."""
-    names_by_clusters: dict[tuple[int, int, float, bool], list[str]] = {}
+    names_by_clusters: dict[tuple[int, float, int], list[str]] = {}
     for metric in metrics:
-        if metric.test.not_tested or metric.verdict is Verdict.SAME or metric.test.clusters is None:
+        test = metric.test
+        if test.not_tested or metric.verdict is Verdict.SAME or test.clusters is None:
             continue
-        worth = metric.test.clusters if metric.test.clusters_worth is None else metric.test.clusters_worth
+        worth = test.clusters if test.clusters_worth is None else test.clusters_worth
         if worth < FEW_TO_COMPARE:
-            is_inconclusive = metric.verdict is Verdict.INCONCLUSIVE
-            names_by_clusters.setdefault(
-                (metric.test.clusters, metric.pairs, worth, is_inconclusive), []
-            ).append(metric.name)
+            names_by_clusters.setdefault((test.clusters, worth, metric.pairs), []).append(metric.name)
+    unit = "cluster" if repeats == 1 else "question"
     notes = []
-    for (clusters, pairs, worth, is_inconclusive), names in names_by_clusters.items():
-        which = "all metrics" if len(names) == len(metrics) > 1 else ", ".join(names)
-        unit = "cluster" if repeats == 1 else "question"
-        words = f"{which}: the {pairs} pairs come in {clusters} {unit}{'s' * (clusters > 1)}"
+    for (clusters, worth, pairs), names in names_by_clusters.items():
         # Sizes that differ a little cost next to no information and are not worth a remark.
-        if worth < 0.9 * clusters:
-            words += f", unequal in size, with the information of {worth:.1f}"
-        words += ", and those of one count together"
-        if not is_inconclusive:
-            rest = "verdict rests" if len(names) == 1 else "verdicts rest"
-            notes.append(f"{words}: the {rest} on {clusters} {unit}s")
-            continue
-        # The smallest two-sided p-value of sign flips: all clusters changed in the same direction.
-        if 2.0 ** (1 - clusters) >= alpha:
-            words += "; no test can be significant with this few"
-        notes.append(f"{words}. More {unit}s would help, more samples of the same would not")
+        equal = f" (worth {worth:.1f} of equal size)" if worth < 0.9 * clusters else ""
+        units = f"{clusters} {unit}{'s' * (clusters > 1)}{equal}"
+        more = f"More {unit}s would help, more samples of the same would not"
+        words = f"{', '.join(names)}: the {pairs} pairs come in {units}"
+        notes.append(f"{words}, and those of one count together. {more}")
     return notes
 
 

@@ -1,8 +1,8 @@
 """How many samples does it take to see a change, and which changes could a run have missed?
 
-Before a run: from a guess of how much scores vary. After it: from the run's own scores, or, best, from those
-of two runs on the same samples. What `alpha` allows is shared by all metrics that are looked at, as in a
-comparison; name those that matter.
+Both systems answer the same samples. Before a run: from a guess of how much scores vary. After it: from the
+run's own scores, or, best, from those of two runs. What `alpha` allows is shared by all metrics that are
+looked at, as in a comparison; name those that matter.
 """
 
 from __future__ import annotations
@@ -17,13 +17,7 @@ from ..core.table import Table
 from ..core.types import EvaluationRun
 from ..errors import PlanError
 from ..stats.intervals import clusters_worth
-from ..stats.power import (
-    POWER,
-    Spread,
-    detectable_change,
-    fewest_units,
-    units_needed,
-)
+from ..stats.power import POWER, Spread, detectable_change, fewest_units, units_needed
 from .checks import data_mismatches
 from .paired_tests import is_of_time, side_units, spread_of
 from .pairs import Pairs, Runs, listed_runs, pairs_of
@@ -35,26 +29,22 @@ CORRELATION = 0.5
 
 @dataclass(frozen=True)
 class MetricPower:
-    """What can be seen of one metric, where both systems are asked the same samples and where they are not.
+    """What can be seen of one metric.
 
-    `same` and `other` are how one unit differs: a cluster of `per_unit` samples, or a sample. `reach` is how
-    far apart two values can be, if there is an end to it. `detectable` is the smallest change that `samples`
-    show with the power, `needed` how many samples (of each system) the effect takes. None is not known, not
-    asked, or that no change, or no number of samples, would do.
+    `spread` is how one unit differs: a cluster of `per_unit` samples, or a sample. `reach` is how far apart
+    two values can be, if there is an end to it. `detectable` is the smallest change that `samples` show with
+    the power, `needed` how many samples the effect takes. None is not known, not asked, or that no change, or
+    no number of samples, would do.
     """
 
     name: str
     unit: str
-    same: Spread | None
-    other: Spread | None
+    spread: Spread | None
     samples: int | None = None
     per_unit: float = 1.0
     values: tuple[float, ...] = ()
-    correlation: float | None = None
-    detectable_same: float | None = None
-    detectable_other: float | None = None
-    needed_same: int | None = None
-    needed_other: int | None = None
+    detectable: float | None = None
+    needed: int | None = None
     reach: float | None = None
     unit_worth: float = 1.0  # of clusters of different size, how many of equal size one stands for
 
@@ -77,26 +67,6 @@ class PowerReport:
         """How many metrics share alpha."""
         return round(self.alpha / self.level)
 
-    def detectable(self, metric: MetricPower, samples: float, *, same: bool = True) -> float | None:
-        """The smallest change that can be detected; None if nothing is known or there are too few samples."""
-        spread = metric.same if same else metric.other
-        # Part of a unit shows nothing. The 1e-6 keeps 59.9999999 of a division from becoming 59.
-        units = math.floor(samples / metric.per_unit + 1e-6)
-        if spread is None or units * metric.unit_worth < fewest_units(self.level):
-            return None
-        reach = math.inf if metric.reach is None else metric.reach
-        return detectable_change(
-            units, spread, alpha=self.level, power=self.power, reach=reach, groups=1 if same else 2
-        )
-
-    def needed(self, metric: MetricPower, effect: float, *, same: bool = True) -> int | None:
-        """How many samples show a change of that size; None where no number does, or nothing is known."""
-        spread = metric.same if same else metric.other
-        if spread is None or (metric.reach is not None and effect > metric.reach):
-            return None
-        units = units_needed(effect, spread, alpha=self.level, power=self.power, groups=1 if same else 2)
-        return None if units is None else math.ceil(units * metric.per_unit)
-
 
 def power_from_numbers(
     *,
@@ -114,21 +84,22 @@ def power_from_numbers(
     `sd` is the standard deviation of the difference between two systems on the same sample; or else `rate` is
     the share of right answers.
 
-    >>> power_from_numbers(effect=0.2, sd=1.0).metrics[0].needed_same
+    >>> power_from_numbers(effect=0.2, sd=1.0).metrics[0].needed
     202
     """
     _check_levels(alpha, power)
     if (sd is None) == (rate is None):
         raise PlanError("how much do scores vary? Give either their sd, or the rate of right answers.")
-    if rate is not None:
-        _check_rate(rate, effect)
-        other = math.sqrt(2 * rate * (1 - rate))
-        same = _of_rate(rate, other * math.sqrt(1 - correlation), correlation)
-        metric = MetricPower(name, "", same, _of_rate(rate, other, 0.0), n, reach=max(rate, 1 - rate))
-    else:
-        metric = MetricPower(name, "", Spread(sd or 0.0, sd or 0.0), None, n)
-    assumed = correlation if rate is not None else None
-    return _filled(PowerReport(alpha, alpha, power, [metric], effect, (), assumed))
+    if rate is None:
+        metric = MetricPower(name, "", Spread(sd or 0.0, sd or 0.0), n)
+        return _filled(PowerReport(alpha, alpha, power, [metric], effect))
+    if not 0 < rate < 1:
+        raise PlanError(f"a rate of right answers is between 0 and 1, not {rate:g}.")
+    reach = max(rate, 1 - rate)
+    if effect is not None and effect >= reach:
+        raise PlanError(f"a rate of {rate:g} cannot change by {effect:g}.")
+    metric = MetricPower(name, "", _of_rate(rate, correlation), n, reach=reach)
+    return _filled(PowerReport(alpha, alpha, power, [metric], effect, (), correlation))
 
 
 def power_from_runs(
@@ -154,105 +125,99 @@ def power_from_runs(
     data_mismatches(everything, allowed=False)
     # A single run is paired with itself: only the spread of one side is used then.
     pairings, left_out = pairs_of(first, second or first, [], allow_mismatch=False)
-    pairings = [one for one in pairings if metrics is None or one.a.name in metrics]
+    pairings = [one for one in pairings if metrics is None or one.name in metrics]
     _check_known(pairings, metrics, everything[0], left_out)
-    times = [one.a.name for one in pairings if is_of_time(one.known)]
-    pairings = [one for one in pairings if one.a.name not in times]
-    if times and not pairings:
-        raise PlanError(f"{', '.join(times)}: {_TIMES}.")
-    guess = correlation if second is None else None
-    powers = []
-    for pairs in pairings:
-        one = _metric_power(pairs, guess)
-        powers.append(one if n is None else replace(one, samples=n))
-    if all(one.same is None and one.other is None for one in powers):
-        raise PlanError("no metric of the run has two scores that differ: nothing can be said of it.")
-    names = tuple(one.evaluation_id for one in everything)
+    times = [one.name for one in pairings if is_of_time(one.known)]
+    pairings = [one for one in pairings if one.name not in times]
     about_times = [f"{', '.join(times)}: {_TIMES}"] if times else []
+    if times and not pairings:
+        raise PlanError(f"{about_times[0]}.")
+    guess = correlation if second is None else None
+    powers = [_metric_power(pairs, guess, n) for pairs in pairings]
+    if all(one.spread is None for one in powers):
+        raise PlanError("no metric of the run has two scores that differ: nothing can be said of it.")
     # A comparison tests all of these, whether their samples differ or not; times where there are repeats.
     tests = len(powers) + (len(times) if second is not None and len(first) > 1 else 0)
-    report = PowerReport(alpha, alpha / tests, power, powers, effect, names, guess)
-    report.notes.extend(about_times)
-    report.notes.extend(
+    stopped = [
         f"{one.evaluation_id} stopped early: its spread is that of the samples that were asked"
         for one in everything
         if one.stopping is not None and one.stopping.stopped_early
-    )
-    return _filled(report)
+    ]
+    names = tuple(one.evaluation_id for one in everything)
+    notes = [*about_times, *stopped]
+    return _filled(PowerReport(alpha, alpha / tests, power, powers, effect, names, guess, notes))
 
 
 def _filled(report: PowerReport) -> PowerReport:
     """Return the report with what was asked for: detectable changes, samples needed for an effect."""
-    filled = []
-    for metric in report.metrics:
-        if metric.samples is not None:
-            metric = replace(
-                metric,
-                detectable_same=report.detectable(metric, metric.samples),
-                detectable_other=report.detectable(metric, metric.samples, same=False),
-            )
-        if report.effect is not None:
-            metric = replace(
-                metric,
-                needed_same=report.needed(metric, report.effect),
-                needed_other=report.needed(metric, report.effect, same=False),
-            )
-        filled.append(metric)
-    return replace(report, metrics=filled)
+    metrics = [
+        replace(one, detectable=_detectable(report, one), needed=_needed(report, one))
+        for one in report.metrics
+    ]
+    return replace(report, metrics=metrics)
 
 
-def _metric_power(pairs: Pairs, guess: float | None) -> MetricPower:
+def _detectable(report: PowerReport, metric: MetricPower) -> float | None:
+    """Return the smallest change that can be detected; None if nothing is known or there are too few."""
+    if metric.spread is None or metric.samples is None:
+        return None
+    # Part of a unit shows nothing. The 1e-6 keeps 59.9999999 of a division from becoming 59.
+    units = math.floor(metric.samples / metric.per_unit + 1e-6)
+    if units * metric.unit_worth < fewest_units(report.level):
+        return None
+    reach = math.inf if metric.reach is None else metric.reach
+    return detectable_change(units, metric.spread, alpha=report.level, power=report.power, reach=reach)
+
+
+def _needed(report: PowerReport, metric: MetricPower) -> int | None:
+    """Return how many samples show the effect; None if none was asked for, or no number does."""
+    effect, spread = report.effect, metric.spread
+    if effect is None or spread is None or (metric.reach is not None and effect > metric.reach):
+        return None
+    units = units_needed(effect, spread, alpha=report.level, power=report.power)
+    return None if units is None else math.ceil(units * metric.per_unit)
+
+
+def _metric_power(pairs: Pairs, guess: float | None, samples: int | None) -> MetricPower:
     """How much the differences of a metric vary; `guess` is the correlation, where there is one run only."""
     rows_a, rows_b, clusters = pairs.used()
-    sides = [side_units(pairs, rows) for rows in (rows_a, rows_b)]
-    units = len(sides[0].numbers)
-    sds = [float(side.numbers.std(ddof=1)) if units > 1 else 0.0 for side in sides]
+    side = side_units(pairs, rows_a)
+    units = len(side.numbers)
     values = [float(pairs.known.aggregate(rows)) for rows in (rows_a, rows_b)]
-    is_share = pairs.is_mean and pairs.is_binary() and clusters is None
-    questions = len(rows_a) / len(pairs.repeats)
-    per_unit = questions / units
-    sd = math.hypot(*sds)
-    other = _of_rate(values[0], sd, 0.0) if is_share else Spread(sd, sd)
-    correlation = guess
+    spread: Spread | None
     if guess is None:
-        same = spread_of(pairs)
-        if same is not None and sds[0] * sds[1] > 0:
-            # Var(B - A) = Var A + Var B - 2 r sd(A) sd(B), solved for the correlation r.
-            correlation = (math.hypot(*sds) ** 2 - same.sd**2) / (2 * sds[0] * sds[1])
+        spread = spread_of(pairs)
+    elif pairs.is_mean and pairs.is_binary() and clusters is None:
+        spread = _of_rate(values[0], guess, size=units)
     else:
-        # With equal spread s on both sides, Var(B - A) = 2 s² (1 - r), and that of `other` is 2 s².
-        sd = other.sd * math.sqrt(1 - guess)
-        same = _of_rate(values[0], sd, guess) if is_share else Spread(sd, sd)
-    if same is not None and same.size > other.size:
-        other = replace(other, size=same.size)  # no more is promised of other samples than of the same
+        # With equal spread s on both sides, Var(B - A) = 2 s² (1 - r).
+        sd = float(side.numbers.std(ddof=1)) * math.sqrt(2 * (1 - guess)) if units > 1 else 0.0
+        spread = Spread(sd, sd)
+    questions = len(rows_a) / len(pairs.repeats)
     low, high = pairs.known.bounds
     return MetricPower(
         pairs.name,
         pairs.known.unit,
-        same if same is not None and same.size else None,
-        other if other.size else None,
-        round(questions),
-        per_unit,
+        spread if spread is not None and spread.size else None,
+        round(questions) if samples is None else samples,
+        questions / units,
         tuple(values[:1] if guess is not None else values),
-        correlation,
         reach=high - low if math.isfinite(high - low) else None,
         unit_worth=1.0 if clusters is None else clusters_worth(list(Counter(clusters).values())) / units,
     )
 
 
-def _of_rate(rate: float, sd: float, correlation: float) -> Spread:
-    """Return how 0/1 scores differ: nearer to a half they vary more, by (2 rate - 1) per unit of change."""
+def _of_rate(rate: float, correlation: float, size: int | None = None) -> Spread:
+    """Return how 0/1 scores differ: nearer to a half they vary more, by (2 rate - 1) per unit of change.
+
+    The rate of a sample of this size varies a little less than that of all.
+    """
+    correction = 1.0 if size is None or size < 2 else size / (size - 1)
+    sd = math.sqrt(2 * rate * (1 - rate) * correction * (1 - correlation))
     return Spread(sd, 1.0, abs(2 * rate - 1) * (1 - correlation))
 
 
 _TIMES = "for times, more samples do not help, but more runs do: compare repeats of both (A1,A2,A3 B1,B2,B3)"
-
-
-def _check_rate(rate: float, effect: float | None) -> None:
-    if not 0 < rate < 1:
-        raise PlanError(f"a rate of right answers is between 0 and 1, not {rate:g}.")
-    if effect is not None and effect >= max(rate, 1 - rate):
-        raise PlanError(f"a rate of {rate:g} cannot change by {effect:g}.")
 
 
 def _check_known(
@@ -277,9 +242,7 @@ def _check_levels(alpha: float, power: float) -> None:
 
 # What can be detected, and how many samples it takes, in words and as a table.
 
-
 _SHOWN = 2  # sentences about metrics; the table has them all
-_LEGEND = "Paired: both systems answer the same samples. Unpaired: each answers different samples."
 
 
 def power_table(report: PowerReport) -> Table:
@@ -287,81 +250,32 @@ def power_table(report: PowerReport) -> Table:
     has_samples = any(metric.samples is not None for metric in report.metrics)
     headings = ["Metric"]
     headings += ["Value"] if report.runs else []
-    headings += ["Samples", "Detectable (paired)", "Detectable (unpaired)"] if has_samples else []
-    headings += ["Needed (paired)", "Needed (unpaired)"] if report.effect is not None else []
+    headings += ["Samples", "Detectable"] if has_samples else []
+    headings += ["Needed"] if report.effect is not None else []
     rows = []
     for metric in report.metrics:
         row = [metric.name]
         if report.runs:
             row.append(" → ".join(value_text(value, metric.unit) for value in metric.values))
         if has_samples:
+            too_few = metric.detectable is None and metric.spread is not None
             row.append(_count(metric.samples))
-            row.append(_seen(metric.detectable_same, metric, metric.same))
-            row.append(_seen(metric.detectable_other, metric, metric.other))
+            row.append(TOO_FEW if too_few else value_text(metric.detectable, metric.unit))
         if report.effect is not None:
-            row += [_count(metric.needed_same), _count(metric.needed_other)]
+            row.append(_count(metric.needed))
         rows.append(row)
     return Table(headings, rows, numeric=range(1, len(headings)))
 
 
 def power_in_words(report: PowerReport) -> list[str]:
     """Sentences for whoever decides: what would be noticed, what would go unseen, what it would take."""
-    sentences = []
-    for metric in report.metrics[:_SHOWN]:
-        if report.effect is not None:
-            sentences.append(_needed_in_words(report, metric, report.effect))
-        elif metric.samples is not None:
-            sentences.append(_detectable_in_words(report, metric, metric.samples))
+    shown = report.metrics[:_SHOWN]
+    if report.effect is not None:
+        sentences = [_needed_in_words(report, metric, report.effect) for metric in shown]
+    else:
+        sentences = [_detectable_in_words(report, one, one.samples) for one in shown if one.samples]
     if len(report.metrics) > _SHOWN:
         sentences.append("The table has the other metrics.")
-    sentences.append(_how(report))
-    sentences.append(_LEGEND)
-    return sentences
-
-
-def power_to_dict(report: PowerReport) -> dict[str, object]:
-    """A report as JSON has it, with the sentences."""
-    document = {**asdict(report), "in_words": power_in_words(report)}
-    for metric in document["metrics"]:
-        for name in ("same", "other"):
-            spread = metric.pop(name)
-            metric[f"{name}_sd"] = None if spread is None else spread["sd"]
-    return document
-
-
-def _needed_in_words(report: PowerReport, metric: MetricPower, effect: float) -> str:
-    change = f"a change of {_size(effect, metric.unit)} in {metric.name}"
-    if metric.same is None:
-        return f"No sample differs in {metric.name}, so the number of samples that it takes is unknown."
-    if metric.needed_same is None:
-        if metric.reach is not None and effect > metric.reach:
-            return f"{metric.name} cannot change by {_size(effect, metric.unit)}."
-        return f"{change.capitalize()} is too small to detect: it takes more than 10¹² samples."
-    words = f"Detecting {change} with {report.power:.0%} power takes {_samples(metric.needed_same)}"
-    if metric.needed_other is not None:
-        words += f" that both systems answer, or {metric.needed_other:,} different ones each"
-    if metric.samples is not None and report.runs:
-        less = metric.needed_same <= metric.samples
-        words += f". There are {metric.samples:,}{', which is enough' if less else ''}"
-    return f"{words}."
-
-
-def _detectable_in_words(report: PowerReport, metric: MetricPower, samples: int) -> str:
-    if metric.same is None:
-        return f"No sample differs in {metric.name}, so the change that they can detect is unknown."
-    if metric.detectable_same is None:
-        return f"{_samples(samples).capitalize()} are too few to detect any change in {metric.name}."
-    least = _size(metric.detectable_same, metric.unit)
-    words = (
-        f"{_samples(samples).capitalize()} detect a change of {least} in {metric.name} with "
-        f"{report.power:.0%} power if both systems answer them"
-    )
-    if metric.detectable_other is not None:
-        words += f", or of {_size(metric.detectable_other, metric.unit)} if each answers different ones"
-    return f"{words}. A smaller change may go unnoticed."
-
-
-def _how(report: PowerReport) -> str:
     words = f"The significance level is {report.alpha:g}."
     if report.tests > 1:
         words = f"The significance level of {report.alpha:g} is shared by {report.tests} metrics, "
@@ -371,7 +285,42 @@ def _how(report: PowerReport) -> str:
             f" The correlation of the two systems' scores is unknown: {report.assumed_correlation:g} is "
             "assumed (--correlation). A second run would show it."
         )
-    return " ".join([words, *(f"{note}." for note in report.notes)])
+    return [*sentences, " ".join([words, *(f"{note}." for note in report.notes)])]
+
+
+def power_to_dict(report: PowerReport) -> dict[str, object]:
+    """A report as JSON has it, with the sentences."""
+    document = {**asdict(report), "in_words": power_in_words(report)}
+    for metric in document["metrics"]:
+        spread = metric.pop("spread")
+        metric["sd"] = None if spread is None else spread["sd"]
+    return document
+
+
+def _needed_in_words(report: PowerReport, metric: MetricPower, effect: float) -> str:
+    change = f"a change of {_size(effect, metric.unit)} in {metric.name}"
+    if metric.spread is None:
+        return f"No sample differs in {metric.name}, so the number of samples that it takes is unknown."
+    if metric.needed is None:
+        if metric.reach is not None and effect > metric.reach:
+            return f"{metric.name} cannot change by {_size(effect, metric.unit)}."
+        return f"{change.capitalize()} is too small to detect: it takes more than 10¹² samples."
+    words = f"Detecting {change} with {report.power:.0%} power takes {_samples(metric.needed)}"
+    if metric.samples is not None and report.runs:
+        enough = ", which is enough" if metric.needed <= metric.samples else ""
+        words += f". There are {metric.samples:,}{enough}"
+    return f"{words}."
+
+
+def _detectable_in_words(report: PowerReport, metric: MetricPower, samples: int) -> str:
+    if metric.spread is None:
+        return f"No sample differs in {metric.name}, so the change that they can detect is unknown."
+    if metric.detectable is None:
+        return f"{_samples(samples).capitalize()} are too few to detect any change in {metric.name}."
+    return (
+        f"{_samples(samples).capitalize()} detect a change of {_size(metric.detectable, metric.unit)} in "
+        f"{metric.name} with {report.power:.0%} power. A smaller change may go unnoticed."
+    )
 
 
 def _samples(count: int) -> str:
@@ -380,10 +329,6 @@ def _samples(count: int) -> str:
 
 def _count(count: int | None) -> str:
     return NOT_MEASURED if count is None else f"{count:,}"
-
-
-def _seen(size: float | None, metric: MetricPower, spread: Spread | None) -> str:
-    return TOO_FEW if size is None and spread is not None else value_text(size, metric.unit)
 
 
 def _size(size: float, unit: str) -> str:

@@ -1,37 +1,30 @@
 """Several runs at once: which is the best of them on each metric, and how sure is its rank?
 
-All pairs are tested, with Holm's correction over all pairs and metrics together. The interval of a rank comes
-from resampling the samples and ranking the runs again each time.
+All pairs are tested, with Holm's correction over all pairs and metrics together. The tests bound the ranks: a
+run is below all that are significantly better, and above all that are significantly worse.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-import numpy as np
-
 from ..core.types import EvaluationRun, Target, TargetCategory
 from ..core.verdict import Verdict
 from ..errors import PlanError
-from ..stats.resamples import resampled_ratios, summed_by_unit
-from ..stats.significance import DRAWS_UP_TO
 from .checks import data_mismatches, failed_calls, snapshot_notes, stopping_notes, value_notes
 from .compare import Comparison, Margin, compared_family
 from .paired_tests import RESAMPLES, Tested, judge_notes, tested_pairs
 from .pairs import Pairs, pairs_of
 from .regressions import quality_first
 
-_RANK_DRAWS = 2_000
-
 
 @dataclass(frozen=True)
 class Standing:
     """One run on one metric. Rank 1 is the best; `beats` has the numbers of the runs it is better than.
 
-    Times of one run each have no rank and no best.
+    `rank_interval` has the ranks that the tests leave open. Times of one run each have no rank and no best.
     """
 
     value: float
@@ -101,7 +94,7 @@ def rank_runs(
         [run.evaluation_id for run in runs],
         _names(runs),
         alpha,
-        _rankings(len(runs), by_pair, compared, seed),
+        _rankings(len(runs), by_pair, compared),
         list(compared.values()),
         # What holds for several pairs is said once.
         [
@@ -128,7 +121,7 @@ def _shared_pairings(
     for name in why:
         lacking = [run.evaluation_id for run in runs if name not in {result.name for result in run.results}]
         if lacking:
-            why[name] = f"{', '.join(lacking)} {'does' if len(lacking) == 1 else 'do'} not have it"
+            why[name] = f"not in {', '.join(lacking)}"
     shared = {pair: [one for one in each if one.a.name not in why] for pair, each in pairings.items()}
     return shared, why
 
@@ -137,11 +130,7 @@ def _left_out_notes(left_out: Mapping[str, str]) -> list[str]:
     names: dict[str, list[str]] = {}
     for name, reason in left_out.items():
         names.setdefault(reason, []).append(name)
-    return [
-        f"{', '.join(each)} {'is' if len(each) == 1 else 'are'} not compared: "
-        f"{why if len(each) == 1 else why.replace('have it', 'have them')}"
-        for why, each in names.items()
-    ]
+    return [f"Not compared ({why}): {', '.join(each)}" for why, each in names.items()]
 
 
 def _failure_notes(
@@ -192,44 +181,41 @@ def _rankings(
     count: int,
     by_pair: Mapping[tuple[int, int], Sequence[Tested]],
     compared: Mapping[tuple[int, int], Comparison],
-    seed: int,
 ) -> list[MetricRanking]:
-    by_name = [{one.pairs.name: one for one in tests} for tests in by_pair.values()]
     # The pairs with the first run have every run once: the first as side a, all others as side b.
-    against_first = {
-        name: [by_name[place][name] for place, pair in enumerate(by_pair) if pair[0] == 0]
-        for name in by_name[0]
-    }
-    limits = _rank_intervals(against_first, seed)
+    with_first = [tests for (first, _), tests in by_pair.items() if first == 0]
     rankings = []
-    for name, tests in against_first.items():
-        pairs = tests[0].pairs
-        standings = _standings(count, tests, _wins(name, compared), limits.get(name))
-        metric = pairs.known
-        rankings.append(MetricRanking(name, pairs.a.target, metric.higher_is_better, metric.unit, standings))
+    for tests in zip(*with_first, strict=True):
+        pairs, metric = tests[0].pairs, tests[0].pairs.known
+        standings = _standings(count, tests, _wins(pairs.name, compared))
+        rankings.append(
+            MetricRanking(pairs.name, pairs.a.target, metric.higher_is_better, metric.unit, standings)
+        )
     return rankings
 
 
-def _standings(
-    count: int, tests: Sequence[Tested], wins: set[tuple[int, int]], limits: list[tuple[int, int]] | None
-) -> list[Standing]:
+def _standings(count: int, tests: Sequence[Tested], wins: set[tuple[int, int]]) -> list[Standing]:
     values = [tests[0].value_a, *(one.value_b for one in tests)]
     sides = [tests[0].interval_a, *(one.interval_b for one in tests)]
     sign = -1 if tests[0].pairs.known.higher_is_better else 1
-    # Equal values share the better rank: 1, 1, 3.
-    ranks = [1 + sum(sign * other < sign * value for other in values) for value in values]
     is_tested = not any(one.not_tested for one in tests)
-    return [
-        Standing(
-            values[place],
-            side and (side.low, side.high),
-            ranks[place] if is_tested else None,
-            limits[place] if limits is not None and is_tested else None,
-            tuple(other for other in range(count) if (place, other) in wins),
-            is_tested and ranks[place] == 1,
+    standings = []
+    for place, (value, side) in enumerate(zip(values, sides, strict=True)):
+        beats = tuple(other for other in range(count) if (place, other) in wins)
+        beaten = sum((other, place) in wins for other in range(count))
+        # Equal values share the better rank: 1, 1, 3.
+        rank = 1 + sum(sign * other < sign * value for other in values)
+        standings.append(
+            Standing(
+                value,
+                side and (side.low, side.high),
+                rank if is_tested else None,
+                (1 + beaten, count - len(beats)) if is_tested else None,
+                beats,
+                is_tested and rank == 1,
+            )
         )
-        for place, side in enumerate(sides)
-    ]
+    return standings
 
 
 def _wins(name: str, compared: Mapping[tuple[int, int], Comparison]) -> set[tuple[int, int]]:
@@ -240,44 +226,3 @@ def _wins(name: str, compared: Mapping[tuple[int, int], Comparison]) -> set[tupl
             if metric.name == name and metric.verdict.is_significant:
                 wins.add((b, a) if metric.verdict is Verdict.BETTER else (a, b))
     return wins
-
-
-def _rank_intervals(
-    against_first: Mapping[str, Sequence[Tested]], seed: int
-) -> dict[str, list[tuple[int, int]]]:
-    """The range of 95% of each run's ranks, by metric, all on the same resamples; only for means."""
-    means = {name: tests for name, tests in against_first.items() if tests[0].pairs.is_mean}
-    usual = next(iter(means.values()), None)
-    if usual is None:
-        return {}
-    ids, clusters = list(usual[0].pairs.sample_ids), usual[0].pairs.clusters
-    columns, names = [], []
-    for name, tests in means.items():
-        pairings = [one.pairs for one in tests]
-        # All columns are resampled together, which needs the same samples in the same order.
-        if any(list(one.sample_ids) != ids or one.clusters != clusters for one in pairings):
-            continue
-        # Only samples that every run has: otherwise the ranks would compare means over different samples.
-        in_all = np.all([one.both for one in pairings], axis=0)
-        values = np.stack([pairings[0].rows_a[:, 0], *(one.rows_b[:, 0] for one in pairings)], axis=1)
-        columns.append(np.where(in_all[:, np.newaxis], values, math.nan))
-        names.append(name)
-    if not columns:  # with --allow-mismatch, runs may be on different samples
-        return {}
-    every = np.concatenate(columns, axis=1)
-    sums = summed_by_unit(np.nan_to_num(every), clusters)
-    sizes = summed_by_unit(np.isfinite(every).astype(np.float64), clusters)
-    if not 2 <= len(sums) <= DRAWS_UP_TO or not bool((sizes.sum(axis=0) > 0).all()):
-        return {}
-    drawn = resampled_ratios(sums, sizes, resamples=_RANK_DRAWS, seed=seed)
-    limits = {}
-    for name, block in zip(names, np.split(drawn, len(names), axis=1), strict=True):
-        sign = -1 if means[name][0].pairs.known.higher_is_better else 1
-        # Equal means differ in their last bits by the order of the sums: nine digits decide.
-        kept = np.round(sign * block[np.isfinite(block).all(axis=1)], 9)
-        # Equal runs share the best of their ranks.
-        ranks = 1 + (kept[:, :, np.newaxis] > kept[:, np.newaxis, :]).sum(axis=2)
-        low, high = np.quantile(ranks, [0.025, 0.975], axis=0)
-        # Rounded outwards, so that the whole ranks cover no less than 95%.
-        limits[name] = [(math.floor(a), math.ceil(b)) for a, b in zip(low, high, strict=True)]
-    return limits

@@ -35,11 +35,14 @@ class Text:
     `error` is why there is no answer, where the call failed.
     """
 
-    query: str
-    answer: str | None
+    query: str | None = None
+    answer: str | None = None
     documents: tuple[str, ...] | None = None
     right: tuple[str, ...] = ()
     error: str | None = None
+
+
+_NOT_STORED = Text()
 
 
 @dataclass(frozen=True)
@@ -85,26 +88,25 @@ def lost_samples(
 ) -> list[LostSample]:
     """The first `count` regressions of a metric with their texts, as far as these are known."""
     samples = []
-    for regression in metric.regressions[:count]:
-        ours, theirs = baseline.get(regression.sample_id), candidate.get(regression.sample_id)
-        either = ours or theirs
+    for lost in metric.regressions[:count]:
+        ours, theirs = (texts.get(lost.sample_id, _NOT_STORED) for texts in (baseline, candidate))
         samples.append(
             LostSample(
-                metric.name,
-                metric.unit,
-                regression.sample_id,
-                either.query if either else None,
-                ours.answer if ours else None,
-                theirs.answer if theirs else None,
-                regression.baseline,
-                regression.candidate,
-                metric.target in _FINDING,
-                ours.documents if ours else None,
-                theirs.documents if theirs else None,
-                tuple(doc_id for each in (ours, theirs) if each for doc_id in each.right),
-                ours.error if ours else None,
-                theirs.error if theirs else None,
-                metric.questions_lost,
+                metric=metric.name,
+                unit=metric.unit,
+                sample_id=lost.sample_id,
+                query=ours.query or theirs.query,
+                baseline_answer=ours.answer,
+                candidate_answer=theirs.answer,
+                baseline=lost.baseline,
+                candidate=lost.candidate,
+                of_documents=metric.target in _FINDING,
+                baseline_documents=ours.documents,
+                candidate_documents=theirs.documents,
+                right=(*ours.right, *theirs.right),
+                baseline_error=ours.error,
+                candidate_error=theirs.error,
+                lost_in_all=metric.questions_lost,
             )
         )
     return samples

@@ -198,10 +198,9 @@ def _text(text: str | None, limit: int = 160) -> str:
 
 _PAIR_HEADINGS = ("Metric", "Pair", "Change", "p (Holm)", "Verdict")
 _LEGEND = (
-    "* best value; #1 (1-2) rank, and the ranks that 95% of resamples give; >a significantly better than "
+    "* best value; #1 (1-2) rank, and the ranks that the tests leave open; >a significantly better than "
     "system a (Holm over all pairs and metrics)"
 )
-_NO_INTERVAL = "#1 (?) a rank without such a range"
 _NO_RANK = "no rank: one run each is not enough for times"
 _NO_RANK_FAILED = "no rank: answers are scored by each other, and some failed"
 
@@ -229,22 +228,16 @@ def ranking_table(ranking: Ranking) -> Table:
 
 def _rank(one: Standing) -> str:
     """ " #1 (1-2)"; nothing where the data are inconclusive."""
-    if one.rank is None:
+    if one.rank is None or one.rank_interval is None:
         return ""
-    if one.rank_interval is None:
-        return f" #{one.rank} (?)"
     low, high = one.rank_interval
     return f" #{one.rank} ({low}-{high})" if low != high else f" #{one.rank}"
 
 
 def ranking_legend(ranking: Ranking) -> str:
     """What the signs in the table of ranks mean."""
-    standings = [one for metric in ranking.metrics for one in metric.standings]
-    parts = [_LEGEND]
-    if any(one.rank is not None and one.rank_interval is None for one in standings):
-        parts.append(_NO_INTERVAL)
     times, others = _unranked(ranking)
-    parts += [_NO_RANK] * bool(times) + [_NO_RANK_FAILED] * bool(others)
+    parts = [_LEGEND, *[_NO_RANK] * bool(times), *[_NO_RANK_FAILED] * bool(others)]
     return "; ".join(parts) + "."
 
 

@@ -68,18 +68,14 @@ class SimpleRAGSystem(RAGSystem):
     def __init__(self, retriever: Retriever, generator: Generator):
         self._retriever = retriever
         self._generator = generator
+        self._pair = _Pair(retriever.retrieve, generator.generate)
 
     def run(
         self, sample: EvaluationSample, *, top_k: int = 5, documents: Sequence[Document] | None = None
     ) -> SystemOutputs:
         """Answer from the retrieved documents, or from `documents` if they are given."""
-        start = perf_counter()
-        if documents is not None:
-            return _timed(hits_of(documents), self._generator.generate(sample.query, list(documents)), start)
-        retrieved = as_hits(self._retriever.retrieve(sample.query, top_k=top_k))
-        retrieval_end = perf_counter()
-        response = self._generator.generate(sample.query, [hit.doc for hit in retrieved])
-        return _timed(retrieved, response, start, retrieval_end)
+        output: SystemOutputs = self._pair.run(sample, top_k=top_k, documents=documents)
+        return output
 
     def retrieve(self, query: str, top_k: int) -> list[RetrievedDocument]:
         """Return what the retriever finds."""
@@ -164,8 +160,6 @@ def parts_of(system: Any) -> tuple[Any, ...]:
         return (system.thing,)
     if isinstance(system, SimpleRAGSystem):
         return system._retriever, system._generator
-    if isinstance(system, ContextsAsRetrieved):
-        return parts_of(system._system)
     return (system,)
 
 
@@ -325,7 +319,7 @@ class Answerer:
 
     def __init__(self, system: Any, parameter: str) -> None:
         self.system, self._parameter = system, parameter
-        self.is_async = inspect.iscoroutinefunction(system.run) or getattr(system, "is_async", False) is True
+        self.is_async = is_async(system)
         self._retrieve = retrieve = getattr(system, "retrieve", None)
         # Whether it can be asked for more documents: then what is below its cutoff can be seen.
         takes_depth = not callable(retrieve) or len(_parameters(retrieve) or ()) != 1
@@ -369,6 +363,11 @@ def answerer_of(thing: Any) -> Answerer | None:
     return Answerer(system, parameter) if parameter else None
 
 
+def is_async(system: Any) -> bool:
+    """Return whether `run` of a system returns something to be awaited."""
+    return inspect.iscoroutinefunction(system.run) or getattr(system, "is_async", False) is True
+
+
 def takes_history(system: Any) -> bool:
     """Return whether a system gets the earlier turns of a conversation: an object gets the whole sample."""
     known = getattr(system, "takes_history", None)
@@ -378,34 +377,6 @@ def takes_history(system: Any) -> bool:
     return (
         not isinstance(system, _Pair | SimpleRAGSystem) and getattr(system, "keeps_time", False) is not True
     )
-
-
-class ContextsAsRetrieved:
-    """A system whose retrieved documents are the contexts of each sample's record."""
-
-    def __init__(self, system: RAGSystemProtocol) -> None:
-        self._system = system
-        self.is_async = inspect.iscoroutinefunction(system.run) or getattr(system, "is_async", False) is True
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # `copy` looks for special methods before `_system` is set
-            raise AttributeError(name)
-        return getattr(self._system, name)
-
-    def takes_documents(self, sample: EvaluationSample) -> bool:
-        return bool(document_parameter(self._system, sample))
-
-    def run(
-        self, sample: EvaluationSample, *, top_k: int = 5, documents: Sequence[Document] | None = None
-    ) -> Any:
-        given = {} if documents is None else {document_parameter(self._system, sample): documents}
-        raw: Any = self._system.run(sample, top_k=top_k, **given)
-        return (
-            self._awaited(sample, raw) if inspect.isawaitable(raw) else with_contexts(sample, to_output(raw))
-        )
-
-    async def _awaited(self, sample: EvaluationSample, raw: Any) -> SystemOutputs:
-        return with_contexts(sample, to_output(await raw))
 
 
 class _Pair:

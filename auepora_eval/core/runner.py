@@ -265,15 +265,6 @@ class AueporaEvaluator:
         finally:
             self._limits = None
 
-    def warn_of_cutoffs_beyond_top_k(self) -> None:
-        """Warn of metrics that use more documents than the system is asked for."""
-        beyond = [m.name for m in self.plan.metrics if (getattr(m, "k", None) or 0) > self.top_k]
-        if beyond:
-            warn_user(
-                f"{', '.join(beyond)}: the system is asked for only {self.top_k} documents (top_k), "
-                "so the ranks below count as misses. Raise top_k to measure them."
-            )
-
 
 _HOPELESS_FIX = (
     "Fix the system and call them again, or call the others anyway (auepora run --keep-going, "
@@ -366,7 +357,13 @@ def check_before_calls(evaluator: AueporaEvaluator, survey: Survey) -> None:
             f"{samples} earlier turns (metadata.history) that the system does not get. A function gets them "
             "as a parameter `history`, or with the question as `messages`."
         )
-    evaluator.warn_of_cutoffs_beyond_top_k()
+    top_k = evaluator.top_k
+    beyond = [metric.name for metric in evaluator.plan.metrics if (getattr(metric, "k", None) or 0) > top_k]
+    if beyond:
+        warn_user(
+            f"{', '.join(beyond)}: the system is asked for only {top_k} documents (top_k), so the ranks "
+            "below count as misses. Raise top_k to measure them."
+        )
 
 
 def score_record(

@@ -36,14 +36,9 @@ from .types import (
 from .watches import Watches
 
 Pair = tuple[EvaluationSample, SystemOutputs]
-Chunk = list[Pair]
 
 # Small enough that its texts fit into memory, large enough that the fixed cost of a batch does not matter.
 SIZE = 500
-
-
-def _batch(chunk: Chunk) -> Batch:
-    return Batch([sample for sample, _ in chunk], [output for _, output in chunk])
 
 
 @contextmanager
@@ -78,7 +73,7 @@ def measurable(
     answer out. `with_documents` says that some output is known to name documents.
     """
     own = dict.fromkeys(need for metric in plan.metrics if (need := getattr(metric, "output_need", None)))
-    lacking = [need for need in (*_NEEDS, *own) if any(need.is_of(metric) for metric in plan.metrics)]
+    lacking = [need for need in (*_NEEDS, *own) if any(map(need.is_of, plan.metrics))]
     if with_documents:
         lacking = [need for need in lacking if need.is_met is not names_documents]
     is_answered = False
@@ -126,7 +121,7 @@ _NEEDS = (
 
 
 def _computed(metric: Metric, batch: Batch) -> MetricResult:
-    """Return the result of a user's own metric; PlanError names the metric that fails."""
+    """Return the result of a user's own metric, with the failures; PlanError names the metric that fails."""
     try:
         result: object = metric.compute(list(batch.samples), list(batch.outputs))
     except Exception as error:  # noqa: BLE001 - named, and raised again
@@ -134,13 +129,8 @@ def _computed(metric: Metric, batch: Batch) -> MetricResult:
     if not isinstance(result, MetricResult):
         what = f"the metric {metric.name!r} returned {type(result).__name__}, not a MetricResult"
         raise PlanError(f"{what}. Return MetricResult(name, target, value, details).")
-    return result
-
-
-def _with_failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> MetricResult:
-    """Return the result of a foreign metric with the number of failures, which the table shows."""
-    failed = sum(output.error is not None for output in outputs)
-    return replace(result, details={"num_total": len(outputs), "num_failed": failed, **result.details})
+    counts = {"num_total": len(batch), "num_failed": sum(one.error is not None for one in batch.outputs)}
+    return replace(result, details={**counts, **result.details})
 
 
 def score_in_chunks(
@@ -155,72 +145,50 @@ def score_in_chunks(
     A metric that scores several samples at once (`whole_batch`), or one that is not a SampleMetric, needs all
     samples: then there is one chunk.
     """
-    scoring = Scoring(plan)
+    can_be_cut = all(isinstance(one, SampleMetric) and not one.whole_batch for one in plan.metrics)
+    pieces: dict[str, list[Scores]] = {metric.name: [] for metric in plan.metrics}
+    foreign: dict[str, MetricResult] = {}
+    watches = Watches(plan.metrics)
     with rare_collections():
-        for batch in batches(pairs, size if can_be_cut(plan) else None):
-            scores = scoring.score(batch)
+        for batch in _batches(pairs, size if can_be_cut else None):
+            scores = {}
+            for metric in plan.metrics:
+                if isinstance(metric, SampleMetric):
+                    scores[metric.name] = metric.score_batch(batch)
+                    continue
+                result = foreign[metric.name] = _computed(metric, batch)
+                if result.scores:
+                    scores[metric.name] = as_columns(result.scores)
+            watches.look(batch)
             on_chunk(batch, scores)
-            scoring.keep(scores)
+            for name, piece in scores.items():
+                pieces[name].append(piece)
             del batch, scores  # before the next chunk is read: texts may be large
-    return scoring.results()
+    results = []
+    first: Scores | None = None
+    for metric in plan.metrics:
+        if not isinstance(metric, SampleMetric):
+            results.append(foreign[metric.name])
+            continue
+        joined = Scores.joined(pieces.pop(metric.name))
+        first = first or joined
+        # All metrics share the lists: each takes 8 MB for a million samples.
+        joined.sample_ids, joined.clusters = first.sample_ids, first.clusters
+        results.append(metric.summarise(joined))
+    return watches.noted(results)
 
 
-def can_be_cut(plan: EvaluationPlan) -> bool:
-    """Return whether the samples can be scored in chunks: no metric needs all of them at once."""
-    return all(isinstance(metric, SampleMetric) and not metric.whole_batch for metric in plan.metrics)
-
-
-class Scoring:
-    """The scores of the metrics of a plan while batches are scored."""
-
-    def __init__(self, plan: EvaluationPlan) -> None:
-        self._metrics = plan.metrics
-        self._pieces: dict[str, list[Scores]] = {metric.name: [] for metric in plan.metrics}
-        self._foreign: dict[str, MetricResult] = {}
-        self._watches = Watches(plan.metrics)
-
-    def score(self, batch: Batch) -> dict[str, Scores]:
-        """Return the scores of a batch by metric."""
-        scores: dict[str, Scores] = {}
-        for metric in self._metrics:
-            if isinstance(metric, SampleMetric):
-                scores[metric.name] = metric.score_batch(batch)
-                continue
-            result = _computed(metric, batch)
-            self._foreign[metric.name] = _with_failures(result, batch.outputs)
-            if result.scores:
-                scores[metric.name] = as_columns(result.scores)
-        self._watches.look(batch)
-        return scores
-
-    def keep(self, scores: Mapping[str, Scores]) -> None:
-        """Keep the scores of the next batch for the results."""
-        for name, piece in scores.items():
-            self._pieces[name].append(piece)
-
-    def results(self) -> list[MetricResult]:
-        """Aggregate the scores that were kept."""
-        results = []
-        first: Scores | None = None
-        for metric in self._metrics:
-            if not isinstance(metric, SampleMetric):
-                results.append(self._foreign[metric.name])
-                continue
-            joined = Scores.joined(self._pieces.pop(metric.name))
-            first = first or joined
-            # All metrics share the lists: each takes 8 MB for a million samples.
-            joined.sample_ids, joined.clusters = first.sample_ids, first.clusters
-            results.append(metric.summarise(joined))
-        return self._watches.noted(results)
-
-
-def batches(pairs: Iterable[Pair], size: int | None) -> Iterator[Batch]:
+def _batches(pairs: Iterable[Pair], size: int | None) -> Iterator[Batch]:
     """Yield batches of `size` pairs; one batch of all pairs, even if there are none, if `size` is None."""
     rest = iter(pairs)
     if size is None:
         yield _batch(list(rest))
     # No name is kept for a chunk: while the caller works, its texts would stay in memory.
     yield from map(_batch, iter(lambda: list(islice(rest, size)), []))
+
+
+def _batch(chunk: list[Pair]) -> Batch:
+    return Batch([sample for sample, _ in chunk], [output for _, output in chunk])
 
 
 @dataclass
@@ -291,23 +259,16 @@ def utc_text(time: datetime) -> str:
 
 def environment() -> dict[str, object]:
     """Return what the numbers may depend on, without host or user names."""
+    import psutil
+
     packages = ("auepora-eval", "numpy", "scipy", "msgspec", "rapidfuzz")
     return {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "cpu_count": os.cpu_count(),
-        "memory_gb": round(_memory() / 1e9, 1),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
         "packages": {package: _version(package) for package in packages},
     }
-
-
-def _memory() -> int:
-    """Return the bytes of memory of this machine."""
-    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):  # psutil takes 15 ms to import
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    import psutil
-
-    return int(psutil.virtual_memory().total)
 
 
 def _version(package: str) -> str:
@@ -315,5 +276,5 @@ def _version(package: str) -> str:
 
     try:
         return version(package)
-    except PackageNotFoundError:
+    except PackageNotFoundError:  # the library runs from its source
         return "not installed"

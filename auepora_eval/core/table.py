@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -84,16 +83,6 @@ class Table:
         lines += [_markdown_row(_padded(self, row)) for row in self.rows]
         parts = [f"### {markdown_text(self.title)}"] if self.title else []
         return "\n\n".join([*parts, "\n".join(lines), *map(markdown_text, self.notes)])
-
-    def to_json(self) -> str:
-        """Return one JSON document: title, headings, rows and notes."""
-        document = {
-            "title": self.title,
-            "headings": list(self.headings),
-            "rows": [list(row) for row in self.rows],
-            "notes": list(self.notes),
-        }
-        return json.dumps(document, ensure_ascii=False, indent=2)
 
     def to_html(self) -> str:
         """Return an HTML table without styles, as a notebook shows it; every text is escaped."""

@@ -413,11 +413,6 @@ class MetricResult:
         """
         return self._pair("bounds_if_failed")
 
-    def with_failures(self, failed: int, if_failed: list[float | None] | None) -> MetricResult:
-        """Return the result with another number of failed samples, and the range that they leave open."""
-        details = {**self.details, "num_failed": failed, "bounds_if_failed": if_failed}
-        return replace(self, details=details)
-
     def worst(self, count: int = 5) -> list[SampleScore]:
         """Return the samples that failed, then the worst scores; equal ones in the order of their ids.
 

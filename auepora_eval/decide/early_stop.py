@@ -10,7 +10,7 @@ import math
 import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import blake2b, sha256
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..core.dataset import EvaluationDataset, PartOfDataset, canonical_json
@@ -54,16 +54,7 @@ class StopRule:
         rule: dict[str, object] = {"goals": [asdict(goal) for goal in self.goals], "alpha": self.alpha}
         if self.baseline is not None:
             rule["baseline"] = self.baseline.evaluation_id
-            rule["baseline_sha256"] = self._baseline_sha256(self.baseline)
         return rule
-
-    def _baseline_sha256(self, baseline: EvaluationRun) -> str:
-        digest = sha256()
-        for name in sorted({goal.metric for goal in self.goals if goal.is_of_baseline}):
-            scores = as_columns(_baseline_result(baseline, name).scores)
-            # The scores themselves: scored again, a baseline with the same id would decide otherwise.
-            digest.update(canonical_json([name, list(scores.sample_ids), scores.values.tolist()]))
-        return digest.hexdigest()
 
     def watch(self, evaluator: AueporaEvaluator, dataset: EvaluationDataset, dataset_sha256: str) -> Watch:
         """Look at the plan and the data before the first call; PlanError where the rule does not fit them."""

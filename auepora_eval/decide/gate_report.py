@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from xml.etree import ElementTree
 
 from ..core.display import html_text, interval_text, markdown_text, value_text
 from ..core.table import Table
@@ -298,3 +300,27 @@ def _interval(one: RuleResult) -> str:
     if one.rule.kind in ("margin", "no_regression"):
         return interval_text(one.change_interval, one.unit, signed=True)
     return interval_text(one.interval, one.unit)
+
+
+# What XML 1.0 has no way to write, not even escaped: a run may be named with any of it.
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def gate_to_junit(report: GateReport) -> bytes:
+    """Return JUnit XML, which every CI system shows: a test case per rule.
+
+    A failed rule is a failure, an inconclusive or missing result is an error.
+    """
+    effects = [report.effect(one) for one in report.verdicts]
+    counts = {"tests": len(effects), "failures": effects.count(Outcome.FAILED)}
+    counts["errors"] = effects.count(Outcome.INCONCLUSIVE)
+    suite = ElementTree.Element("testsuite", {name: str(count) for name, count in counts.items()})
+    suite.set("name", _NO_XML.sub("", title(report)))
+    for one, effect in zip(report.verdicts, effects, strict=True):
+        case = ElementTree.SubElement(suite, "testcase", classname="auepora.gate")
+        case.set("name", _NO_XML.sub("", one.rule.title))
+        tag = {Outcome.FAILED: "failure", Outcome.INCONCLUSIVE: "error"}.get(effect, "system-out")
+        said = ElementTree.SubElement(case, tag)
+        said.text = _NO_XML.sub("", f"{verdict_word(one)}: {problem_words(one)}")
+    document: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return document

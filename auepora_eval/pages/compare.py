@@ -375,7 +375,7 @@ def _rank(each: Standing) -> Node:
         return None
     low, high = each.rank_interval or (each.rank, each.rank)
     text = f" #{each.rank}" if low == high else f" #{low}–{high}"
-    return tag("small", text, title="rank, and where it lies in 95% of the resamples")
+    return tag("small", text, title="rank, or the ranks that the tests leave open")
 
 
 def _pairs(run_ids: Sequence[str], ranking: Ranking) -> Iterator[Markup]:

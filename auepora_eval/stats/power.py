@@ -64,7 +64,6 @@ def detectable_change(
     alpha: float = 0.05,
     power: float = POWER,
     reach: float = math.inf,
-    groups: int = 1,
 ) -> float | None:
     """Return the smallest change that this many units detect with this power; None if there is none.
 
@@ -75,7 +74,7 @@ def detectable_change(
     """
     if units < fewest_units(alpha):
         return None
-    freedom = groups * (units - 1)
+    freedom = units - 1
     errors = t_quantile(freedom, 1 - alpha / 2) + t_quantile(freedom, power)
     # effect n / (n + 2) = errors * error, squared: a quadratic in the effect.
     square = units**2 * (units + 1) / ((units + 2) * errors**2)
@@ -84,9 +83,7 @@ def detectable_change(
     return effect if effect <= reach else None
 
 
-def units_needed(
-    effect: float, spread: Spread, *, alpha: float = 0.05, power: float = POWER, groups: int = 1
-) -> int | None:
+def units_needed(effect: float, spread: Spread, *, alpha: float = 0.05, power: float = POWER) -> int | None:
     """Return the least number of units that detects a change of this size; None if none does.
 
     >>> units_needed(0.2, Spread(1.0, 1.0)), units_needed(0.05, Spread(0.0, 1.0))
@@ -96,7 +93,7 @@ def units_needed(
         raise ValueError(f"a power is between alpha and 1, not {power}")
 
     def is_enough(units: int) -> bool:
-        least = detectable_change(units, spread, alpha=alpha, power=power, groups=groups)
+        least = detectable_change(units, spread, alpha=alpha, power=power)
         return least is not None and least <= abs(effect)
 
     return _first(is_enough, fewest_units(alpha)) if effect and math.isfinite(effect) else None

@@ -33,21 +33,3 @@ def summed_by_unit(columns: Array, clusters: Sequence[Hashable] | None) -> Array
     sums = np.zeros((int(unit_of.max(initial=-1)) + 1, columns.shape[1]))
     np.add.at(sums, unit_of, columns)
     return sums
-
-
-def resampled_ratios(sums: Array, sizes: Array, *, resamples: int, seed: int) -> Array:
-    """The ratio of sums to sizes, over units drawn with replacement: (resamples, columns).
-
-    With a size of 1 for each unit these are means; a unit that a column lacks has sum and size 0. NaN where
-    a resample holds nothing of a column. All columns have the same resamples.
-    """
-    rng, units = np.random.default_rng(seed), len(sums)
-    at_once = max(1, CELLS_AT_ONCE // units)
-    blocks = []
-    for done in range(0, resamples, at_once):
-        weights = np.empty((min(at_once, resamples - done), units))
-        for row in weights:
-            row[:] = np.bincount(rng.integers(units, size=units), minlength=units)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            blocks.append((weights @ sums) / (weights @ sizes))
-    return np.concatenate(blocks)

@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -113,6 +114,24 @@ def test_limits_on_stored_resources(gate: Run, runs: Path) -> None:
     words = [word for name, limit in limits.items() for word in ("--max", f"{name}={limit}")]
     verdicts = json.loads(gate("counted", *words, "--json", code=1)[0])["verdicts"]
     assert [one["outcome"] for one in verdicts] == ["passed", "failed", "passed", "failed"]
+
+
+def test_a_ci_system_gets_junit_and_a_summary(
+    gate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, summary = tmp_path / "gate.xml", tmp_path / "summary.md"
+    summary.write_text("# before\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    gate("worse", "--baseline", "old", "--junit", str(path), "--github-summary", code=1)
+    suite = ElementTree.parse(path).getroot()  # noqa: S314 - our own
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert [case[0].tag for case in suite] == ["failure", "system-out"]
+    assert summary.read_text(encoding="utf-8").startswith("# before\n### gate FAILED")
+    gate("same", "--baseline", "old", "--junit", str(path), code=4)
+    gate("same", "--baseline", "old", "--junit", str(path), "--force")
+    assert ElementTree.parse(path).getroot().get("failures") == "0"  # noqa: S314
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY")
+    assert "GITHUB_STEP_SUMMARY" in gate("same", "--baseline", "old", "--github-summary", code=2)[1]
 
 
 def test_a_hostile_run_gives_a_ci_system_no_commands(gate: Run, runs: Path) -> None:

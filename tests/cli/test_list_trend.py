@@ -40,7 +40,7 @@ def test_the_line(listed: Listed) -> None:
     out, err = listed("--trend", "recall@1")
     assert "recall@1: rag on small (" in out
     assert "▁▁▁██" in out
-    assert "1 run is alone" in err
+    assert "Lines that are in --json only: 1" in err
     assert "Other samples, systems, settings" in err
 
 
@@ -55,7 +55,7 @@ def test_failures_are_shown_and_not_counted_as_gains(
     assert "Failed calls count as the worst of the metric" in shown.err
     assert main(["list", "--trend", "mean_latency", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr()
-    assert "*: calls failed, and the value leaves them out" in shown.err
+    assert "Times leave them out (*)" in shown.err
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_a_mean_of_stored_scores_is_compared_without_its_class() -> None:
     assert metric.effect == expected.effect
     assert metric.test == expected.test
     assert [one.outcome for one in gate_run(own[0], baseline=own[1]).verdicts] == ["failed", "passed"]
-    assert power_from_runs(*own, metrics=["brevity@12"]).metrics[0].detectable_same is not None
+    assert power_from_runs(*own, metrics=["brevity@12"]).metrics[0].detectable is not None
 
 
 def test_a_value_that_is_not_the_mean_says_what_is_needed() -> None:

@@ -57,7 +57,7 @@ def test_equal_runs_share_a_rank_and_go_by_their_ids() -> None:
     runs[1] = replace(runs[0], evaluation_id="again")
     ranking = rank_runs(runs)
     assert [one.rank for one in ranking.metrics[0].standings] == [1, 1, 3]
-    assert ranking.metrics[0].standings[0].rank_interval == (1, 1)
+    assert ranking.metrics[0].standings[0].rank_interval == (1, 2)
     assert ranking.systems == ["good", "again", "bad"]
     assert "Several share the best value on mrr." in ranking_in_words(ranking)
 

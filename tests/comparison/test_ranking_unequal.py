@@ -35,9 +35,9 @@ def test_what_one_of_them_lacks_costs_the_others_nothing() -> None:
     assert [one.name for one in unequal.metrics] == ["recall@5"]
     assert [p_of(pair) for pair in unequal.pairs] == [p_of(pair) for pair in alone.pairs]
     assert pair_table(unequal).rows == pair_table(alone).rows
-    assert unequal.notes == ["mrr, hit@5, ndcg@5 are not compared: r2 does not have them"]
+    assert unequal.notes == ["Not compared (not in r2): mrr, hit@5, ndcg@5"]
     assert alone.notes == []
-    assert unequal.pairs[0].not_compared["mrr"] == "r2 does not have it"
+    assert unequal.pairs[0].not_compared["mrr"] == "not in r2"
 
 
 @pytest.mark.parametrize("order", [(60, 30, 20), (30, 60, 20), (20, 30, 60)])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from auepora_eval.core.rag_interface import ContextsAsRetrieved, as_system, with_contexts
+from auepora_eval.core.rag_interface import as_system, with_contexts
 from auepora_eval.core.types import Document, EvaluationSample, gold_documents
 from auepora_eval.errors import ArgumentError
 from auepora_eval.read.outputs import to_output
@@ -57,7 +57,7 @@ def test_a_prompt_that_is_not_there_is_an_error() -> None:
 
 
 def test_contexts_as_retrieved() -> None:
-    output = ContextsAsRetrieved(as_system(of_a_prompt)).run(SAMPLE)
+    output = with_contexts(SAMPLE, to_output(as_system(of_a_prompt).run(SAMPLE)))
     assert [(hit.doc.doc_id, hit.doc.text, hit.rank) for hit in output.retrieved] == [
         ("a.txt", "Three boats.", 1),
         ("a.txt#2", "A pier.", 2),

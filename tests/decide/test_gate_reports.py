@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from auepora_eval.decide.gate import GateReport
 from auepora_eval.decide.gate_report import (
     RuleResult,
     gate_table,
+    gate_to_junit,
     gate_to_markdown,
 )
 from auepora_eval.decide.rules import Rule
@@ -51,6 +54,8 @@ def test_any_name_is_only_a_name(text: str) -> None:
 
 def _check(text: str) -> None:
     report = hostile_report(text)
+    suite = ElementTree.fromstring(gate_to_junit(report))  # noqa: S314 - our own
+    assert [case[0].tag for case in suite] == ["system-out", "failure", "error", "error"]
     page = gate_to_markdown(report)
     assert cells(page) == [len(gate_table(report).headings)] * 5
     read(page)

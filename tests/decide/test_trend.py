@@ -13,7 +13,7 @@ from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.decide.nightly import store
 
 
-def lines(folder: Path, name: str = "recall@1", **options: Any) -> tuple[TrendLine, ...]:
+def lines(folder: Path, name: str = "recall@1", **options: Any) -> list[TrendLine]:
     return metric_trend(EvaluationResultsStorage(folder), name, **options).lines
 
 

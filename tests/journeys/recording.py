@@ -55,7 +55,7 @@ SPEED = r"(?s)(?<=Inconclusive on speed: )an answer takes .*?\bmachine\."
 
 # What a terminal, a CI runner or a user may have set, and what it is here.
 _SETTINGS = {"COLUMNS": "80", "LINES": "40", "NO_COLOR": "1", "TERM": "xterm"}
-_UNSET = ("CI", "FORCE_COLOR", "SOURCE_DATE_EPOCH")
+_UNSET = ("CI", "FORCE_COLOR", "GITHUB_STEP_SUMMARY", "SOURCE_DATE_EPOCH")
 
 _LONGEST_LIST = 12  # of a list with more members, three are recorded, and a digest of the others
 _LONGEST_TEXT = 240

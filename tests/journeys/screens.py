@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -95,13 +96,16 @@ def gate() -> str:
 
 
 def gate_in_ci() -> str:
-    """The rules are in a file; the outcome is a comment for a pull request, or plain text."""
+    """The rules are in a file; the outcome goes to a JUnit file, a job summary and a comment."""
     with_runs("steady", "sharp")
     Path("gate.yaml").write_text(
         "min: {recall@5: 0.9}\nno_regression: [mrr]\nmax_failed: 0.01\n", encoding="utf-8"
     )
     flags = "--baseline steady --rules gate.yaml"
-    return screens(f"gate sharp {flags} --markdown", f"gate sharp {flags}")
+    printed = screens(f"gate sharp {flags} --markdown")
+    with patch.dict(os.environ, {"GITHUB_STEP_SUMMARY": "summary.md"}):
+        printed += "\n" + screens(f"gate sharp {flags} --junit gate.xml --github-summary")
+    return "\n".join([printed, shown_file("gate.xml"), shown_file("summary.md")])
 
 
 def power_in_words() -> str:

@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, TypeGuard
+from typing import Any
 
 import msgspec
 
@@ -19,10 +19,11 @@ from ...errors import DataError
 from ...read.messages import HISTORY
 from ...read.outputs import to_output, with_listed_documents
 from ..dataset import plain
-from ..rag_interface import RAGSystemProtocol, document_parameter, with_given
+from ..rag_interface import RAGSystemProtocol, document_parameter, is_async, with_contexts, with_given
 from ..registry import Registry
 from ..scores import given_documents
 from ..types import (
+    CONTEXTS_AS_RETRIEVED,
     DOCUMENTS_GIVEN,
     END_TO_END,
     PAIR,
@@ -67,7 +68,8 @@ class SystemCall:
 
     def __init__(self, system: RAGSystemProtocol, top_k: int) -> None:
         self.system, self.top_k = system, top_k
-        self.is_async = inspect.iscoroutinefunction(system.run) or getattr(system, "is_async", False) is True
+        self.is_async = is_async(system)
+        self._has_contexts = getattr(system, CONTEXTS_AS_RETRIEVED, False) is True
         # A system that talks to an endpoint keeps the time of each attempt itself.
         self.keeps_time = getattr(system, "keeps_time", False) is True
 
@@ -101,11 +103,10 @@ class SystemCall:
         parameter = document_parameter(self.system, shown) if is_closed else ""
         return shown, {parameter: given_documents(shown)} if parameter else {}
 
-    @staticmethod
     def _checked(
-        sample: EvaluationSample, output: SystemOutputs, seconds: float, *, is_given: bool
+        self, sample: EvaluationSample, output: SystemOutputs, seconds: float, *, is_given: bool
     ) -> SystemOutputs:
-        output = checked_output(output, seconds)
+        output = checked_output(with_contexts(sample, output) if self._has_contexts else output, seconds)
         # The sample's own documents: the system may have changed those that it got.
         return with_given(output, given_documents(sample)) if is_given else output
 
@@ -230,13 +231,9 @@ def _copied(value: Any) -> Any:
         return {name: _copied(part) for name, part in value.items()} if value else {}
     if kind in (list, tuple, set):
         return kind(map(_copied, value))
-    if isinstance(value, (Document, Response)):
-        twin = copy(value)
-        twin.metadata = _copied(value.metadata)
-        if isinstance(twin, Response):
-            twin.structured = _copied(twin.structured)
-        return twin
-    return value
+    return (
+        replace(value, metadata=_copied(value.metadata)) if isinstance(value, (Document, Response)) else value
+    )
 
 
 # What a run records in an output about its call, under names that a system cannot set.
@@ -258,15 +255,9 @@ def _without_reserved_names(extra: dict[str, Any]) -> dict[str, Any]:
 
 
 def failed_attempts(extra: Mapping[str, Any]) -> list[AttemptRecord]:
-    """Return the records of failed attempts. Old journals may have a list of the system under this name."""
-    records = extra.get(ATTEMPTS)
-    if not isinstance(records, list):
-        return []
-    return [record for record in records if isinstance(record, dict) and _is_attempt(record)]
-
-
-def _is_attempt(record: Mapping[str, object]) -> TypeGuard[AttemptRecord]:
-    return isinstance(record.get("kind"), str) and isinstance(record.get("attempt"), int)
+    """Return the records of failed attempts."""
+    records: list[AttemptRecord] = extra.get(ATTEMPTS, [])
+    return records
 
 
 def attempts_of(output: SystemOutputs) -> int:

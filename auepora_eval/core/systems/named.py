@@ -13,18 +13,18 @@ import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import msgspec
 
 from ...calls.chat import ChatModel, Prompt, as_material, fence_of, load_prompt, read_prompt, split_endpoint
 from ...calls.http import BadReplyError, Endpoint
 from ...calls.keys import Secret, headers_from_environment, key_from_environment
-from ...errors import DataError, did_you_mean
-from ..rag_interface import ContextsAsRetrieved, RAGSystemProtocol, as_system, rag_prompt_of, required_prompt
+from ...errors import DataError
+from ...read.records import converted
+from ..rag_interface import RAGSystemProtocol, as_system, rag_prompt_of, required_prompt
 from ..settings import is_endpoint
 from ..types import (
     CONTEXTS_AS_RETRIEVED,
@@ -45,6 +45,7 @@ class NamedSystem:
         self._origin = (name, folder, dict(options))
         self._system = system
         self.run = system.run
+        self.contexts_as_retrieved = options.get(CONTEXTS_AS_RETRIEVED) is True
         own = getattr(system, "name", None)
         self.name = own if isinstance(own, str) and own else type(system).__name__
 
@@ -79,8 +80,6 @@ def _loaded(name: str, folder: str, options: dict[str, Any]) -> RAGSystemProtoco
         system: Any = endpoint_system(name, own)
     else:
         system = _imported(name, folder, options.get("arguments") or {})
-    if options.get(CONTEXTS_AS_RETRIEVED):
-        system = ContextsAsRetrieved(system)
     return cast(RAGSystemProtocol, NamedSystem(name, folder, options, system))
 
 
@@ -141,9 +140,7 @@ def _from_file(path: Path) -> ModuleType:
     # Not its own name: a file called json.py must not replace the module of that name.
     name = f"auepora_system_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise FileNotFoundError(path)
-    if not path.is_file():
+    if spec is None or spec.loader is None or not path.is_file():
         raise FileNotFoundError(path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickling look the module up by its name
@@ -171,19 +168,16 @@ def _in_one_line(error: Any) -> str:
 
 DEFAULT_TIMEOUT = 60.0
 _KEY_LIKE = re.compile(r"key|token|secret|passw|auth|sig|code|credential", re.IGNORECASE)
-_OPTIONS = ("api_key_env", "headers", "timeout", "plain_http", "prompt", "fields", "request")
 # Only fields that change how the model answers. The model and the messages are set by auepora.
-_REQUEST = tuple(
-    """temperature max_tokens max_completion_tokens seed top_p top_k min_p stop frequency_penalty
-    presence_penalty repetition_penalty reasoning_effort""".split()
+_REQUEST = """temperature max_tokens max_completion_tokens seed top_p top_k min_p stop frequency_penalty
+presence_penalty repetition_penalty reasoning_effort""".split()
+_Request = msgspec.defstruct(
+    "_Request", [(name, str | int | float | None, None) for name in _REQUEST], forbid_unknown_fields=True
 )
 
 
 def endpoint_system(name: str, options: Mapping[str, Any]) -> ChatSystem | HttpSystem:
     """Return the system of a name that starts with openai:, http: or https:."""
-    unknown = [option for option in options if option not in _OPTIONS]
-    if unknown:
-        raise DataError("the options of the endpoint", f"there is no {unknown[0]!r}.")
     key_name = options.get("api_key_env")
     key = key_from_environment(key_name) if key_name else None
     timeout = options.get("timeout") or DEFAULT_TIMEOUT
@@ -206,7 +200,7 @@ def endpoint_system(name: str, options: Mapping[str, Any]) -> ChatSystem | HttpS
         raise DataError("request", "is for openai:URL#MODEL.", fix="Leave it out.")
     is_url = name.startswith(("http://", "https://"))
     url = name if is_url else name.removeprefix("http:")
-    fields = Fields.of(options.get("fields") or {})
+    fields = converted(options.get("fields") or {}, Fields, "http")
     return HttpSystem(url, key=key, timeout=timeout, plain_http=plain_http, fields=fields, headers=headers)
 
 
@@ -301,33 +295,23 @@ class ChatSystem:
         )
 
 
-@dataclass(frozen=True)
-class Fields:
+_Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Fields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The names of the fields in the request and reply of an HTTP system; `a.b` is b within a."""
 
-    query: str = "query"
-    top_k: str = "top_k"
-    answer: str = "answer"
-    documents: str = "documents"
-    id: str = "id"
-    text: str = "text"
-    score: str = "score"
-    timings: str = "timings"
-    usage: str = "usage"
+    query: _Name = "query"
+    top_k: _Name = "top_k"
+    answer: _Name = "answer"
+    documents: _Name = "documents"
+    id: _Name = "id"
+    text: _Name = "text"
+    score: _Name = "score"
+    timings: _Name = "timings"
+    usage: _Name = "usage"
     prompt: str = ""  # of the sample's record; it is sent only if the field has a name
     given: str = ""  # documents that the server must answer from; sent only if the field has a name
-
-    @classmethod
-    def of(cls, names: Mapping[str, Any]) -> Fields:
-        """Return the fields with the names in a configuration, and the default names of the others."""
-        for key, value in names.items():
-            if key not in cls.__dataclass_fields__:
-                field_names = tuple(cls.__dataclass_fields__)
-                fix = did_you_mean(key, field_names, f"The fields are {', '.join(field_names)}.")
-                raise DataError(f"http: {key!s:.80}", "there is no such field.", fix=fix)
-            if not isinstance(value, str) or not value:
-                raise DataError(f"http: {key}", "must be the name of a field.")
-        return cls(**names)
 
 
 class HttpSystem:
@@ -358,7 +342,7 @@ class HttpSystem:
     @property
     def identity(self) -> dict[str, object]:
         """Return what decides its answers, as far as it is known here, without keys."""
-        names = {field: name for field, name in asdict(self._fields).items() if name}
+        names = {field: name for field, name in msgspec.structs.asdict(self._fields).items() if name}
         return {"endpoint": self._endpoint.name, "fields": names}
 
     def close(self) -> None:
@@ -462,10 +446,5 @@ def _prompt(path: str | None) -> Prompt | None:
 
 def _request(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the fields of a chat request that a plan sets; null leaves one out of the request."""
-    for name, value in fields.items():
-        if name not in _REQUEST:
-            fix = did_you_mean(name, _REQUEST, f"The fields are {', '.join(_REQUEST)}.")
-            raise DataError(f"request: {name!s:.80}", "there is no such field.", fix=fix)
-        if not isinstance(value, str | int | float | None) or isinstance(value, bool):
-            raise DataError(f"request: {name}", "must be a number, a text or null.")
+    converted(dict(fields), _Request, "request")
     return fields

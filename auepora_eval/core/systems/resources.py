@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -17,32 +18,9 @@ from ..types import SystemOutputs
 if TYPE_CHECKING:
     import psutil
 
-_SECONDS_BETWEEN_CHILDREN = 2.0  # finding them walks through all processes of the machine
+_LOOKS_BETWEEN_CHILDREN = 10  # finding them walks through all processes of the machine
 _SHORTEST_CPU_SECONDS = 0.05  # systems count CPU time in ticks of 10 ms: fewer than five are too coarse
 PRICES = ("price_input", "price_output")
-
-
-@dataclass
-class _Spread:
-    """Mean, peak and standard deviation of numbers that are not kept (Welford 1962)."""
-
-    count: int = 0
-    mean: float = 0.0
-    peak: float = -math.inf
-    squares: float = 0.0
-
-    def add(self, value: float) -> None:
-        self.count += 1
-        step = value - self.mean
-        self.mean += step / self.count
-        self.squares += step * (value - self.mean)
-        self.peak = max(self.peak, value)
-
-    def as_dict(self) -> dict[str, float | None]:
-        if not self.count:
-            return {"mean": None, "peak": None, "std": None}
-        spread = math.sqrt(self.squares / (self.count - 1)) if self.count > 1 else None
-        return {"mean": self.mean, "peak": self.peak, "std": spread}
 
 
 class ResourceMonitor:
@@ -60,28 +38,26 @@ class ResourceMonitor:
     def __init__(self, *, interval: float = 0.2) -> None:
         self._interval = interval
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._memory, self._cpu = _Spread(), _Spread()
-        self._processes: dict[int, psutil.Process] = {}
-        self._children_at = -math.inf
-        self._cpu_at = 0.0
-        self._cpu_seconds: dict[int, float] = {}
+        self._thread = threading.Thread(target=self._watch, name="auepora-resources", daemon=True)
+        self._memory: list[float] = []
+        self._cpu: list[float] = []
+        self._processes: list[psutil.Process] = []
+        self._looks = 0
+        self._cpu_before: tuple[float, float] | None = None  # the time of the last look, and the CPU seconds
 
     def __enter__(self) -> ResourceMonitor:
         self._look()
-        self._thread = threading.Thread(target=self._watch, name="auepora-resources", daemon=True)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
         self._look()
 
     def usage(self) -> dict[str, dict[str, float | None]]:
         """Return {"memory_mb": {mean, peak, std}, "cpu_percent": {...}}; None without a measurement."""
-        return {"memory_mb": self._memory.as_dict(), "cpu_percent": self._cpu.as_dict()}
+        return {"memory_mb": _summary(self._memory), "cpu_percent": _summary(self._cpu)}
 
     def _watch(self) -> None:
         while not self._stop.wait(self._interval):
@@ -91,37 +67,34 @@ class ResourceMonitor:
         import psutil
 
         now = perf_counter()
-        if now - self._children_at > _SECONDS_BETWEEN_CHILDREN:
-            self._find_processes(now)
-        memory, seconds = 0, {}
-        for number, process in self._processes.items():
-            try:
-                with process.oneshot():
-                    memory += process.memory_info().rss
-                    times = process.cpu_times()
-                    seconds[number] = times.user + times.system
-            except psutil.Error:
-                continue  # it has ended, or may not be read
+        if self._looks % _LOOKS_BETWEEN_CHILDREN == 0:
+            this = psutil.Process()
+            self._processes = [this]
+            with suppress(psutil.Error, OSError):  # where processes may not be listed, this one is measured
+                self._processes += this.children(recursive=True)
+        self._looks += 1
+        memory, seconds = 0, 0.0
+        for process in self._processes:
+            with suppress(psutil.Error):  # it has ended, or may not be read
+                memory += process.memory_info().rss
+                times = process.cpu_times()
+                seconds += times.user + times.system
         if memory:
-            self._memory.add(memory / 1e6)
-        elapsed = now - self._cpu_at
-        if not self._cpu_seconds:
-            self._cpu_at, self._cpu_seconds = now, seconds
-        elif elapsed >= _SHORTEST_CPU_SECONDS:
-            # All CPU time of a process that is new belongs to this interval.
-            busy = sum(spent - self._cpu_seconds.get(number, 0.0) for number, spent in seconds.items())
-            self._cpu.add(100 * max(0.0, busy) / elapsed)
-            self._cpu_at, self._cpu_seconds = now, seconds
+            self._memory.append(memory / 1e6)
+        if self._cpu_before is not None:
+            elapsed = now - self._cpu_before[0]
+            if elapsed < _SHORTEST_CPU_SECONDS:
+                return
+            # The time of a child that has ended is missing now: no process was busy for less than nothing.
+            self._cpu.append(100 * max(0.0, seconds - self._cpu_before[1]) / elapsed)
+        self._cpu_before = now, seconds
 
-    def _find_processes(self, now: float) -> None:
-        import psutil
 
-        this = psutil.Process()
-        processes = [this]
-        with suppress(psutil.Error, OSError):  # where processes may not be listed, this one can be measured
-            processes += this.children(recursive=True)
-        self._processes = {one.pid: self._processes.get(one.pid, one) for one in processes}
-        self._children_at = now
+def _summary(values: list[float]) -> dict[str, float | None]:
+    if not values:
+        return {"mean": None, "peak": None, "std": None}
+    std = statistics.stdev(values) if len(values) > 1 else None
+    return {"mean": statistics.fmean(values), "peak": max(values), "std": std}
 
 
 @dataclass

@@ -15,7 +15,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from ..calls.chat import ChatModel, Prompt, Reply, load_prompt
 from ..calls.executors import ThreadExecutor
 from ..calls.policy import CALLS, PASSING, CallPolicy, Limits, Usage
 from ..core.dataset import canonical_json
-from ..errors import DataError, RunStoppedError, StorageError
+from ..errors import DataError, PlanError, RunStoppedError, StorageError
 from ..store.cache import call_key
 from ..store.database import ANSWERED, FAILED, MAY_PASS, CallRow, Database, remove_database
 from ..store.identity import differences
@@ -35,8 +35,8 @@ from ..text.content_words import content_words
 from .generator import TaskBuilder
 from .passages import CutDocument, Hit
 from .questions import VALUES, Question
-from .records import Record, Task, raw_record
-from .replies import AcceptedTask, Call, Wanted, checked_tasks, find_quote, planned_calls
+from .records import Record, Task, corpus_record, raw_record
+from .replies import KINDS, PER_DOCUMENT, AcceptedTask, Call, checked_tasks, find_quote, planned_calls
 
 GENERATE = "generate"  # the kind of a call to the generating model
 OnReply = Callable[[bool, int], None]  # whether the call failed, and how many are planned
@@ -111,7 +111,7 @@ def generate_tasks(
     model: ChatModel,
     calls: Path,
     *,
-    wanted: Wanted | None = None,
+    wanted: Mapping[str, int] = PER_DOCUMENT,
     resume: bool = False,
     force: bool = False,
     concurrency: int = 4,
@@ -120,19 +120,22 @@ def generate_tasks(
 ) -> Made:
     """Ask a model for tasks about the documents; every reply is in the file of calls before it counts.
 
+    `wanted` is the number of tasks of each type per document.
     Budgets of the `limits` count every attempt, also those of earlier sessions; `limits.halt()` ends the
     session after the calls under way. Without them a failed call is retried four times, and eight consecutive
     failures end the session. What was answered is kept.
     """
-    wanted = wanted or Wanted()
+    unknown = [name for name in wanted if name not in KINDS]
+    if unknown:
+        raise PlanError(f"there is no task type {unknown[0]!r}. There are {', '.join(KINDS)}.")
     limits = limits or Limits(CallPolicy(retries=4, breaker_after=MOST_FAILURES))
-    prompts = {name: load_prompt(f"generate_{name}") for name in wanted.per_document}
+    prompts = {name: load_prompt(f"generate_{name}") for name in wanted}
     made_with = {
         # Without the endpoint: a local server may come back on another port.
         **{name: value for name, value in model.identity.items() if name != "endpoint"},
         "prompts": {name: prompt.sha256 for name, prompt in prompts.items()},
         "corpus": _corpus_sha256(documents),
-        "wanted": asdict(wanted),
+        "wanted": dict(wanted),
     }
     run_id = hashlib.sha256(canonical_json(made_with)).hexdigest()[:16]
     made = Made([Asked(call, prompts[call.task_type]) for call in planned_calls(documents, wanted)], run_id)
@@ -280,7 +283,12 @@ class ModelRecords:
         self._builder = TaskBuilder(documents, variants, variant_share, seed)
         self.near_duplicates = 0
 
-    def __iter__(self) -> Iterator[Record]:
+    def corpus_records(self) -> Iterator[Record]:
+        """Yield the passages for the systems under test to index."""
+        return map(corpus_record, self._builder.chunks)
+
+    def records(self) -> Iterator[Record]:
+        """Yield the raw records."""
         terms_by_document: dict[int, list[set[str]]] = defaultdict(list)
         instructions: set[tuple[str, str]] = set()
         for asked, task in self._made.accepted():

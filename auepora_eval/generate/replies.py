@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from ..calls.chat import Prompt, as_material, fence_of, parse_strictly
 from ..calls.http import BadReplyError
-from ..errors import PlanError
 from ..text.content_words import content_words, numbers
 from ..text.tokens import words
 from .passages import Chunk, CutDocument
@@ -205,18 +204,9 @@ def checked_tasks(text: str, call: Call) -> tuple[list[AcceptedTask], list[str]]
 # The plan: which passages each call has, and how many tasks it asks for.
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """The number of tasks of each type per document, and the passages per call."""
-
-    per_document: dict[str, int] = field(default_factory=lambda: {"qa": 4, "summaries": 1})
-    chunks_a_call: int = 6
-    characters_a_call: int = 9_600
-
-    def __post_init__(self) -> None:
-        unknown = [name for name in self.per_document if name not in KINDS]
-        if unknown:
-            raise PlanError(f"there is no task type {unknown[0]!r}. There are {', '.join(KINDS)}.")
+PER_DOCUMENT = {"qa": 4, "summaries": 1}  # tasks of each type
+# Passages of a call, and their characters.
+_CHUNKS, _CHARACTERS = 6, 9_600
 
 
 @dataclass(frozen=True)
@@ -244,12 +234,15 @@ class Call:
         return msgspec.json.schema(KINDS[self.task_type][0])
 
 
-def planned_calls(documents: Sequence[CutDocument], wanted: Wanted) -> list[Call]:
-    """Return the calls to make: groups of neighbouring passages, spread over each document."""
+def planned_calls(documents: Sequence[CutDocument], wanted: Mapping[str, int]) -> list[Call]:
+    """Return the calls to make: groups of neighbouring passages, spread over each document.
+
+    `wanted` is the number of tasks of each type per document.
+    """
     calls = []
     for index, document in enumerate(documents):
-        groups = _groups(document.chunks, wanted)
-        for task_type, count in wanted.per_document.items():
+        groups = _groups(document.chunks)
+        for task_type, count in wanted.items():
             used = min(len(groups), count)
             for turn in range(used):
                 chunks = groups[turn * len(groups) // used]
@@ -258,14 +251,14 @@ def planned_calls(documents: Sequence[CutDocument], wanted: Wanted) -> list[Call
     return calls
 
 
-def _groups(chunks: Sequence[Chunk], wanted: Wanted) -> list[list[Chunk]]:
+def _groups(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
     """Return neighbouring passages, as many as one call may have."""
     groups: list[list[Chunk]] = []
     space = 0
     for chunk in chunks:
-        if not groups or len(groups[-1]) == wanted.chunks_a_call or len(chunk.text) > space:
+        if not groups or len(groups[-1]) == _CHUNKS or len(chunk.text) > space:
             groups.append([])
-            space = wanted.characters_a_call
+            space = _CHARACTERS
         groups[-1].append(chunk)
         space -= len(chunk.text)
     return groups

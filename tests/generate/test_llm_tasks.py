@@ -30,7 +30,6 @@ from auepora_eval.generate.replies import (
     Quote,
     RejectedError,
     SummaryTask,
-    Wanted,
     checked_qa,
     checked_summary,
     find_quote,
@@ -96,8 +95,8 @@ def good_model(body: dict[str, Any]) -> dict[str, Any]:
     return {"tasks": [{"instruction": f"Summarise {name}.", "summary": sentence, "evidence": quote}]}
 
 
-ONE_EACH = Wanted({"qa": 1, "summaries": 1})
-ONE_QUESTION = Wanted({"qa": 1})
+ONE_EACH = {"qa": 1, "summaries": 1}
+ONE_QUESTION = {"qa": 1}
 
 
 def generated(server: ChatServer, calls: Path, count: int = 3, **options: Any) -> Made:
@@ -235,7 +234,7 @@ def test_what_is_wrong_in_a_reply_is_counted(tmp_path: Path) -> None:
         return {"tasks": [{**good, "evidence": "Not in there."}, good]}
 
     with chat_server(says=careless) as server:
-        made = generated(server, tmp_path / "tasks.calls.db", 2, wanted=Wanted({"qa": 2}, chunks_a_call=9))
+        made = generated(server, tmp_path / "tasks.calls.db", 2, wanted={"qa": 2})
     not_found = "the evidence is not in the passages letter by letter"
     assert made.report()["rejected"] == {"not the form asked for": 1, not_found: 1}
     assert len(list(made.accepted())) == 1
@@ -328,7 +327,7 @@ def test_stored_calls_are_not_overwritten_or_mixed(tmp_path: Path) -> None:
             generated(server, calls, resume=True, model={"temperature": 0.7})
         with pytest.raises(DataError, match="corpus was"):
             generated(server, calls, 4, resume=True)
-        with pytest.raises(DataError, match=r"prompts: summaries was.*wanted: per_document: "):
+        with pytest.raises(DataError, match=r"prompts: summaries was.*wanted: summaries"):
             generated(server, calls, resume=True, wanted=ONE_EACH)
         assert rows(calls) == before
         generated(server, calls, force=True)
@@ -389,8 +388,8 @@ def test_records_have_the_form_of_the_raw_dataset(tmp_path: Path) -> None:
     with chat_server(says=good_model) as server:
         made = generated(server, tmp_path / "tasks.calls.db", wanted=ONE_EACH)
     records = ModelRecords(made, documents())
-    listed = list(records)
-    assert listed == list(ModelRecords(made, documents()))
+    listed = list(records.records())
+    assert listed == list(ModelRecords(made, documents()).records())
     assert records.report()["tasks"] == {"qa": 3, "summaries": 3}
     assert len({record["task_id"] for record in listed}) == 6
     for record in listed:

@@ -11,7 +11,7 @@ questions and summaries, and each reply is stored, so that --resume repeats no c
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,6 @@ from ...errors import CallError, DataError, PlanError, StorageError
 from ...generate.generator import TASKS, Generation, Settings
 from ...generate.model import MOST_FAILURES, ModelRecords, generate_tasks
 from ...generate.passages import cut
-from ...generate.records import corpus_record
-from ...generate.replies import Wanted
 from ...generate.variants import VARIANTS
 from ...io.config.project import (
     EvaluationConfig,
@@ -83,8 +81,25 @@ def run(args: Namespace) -> int:
         echo.note(f"note: {echo.one_line(left.name, 80)} is left out: {echo.one_line(left.reason, 120)}")
     if len(corpus.left_out) > _SHOWN:
         echo.note(f"note: ... and {len(corpus.left_out) - _SHOWN} more")
-    write = _write_model_tasks if args.llm else _write_tasks
-    report = write(args, rare, corpus, out, corpus_out)
+    if args.llm:
+        tasks: Generation | ModelRecords = _model_tasks(args, rare, corpus, (out, corpus_out))
+        where, problem = "the model's answers", "gave no task that its documents support."
+        fix = f"{_calls_path(out).name} has its replies. Try another model."
+    else:
+        tasks = Generation(corpus, _settings(args, rare))
+        where, problem = "the documents", "gave no task."
+        fix = "The rules read English prose. Check the documents."
+    # A resumed generation is made again from the stored replies. Neither file gets its name before both are
+    # complete, and those of an earlier generation stay if there is no task.
+    force = args.force or args.resume
+    with written(out, force=force) as task_file, written(corpus_out, force=force) as passage_file:
+        for passage in tasks.corpus_records():
+            passage_file.write(encode(passage) + b"\n")
+        for record in tasks.records():
+            task_file.write(encode(record) + b"\n")
+        if not task_file.tell():
+            raise DataError(where, problem, fix=fix)
+    report = tasks.report()
     if args.json:
         echo.say_json(report)
     else:
@@ -128,11 +143,8 @@ def _check_arguments(
             )
 
 
-def _write_tasks(
-    args: Namespace, rare: GenerationConfig, corpus: Corpus, out: Path, corpus_out: Path
-) -> Record:
-    """Write the tasks by rules and their passages. Return the report."""
-    settings = Settings(
+def _settings(args: Namespace, rare: GenerationConfig) -> Settings:
+    return Settings(
         tasks=args.tasks or TASKS,
         per_document=args.per_document,
         seed=args.seed,
@@ -141,34 +153,6 @@ def _write_tasks(
         variants=args.variants,
         variant_share=rare.variant_share,
     )
-    generation = Generation(corpus, settings)
-    no_task = ("the documents", "gave no task.", "The rules read English prose. Check the documents.")
-    _save(generation.records(), generation.corpus_records(), out, corpus_out, no_task, force=args.force)
-    return generation.report()
-
-
-def _save(
-    records: Iterable[Mapping[str, object]],
-    passages: Iterable[Mapping[str, object]],
-    out: Path,
-    corpus_out: Path,
-    no_task: tuple[str, str, str],
-    *,
-    force: bool,
-) -> None:
-    """Write both files; neither gets its name before both are complete.
-
-    `no_task` is the error without records: where, what, fix.
-    """
-    with written(out, force=force) as task_file, written(corpus_out, force=force) as passage_file:
-        for passage in passages:
-            passage_file.write(encode(passage) + b"\n")
-        for record in records:
-            task_file.write(encode(record) + b"\n")
-        # Within the block: neither file gets its name, and those of an earlier generation stay.
-        if not task_file.tell():
-            where, what, fix = no_task
-            raise DataError(where, what, fix=fix)
 
 
 # What the table shows of a report, in this order; --json has the rest.
@@ -220,34 +204,26 @@ def _names(text: str) -> tuple[str, ...]:
 # `dataset generate --llm`.
 
 
-def _write_model_tasks(
-    args: Namespace, rare: GenerationConfig, corpus: Corpus, out: Path, corpus_out: Path
-) -> Record:
-    """Write the tasks of a language model and their passages. Return the report."""
-
-    # A resumed generation is made again from the stored replies.
-    replaces = args.force or args.resume
-    for path in (out, corpus_out):
-        if path.exists() and not replaces:  # checked before anything is paid for
+def _model_tasks(
+    args: Namespace, rare: GenerationConfig, corpus: Corpus, files: Sequence[Path]
+) -> ModelRecords:
+    """Return the tasks that a language model writes."""
+    for path in files:
+        if path.exists() and not (args.force or args.resume):  # checked before anything is paid for
             raise StorageError(f"{path} exists already. Choose another name, or use --force to replace it.")
     documents = [
         cut(document, tokens=rare.chunk_tokens, overlap=rare.overlap) for document in corpus.documents
     ]
-    calls = _calls_path(out)
+    calls = _calls_path(files[0])
     is_new = not calls.exists()
     made = _ask_model(args, rare, documents, calls)
     if not made.answered:
         if is_new:  # it has only calls that failed
             calls.unlink(missing_ok=True)
         raise CallError("no call was answered; nothing is written.", kind="no_answer")
-    records = ModelRecords(
+    return ModelRecords(
         made, documents, variants=args.variants, variant_share=rare.variant_share, seed=args.seed
     )
-    fix = f"{calls.name} has its replies. Try another model."
-    no_task = ("the model's answers", "gave no task that its documents support.", fix)
-    passages = (corpus_record(chunk) for document in documents for chunk in document.chunks)
-    _save(records, passages, out, corpus_out, no_task, force=replaces)
-    return records.report()
 
 
 def _calls_path(out: Path) -> Path:
@@ -259,7 +235,7 @@ def _ask_model(
     args: Namespace, rare: GenerationConfig, documents: Sequence[CutDocument], calls: Path
 ) -> Made:
     counts = {"qa": args.per_document, "summaries": 1}
-    wanted = Wanted({name: counts.get(name, 1) for name in args.tasks or counts})
+    wanted = {name: counts.get(name, 1) for name in args.tasks or counts}
     limits = Limits(CallPolicy(retries=4, max_calls=args.budget_calls, breaker_after=MOST_FAILURES))
     bar = progress_bar(None, "asking the model")
     with finishing_first(limits.halt) as signalled, _model(args, rare) as model, bar as advance:

@@ -160,7 +160,8 @@ def _export(args: Namespace, folder: Path) -> int:
 
 def _say_people(desk: Desk) -> None:
     for one in map(desk.progress, desk.task.people):
-        echo.say(f"{one.person}: {one.labelled} of {one.total} labelled, {one.not_sure} not sure")
+        time = "" if one.seconds is None else f", {one.seconds:.1f} s per item"
+        echo.say(f"{one.person}: {one.labelled} of {one.total} labelled, {one.not_sure} not sure{time}")
 
 
 def _serve(args: Namespace, folder: Path) -> int:

@@ -125,10 +125,11 @@ def _preferred(
     judge = named_judge(settings)
     settings = settings.for_judge()
     first, second = (storage.find(name) for name in (args.baseline, args.candidates[0]))
-    found = judged_preference(storage, first, second, judge, judge_executor(settings), judge_policy(settings))
-    for note in found.notes():
+    executor, policy = judge_executor(settings), judge_policy(settings)
+    *runs, notes = judged_preference(storage, first, second, judge, executor, policy)
+    for note in notes:
         echo.note(note)
-    return found.added_to(groups[0][0], groups[1][0])
+    return runs[0], runs[1]
 
 
 def _compare(

@@ -25,7 +25,7 @@ from ..calls.executors import ThreadExecutor
 from ..calls.streams import stdout_for_results
 from ..core.settings import ENDPOINT_RETRIES, RunSettings
 from ..demo.world import demo_claims
-from ..errors import AccessRefusedError, InterruptedRunError, PlanError, RunStoppedError
+from ..errors import AccessRefusedError, DataError, InterruptedRunError, PlanError, RunStoppedError
 from ..io.jsonl import read_records
 from ..judges.ask import Asking, cost_of, key_of, stored_verdicts
 from ..judges.jury import JudgeOptions, judge_named
@@ -162,6 +162,11 @@ def _prepare(work: RunJudging, args: Namespace, asking: Asking) -> None:
         claims, work.labels = labels_in(records, {one.sample_id for one in work.run.samples})
         if claims:
             scores = judge_scores(asking, claims, work.audited)
+            if len(scores) - scores.count(None) < 2:
+                what = (
+                    f"the judge scored {len(scores) - scores.count(None)} of {len(scores)} labelled claims."
+                )
+                raise DataError(args.calibrate, what, fix="A calibration needs at least 2, better 100.")
             work.audit.calibration = calibrate(work.audit.identity, scores, claims, date=today())
     if args.probe:
         kinds = probed_kinds(kind.name for kind in work.kinds)

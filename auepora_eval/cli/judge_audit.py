@@ -17,23 +17,22 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import msgspec
 
 from ..core.settings import RunSettings
 from ..judges.ask import Asking, VerdictLog
 from ..judges.question import kind_named
-from ..judges.trust.audit import GROUNDING, audit, judge_scores, read_audit, write_audit
+from ..judges.trust.audit import judge_scores, read_audit, write_audit
 from ..judges.trust.calibration import calibrate
 from ..judges.trust.labels import labelled_claims
+from ..judges.trust.probes import GROUNDING
 from ..metrics.entailment import SUPPORTS
 from ..store.cache import CallCache
 from . import echo
 from .common import check_has_samples, coverage_code, progress_bar
 from .flags import add_flag, add_json, add_out, add_settings, cache_path, settings_of, share
 from .judge import claim_records, judge_executor, judge_policy, named_judge, today
-
-if TYPE_CHECKING:
-    from ..judges.trust.labels import Labelled
 
 _JUDGE = "support:lexical"
 
@@ -56,20 +55,26 @@ def run(args: Namespace) -> int:
     check_has_samples(args.labels, len(labelled))
     settings = settings_of(args)
     if args.score:
-        report = audit(labelled, None, args.threshold, args.score)
+        scores, identity = [one.score for one in labelled], args.score
     else:
         judge = settings.judge or _JUDGE
         settings.judge = f"support:{judge}" if judge in SUPPORTS else judge
         with _asking(args.cache, settings, len(labelled)) as asking:
-            report = audit(labelled, asking, args.threshold)
-            _store(Path(args.out), asking, labelled)
+            scores = judge_scores(asking, labelled)
+            identity = asking.judge.identity(kind_named(GROUNDING))
+    found = calibrate(identity, scores, labelled, date=today(), threshold=args.threshold)
     if args.json:
-        echo.say_json({"labels": args.labels, **vars(report)})
+        echo.say_json({"file": args.labels, **msgspec.to_builtins(found)})
     else:
-        echo.show_all(report.tables())
-    failed = report.claims - report.scored
-    none = "the judge could score no claim"
-    return coverage_code(failed, report.claims, settings.min_coverage, report.judge, none=none, noun="claims")
+        echo.show_all(found.tables())
+    if not args.score and found.labels:
+        # Stored beside the runs, so that every value of this judge is printed with it.
+        known = read_audit(Path(args.out), identity)
+        known.calibration = found
+        write_audit(Path(args.out), known)
+        echo.note(f"stored: {identity}: {found}")
+    none, failed = "the judge could score no claim", found.claims - found.labels
+    return coverage_code(failed, found.claims, settings.min_coverage, identity, none=none, noun="claims")
 
 
 @contextmanager
@@ -86,12 +91,3 @@ def _asking(file: str | None, settings: RunSettings, claims: int) -> Iterator[As
             judge_policy(settings),
             on_verdict=lambda verdict: advance(bool(verdict.failed)),
         )
-
-
-def _store(folder: Path, asking: Asking, labelled: list[Labelled]) -> None:
-    """Store what was found beside the runs, so that every value of this judge is printed with it."""
-    identity = asking.judge.identity(kind_named(GROUNDING))
-    known = read_audit(folder, identity)
-    known.calibration = calibrate(identity, judge_scores(asking, labelled), labelled, date=today())
-    write_audit(folder, known)
-    echo.note(f"stored: {identity}: {known.calibration}")

@@ -166,8 +166,7 @@ def as_verdict(value: object, kind: Kind) -> Judgement:
         return _complete(value, kind)
     if isinstance(value, str):
         if value not in kind.scores:
-            options = ", ".join(kind.options) or "none: return a Judgement with texts"
-            raise ScoringError(f"the judge said {value!r:.60}; the options are {options}")
+            raise ScoringError(f"the judge said {value!r:.60}; the options are {', '.join(kind.options)}")
         return Judgement(score=kind.scores[value], label=value)
     score = float(value) if isinstance(value, Real) else math.nan
     if 0 <= score <= 1:
@@ -191,7 +190,7 @@ def _complete(verdict: Judgement, kind: Kind) -> Judgement:
 
 def nearest_label(score: float, scores: Mapping[str, float]) -> str:
     """Return the option whose score is nearest, the first one of several."""
-    return min(scores, key=lambda option: abs(scores[option] - score), default="")
+    return min(scores, key=lambda option: abs(scores[option] - score))
 
 
 def as_judge(judge: object) -> Judge:

@@ -30,7 +30,6 @@ LEAST_MASS = 0.8  # of the options among all tokens; below it the model did not 
 _ALTERNATIVES = 20  # the most that servers report
 _LONGEST_QUOTE = 200
 _RAW = 4_000  # characters of a reply that are stored
-_TEXTS = 200  # items of a list that a model may return
 # Marks that tokenizers put before a word, and signs that models put around it.
 _AROUND = " \t\r\n▁Ġ\"'`*.:,()[]{}"
 
@@ -75,10 +74,9 @@ class LlmJudge(Judge):
         return "/".join([kind.name, f"{self.model.model}@{digest}", self.model.server, mode, *changed])
 
     def judge(self, question: Question) -> Judgement:
-        kind = question.kind
-        if not kind.options:
+        if not question.kind.options:
             return self._listed(question)
-        if kind.each:
+        if question.kind.each:
             return self._each(question)
         return self._by_probability(question) if self.mode == LOGPROB else self._labelled(question)
 
@@ -169,13 +167,13 @@ class LlmJudge(Judge):
 
         def read(text: str) -> str:
             try:
-                listed = [each.strip() for each in _parsed(text, _Listed).claims[:_TEXTS]]
+                texts[:] = filter(None, map(str.strip, _parsed(text, _Listed).claims))
             except _VoidError as error:
                 return str(error)
-            texts.extend(each for each in listed if each)
             return ""
 
-        verdict, wrong = self._talk(question, _LIST_SCHEMA, read)
+        schema = _object({"claims": {"type": "array", "items": {"type": "string"}}})
+        verdict, wrong = self._talk(question, schema, read)
         verdict.failed, verdict.texts, verdict.score = wrong, texts, None if wrong else 1.0
         return verdict
 
@@ -312,9 +310,6 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-_LIST_SCHEMA = _object({"claims": {"type": "array", "items": {"type": "string"}}})
 
 
 def _each_schema(question: Question) -> dict[str, Any]:

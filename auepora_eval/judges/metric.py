@@ -18,10 +18,13 @@ from ..core.scores import Batch, Scores, is_unanswerable
 from ..core.types import EvaluationSample, MetricResult, Response, SampleScore, SystemOutputs
 from ..errors import PlanError, ScoringError
 from ..metrics.answers.pairs import answer_text, references
+from ..metrics.citations.answer import Claim
 from ..text.refusal import refusal
 from .ask import Asked, Asking, PendingError, key_of
 from .question import Judgement, Kind, Question, kind_named
+from .texts import claims_in
 
+SENTENCES, LLM = "sentences", "llm"  # where claims come from
 DECLINES = "the answer declines"  # the reason of a skipped or wrong answer; how many there are is printed
 
 
@@ -30,6 +33,7 @@ class JudgedMetric(SampleMetric):
 
     kinds: ClassVar[tuple[str, ...]] = ()  # of the questions that it asks
     asking: Asking | None = None
+    claims: str = SENTENCES
     repeat: int = 0  # which of several times that the same questions are asked
 
     def judged_by(self, asking: Asking, repeat: int = 0) -> Self:
@@ -50,8 +54,13 @@ class JudgedMetric(SampleMetric):
         return False
 
     def question_kinds(self) -> list[Kind]:
-        """Return the kinds of questions that it asks."""
-        return [kind_named(name) for name in self.kinds]
+        """Return the kinds of questions that it asks, in their order."""
+        listed = ["claims"] if self.claims == LLM else []
+        return [kind_named(name) for name in (*listed, *self.kinds)]
+
+    def claims_of(self, text: str, sample: EvaluationSample) -> list[Claim]:
+        """Return the claims of a text: its sentences, or with [claims=llm] what the judge finds in it."""
+        return claims_in(text, sample.query, self.ask_all if self.claims == LLM else None)
 
     def ready(self) -> None:
         if not self.needs_judge:
@@ -146,6 +155,12 @@ class JudgedMetric(SampleMetric):
             about = f"{wrong} of {len(scores)} answers decline a question that has an answer"
             add_note(result, f"{about}: metrics of correctness count them as wrong.")
         return result
+
+
+def check_claim_source(name: str) -> None:
+    """Raise ValueError unless claims can be found in this way."""
+    if name not in (SENTENCES, LLM):
+        raise ValueError(f"claims must be {SENTENCES} or {LLM}, not {name!r}")
 
 
 def no_answer(output: SystemOutputs) -> SampleScore | None:

@@ -47,36 +47,32 @@ class Kind:
         return tuple(self.scores)
 
 
-_WITH_QUOTE = ("supported", "contradicted")
 _GRADES = {"0": 0.0, "1": 1 / 3, "2": 2 / 3, "3": 1.0}
 # name: options with their scores, the text that quotes come from, the options that need a quote
 _KINDS: dict[str, tuple[dict[str, float], str, tuple[str, ...]]] = {
     "support": ({"yes": 1.0, "no": 0.0}, "passage", ("yes",)),
-    "contradiction": (
-        {"supported": 0.0, "contradicted": 1.0, "unmentioned": 0.0},
-        "passage",
-        ("supported", "contradicted"),
-    ),
     "relevance": (_GRADES, "", ()),
     "answer_relevance": ({"yes": 1.0, "partly": 0.5, "no": 0.0}, "", ()),
     "correctness": ({"same": 1.0, "incomplete": 0.5, "contradicts": 0.0, "refusal": 0.0}, "", ()),
     "nugget": ({"full": 1.0, "partial": 0.5, "none": 0.0}, "answer", ("full", "partial")),
-    "preference": ({"first": 1.0, "tie": 0.5, "second": 0.0}, "", ()),
     "claims": ({}, "", ()),
-    "grounding": ({"supported": 1.0, "contradicted": 0.0, "unmentioned": 0.0}, "passage", _WITH_QUOTE),
-    "contradictions": ({"supported": 0.0, "contradicted": 1.0, "unmentioned": 0.0}, "passage", _WITH_QUOTE),
+    "preference": ({"first": 1.0, "tie": 0.5, "second": 0.0}, "", ()),
+    "grounding": (
+        {"supported": 1.0, "contradicted": 0.0, "unmentioned": 0.0},
+        "passage",
+        ("supported", "contradicted"),
+    ),
     "grading": (_GRADES, "", ()),
     "nuggets": ({"full": 1.0, "partial": 0.5, "none": 0.0}, "answer", ("full", "partial")),
 }
 # Kinds with a verdict for each of several texts: the name of the texts, and the kind for one of them.
 _EACH = {
     "grounding": ("claim", "support"),
-    "contradictions": ("claim", "contradiction"),
     "grading": ("passage", "relevance"),
     "nuggets": ("information", "nugget"),
 }
-# The same question, of which the other answer counts; or about one text, which only functions are asked.
-_PROMPT_OF = {"contradictions": "grounding", "relevance": "grading", "nugget": "nuggets"}
+# About one text, which only functions are asked.
+_PROMPT_OF = {"relevance": "grading", "nugget": "nuggets"}
 
 
 @cache

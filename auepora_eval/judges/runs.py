@@ -14,7 +14,7 @@ from ..calls.policy import CallPolicy
 from ..core.plan import EvaluationPlan
 from ..core.scores import Batch
 from ..core.scoring import measurable
-from ..core.types import EvaluationSample, MetricResult, SystemOutputs
+from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
 from ..errors import ScoringError, StorageError
 from ..metrics.parse import parse_metric
 from ..store.cache import CallCache
@@ -29,7 +29,7 @@ from .judge import Judge, as_judge
 from .jury import judge_named
 from .metric import JudgedMetric, add_note
 from .metrics.faithfulness import CheckedClaims, ClaimCheck
-from .metrics.preference import Preference, preference
+from .metrics.preference import with_preference
 from .question import Judgement, Kind, Question, kind_named
 from .trust.audit import JudgeAudit, read_audit
 from .trust.probes import probed_kinds
@@ -42,7 +42,6 @@ class JudgeRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     judge: str  # its name, as --judge takes it
     mode: str = ""
-    identities: dict[str, str] = {}  # by the kind of question; of a jury, none
 
 
 def read_judge_record(path: Path) -> JudgeRecord | None:
@@ -50,11 +49,7 @@ def read_judge_record(path: Path) -> JudgeRecord | None:
     if not path.exists():
         return None
     with Database.read(path) as database:
-        return _record_in(database)
-
-
-def _record_in(database: Database) -> JudgeRecord | None:
-    record = database.meta(JUDGE)
+        record = database.meta(JUDGE)
     return None if record is None else msgspec.convert(record, JudgeRecord)
 
 
@@ -176,12 +171,7 @@ class RunJudging:
         kept = [result for result in self.run.results if result.name not in names]
         self.run = replace(self.run, results=kept + results)
         if self.record is not None:
-            record, before = self.record, _record_in(database)
-            if len(self.judge.members) == 1:
-                record.identities = {kind.name: self.judge.identity(kind) for kind in self.kinds}
-                if before is not None and before.judge == record.judge:
-                    record.identities = before.identities | record.identities
-            database.set_meta(**{JUDGE: msgspec.to_builtins(record)})
+            database.set_meta(**{JUDGE: msgspec.to_builtins(self.record)})
         rewrite(self.state, database, self.run)
         return results
 
@@ -197,12 +187,12 @@ def judged_preference(
     judge: Judge,
     executor: Executor | None = None,
     policy: CallPolicy | None = None,
-) -> Preference:
+) -> tuple[EvaluationRun, EvaluationRun, list[str]]:
     """Ask a judge which answers of two stored runs are better; the verdicts are stored with the second."""
     runs, path = (storage.load_run(first), storage.load_run(second)), database_of(second)
     with locked(path), Database.write(path) as database:
         log = VerdictLog(database, stored=verdicts_in(database))
-        return preference(*runs, Asking(judge, log, executor, policy))
+        return with_preference(*runs, Asking(judge, log, executor, policy))
 
 
 def judged_plan(
@@ -227,7 +217,7 @@ def copy_judging(path: Path, to: Path) -> None:
 
 
 class _StoredJudge(Judge):
-    """The judge of a stored run, by its identities: it has verdicts, and cannot be asked."""
+    """The judge of a stored run: it has verdicts, and cannot be asked."""
 
     def __init__(self, identities: Mapping[str, str]) -> None:
         self._identities = identities
@@ -240,29 +230,20 @@ class _StoredJudge(Judge):
 
 
 def claim_metrics(path: Path, results: Iterable[MetricResult]) -> dict[str, CheckedClaims]:
-    """Return the metrics of a run that check claims, with the verdicts of each judge that was asked.
-
-    They have titles: the name of the metric, and the judge if there are several. Of a jury, its members.
-    """
+    """Return the metrics of a run that check claims, by name, with the verdicts of the judge asked last."""
     judged = [parse_metric(result.name) for result in results if "judge" in result.signature]
-    checking = [metric for metric in judged if isinstance(metric, CheckedClaims)]
-    if not checking:
-        return {}
-    log, record = _stored_log(path, path.stat().st_mtime_ns)
-    known = {} if record is None else record.identities  # of the kinds that are asked before the claims
     metrics = {}
-    for metric in checking:
-        kind = metric.question_kinds()[-1].name
-        judges = dict.fromkeys(verdict.identity for verdict in log.book.values() if verdict.kind == kind)
-        for identity in judges:
-            title = f"{metric.name}, by {identity}" if len(judges) > 1 else metric.name
-            metrics[title] = metric.judged_by(Asking(_StoredJudge({**known, kind: identity}), log))
+    for metric in judged:
+        if isinstance(metric, CheckedClaims):
+            log = _stored_log(path, path.stat().st_mtime_ns)
+            judge = _StoredJudge({verdict.kind: verdict.identity for verdict in log.book.values()})
+            metrics[metric.name] = metric.judged_by(Asking(judge, log))
     return metrics
 
 
 @lru_cache(maxsize=2)  # pages ask for the claims of one sample after the other
-def _stored_log(path: Path, changed: int) -> tuple[VerdictLog, JudgeRecord | None]:
-    return VerdictLog(stored=stored_verdicts(path), replay=True), read_judge_record(path)
+def _stored_log(path: Path, changed: int) -> VerdictLog:
+    return VerdictLog(stored=stored_verdicts(path), replay=True)
 
 
 def claims_of(metric: CheckedClaims, sample: EvaluationSample, output: SystemOutputs) -> list[ClaimCheck]:

@@ -149,27 +149,18 @@ def claims_question(
     return Question(kind, {**numbered("passage", passages), **numbered("claim", shown)}, about)
 
 
-CLAIM_SOURCES = ("sentences", "llm")
-
-
-def check_claim_source(name: str) -> None:
-    """Raise ValueError unless claims can be found in this way."""
-    if name not in CLAIM_SOURCES:
-        raise ValueError(f"claims must be {' or '.join(CLAIM_SOURCES)}, not {name!r}")
-
-
 def claims_in(
-    text: str, question: str, source: str, ask: Callable[[list[Question]], list[Judgement]]
+    text: str, query: str = "", ask: Callable[[list[Question]], list[Judgement]] | None = None
 ) -> list[Claim]:
-    """Return the claims of a text: its sentences with content words, or what the judge finds in it.
+    """Return the claims of a text with their places: its sentences with content words.
 
-    A claim has its place in the text, if the text has it word by word.
+    With `ask`, they are what a judge finds in the text; one in other words than the text has no place.
     """
-    if source == "sentences":
-        return CitedAnswer(Response(text), None, Sources((), ())).claims
-    # In chunks, since a list of all claims of a long text is cut off by the limit of a reply.
-    parts = [text[start:end] for start, end in chunk_spans(text)]
-    kind = kind_named("claims")
-    verdicts = ask([Question(kind, {"question": question, "text": part}) for part in parts])
-    listed = [claim for verdict in verdicts for claim in verdict.texts if claim.strip()]
-    return CitedAnswer(Response(text), None, Sources((), ()), split=lambda _: listed).claims
+    split = None
+    if ask is not None:
+        # In chunks, since a list of all claims of a long text is cut off by the limit of a reply.
+        chunks = [text[start:end] for start, end in chunk_spans(text)]
+        verdicts = ask([Question(kind_named("claims"), {"question": query, "text": each}) for each in chunks])
+        listed = [claim for verdict in verdicts for claim in verdict.texts if claim.strip()]
+        split = lambda _: listed  # noqa: E731
+    return CitedAnswer(Response(text), None, Sources((), ()), split=split).claims

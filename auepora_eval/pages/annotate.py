@@ -334,8 +334,9 @@ def _people_table(summary: TaskSummary) -> Table:
     rows = []
     for one in summary.people:
         left = one.total - one.labelled - one.not_sure
-        rows.append((one.person, str(one.labelled), str(one.not_sure), str(left)))
-    return Table(("Annotator", "Labels", "Not sure", "To do"), rows, "Progress")
+        time = "-" if one.seconds is None else f"{one.seconds:.1f} s"
+        rows.append((one.person, str(one.labelled), str(one.not_sure), str(left), time))
+    return Table(("Annotator", "Labels", "Not sure", "To do", "Median time"), rows, "Progress")
 
 
 def _agreement_table(summary: TaskSummary) -> Table:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from ..errors import DataError
 from .labels import SETTLED, PersonLabels, read_labels
@@ -15,13 +17,14 @@ _SHOWN_PAIRS = ("A is better", "B is better", "equally good")
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a person is."""
+    """How far a person is. `seconds` is the median time per label; None if nothing was timed."""
 
     person: str
     labelled: int
     not_sure: int
     skipped: int
     total: int
+    seconds: float | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -50,6 +53,7 @@ class Desk:
         self._by_id = {item.item_id: item for item in self.items}
         self._names = {label.name: label for label in self.task.labels}
         self._labels: dict[str, PersonLabels] = {}
+        self._shown: dict[str, tuple[str, float]] = {}  # by person: the item, and since when
         # As keys of a dictionary: in order, and found at once.
         self._queues = {
             person: dict.fromkeys(queue_of(self.task, self.items, person)) for person in self.task.people
@@ -75,6 +79,9 @@ class Desk:
         if not rest:
             return None
         item = self._by_id[rest[0]]
+        # Loading the page again must not restart the time of an item.
+        if self._shown.get(person, ("", 0.0))[0] != item.item_id:
+            self._shown[person] = (item.item_id, time.monotonic())
         texts = (item.text, item.second)
         first, second = reversed(texts) if is_swapped(self.task, person, item.item_id) else texts
         note = labels.notes.get(item.item_id, "")
@@ -87,7 +94,9 @@ class Desk:
         said = [label for item, label in labels.said.items() if item in queue]
         not_sure = said.count(None)
         skipped = sum(item in queue for item in labels.skipped)
-        return Progress(person, len(said) - not_sure, not_sure, skipped, len(queue))
+        times = [time for item, time in labels.seconds.items() if item in queue]
+        seconds = median(times) if times else None
+        return Progress(person, len(said) - not_sure, not_sure, skipped, len(queue), seconds)
 
     def press(self, person: str, item_id: str, key: str, note: str | None = None) -> None:
         """Save what a key means for an item, and the note if it has changed; both are then on the disk.
@@ -108,7 +117,10 @@ class Desk:
         elif key == SKIP:
             labels.skip(item_id)
         elif key != NOTE:
-            labels.label(item_id, name)
+            shown, since = self._shown.pop(person, ("", 0.0))
+            # Another tab may have shown another item since: a time that is not known is not stored.
+            seconds = round(time.monotonic() - since, 1) if shown == item_id else None
+            labels.label(item_id, name, seconds)
 
     def settle(self, item_id: str, key: str) -> None:
         """Save the decision of the lead on an item."""

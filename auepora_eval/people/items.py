@@ -151,7 +151,7 @@ def _answers(sample: EvaluationSample, output: SystemOutputs) -> Iterator[Item]:
 
 def _claims(sample: EvaluationSample, output: SystemOutputs) -> Iterator[Item]:
     answer = output.response.text
-    for claim in claims_in(answer, sample.query, "sentences", lambda questions: []):
+    for claim in claims_in(answer):
         yield _item(sample, claim.text, answer=answer, documents=_passages(output))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from ..errors import DataError
 from ..store.labels import LabelTable
@@ -20,13 +21,18 @@ LABEL, SKIP, NOTE = "label", "skip", "note"  # the questions that an answer is t
 class PersonLabels(LabelTable):
     """What one person said about the items of a task."""
 
-    def _of(self, question: str) -> dict[str, str | None]:
+    def _of(self, question: str) -> dict[str, Any]:
         return {one.item: one.answer for one in self.answers if one.question == question}
 
     @property
     def said(self) -> dict[str, str | None]:
         """The label of each item; None is "not sure"."""
-        return self._of(LABEL)
+        return {item: label for item, (label, _) in self._of(LABEL).items()}
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """The time that each label took, where it is known."""
+        return {item: time for item, (_, time) in self._of(LABEL).items() if time is not None}
 
     @property
     def notes(self) -> dict[str, str]:
@@ -38,9 +44,9 @@ class PersonLabels(LabelTable):
         """The items that were skipped, in the order of the skips."""
         return list(self._of(SKIP))
 
-    def label(self, item: str, label: str | None) -> None:
-        """Save a label, in place of the one that the item has."""
-        self.add(item, LABEL, label, instead_of=(LABEL, SKIP))
+    def label(self, item: str, label: str | None, seconds: float | None = None) -> None:
+        """Save a label and the time that it took, in place of the one that the item has."""
+        self.add(item, LABEL, [label, seconds], instead_of=(LABEL, SKIP))
 
     def skip(self, item: str) -> None:
         """Put an item at the end of the queue."""

@@ -1,6 +1,6 @@
 """Can a score be read as a chance? Of the samples that a judge scores 0.8, are 80 of 100 right?
 
-    calibration   the gap between scores and labels in bins of equal width (ECE), and the Brier score
+    calibration   the gap between scores and labels in bins of equal width (ECE)
     fit_platt     two parameters that turn scores into chances, from a few labels
 
 The expected calibration error is never 0 on a finite sample, even of a judge that is perfectly calibrated:
@@ -17,41 +17,23 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .arrays import Array
-from .intervals import Interval, mean_interval
+from .intervals import Interval
 from .resamples import summed_by_unit
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-BINS, MOST_BINS = 10, 1_000
+BINS = 10
 _Z = NormalDist().inv_cdf(0.975)  # of a 95% interval
 DRAWS = 1_000
 _MANY = 1_000  # members of a bin: above, their count of labels is as good as normal
 
 
-class Bin(NamedTuple):
-    """Samples that a judge scored from `low` (left out, unless 0) to `high`; NaN means where it is empty."""
-
-    low: float
-    high: float
-    samples: int
-    score: float  # mean of the judge's scores
-    label: float  # mean of the labels
-    interval: Interval | None  # of the mean of the labels
-
-
 class Calibration(NamedTuple):
-    """How far scores are from shares. `by_chance`: 95% of calibrated judges stay below; None if unknown.
-
-    `brier` is the mean squared distance of score and label, `brier_of_mean` that of always saying their mean.
-    """
+    """How far scores are from shares. `by_chance`: 95% of calibrated judges stay below; None if unknown."""
 
     error: float
     by_chance: float | None
-    brier: float
-    brier_interval: Interval | None
-    brier_of_mean: float
-    bins: tuple[Bin, ...]
 
 
 def calibration(
@@ -70,47 +52,15 @@ def calibration(
     0.25
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
-    if not 1 <= bins <= MOST_BINS:
-        raise ValueError(f"there must be from 1 to {MOST_BINS} bins, not {bins}")
     if x.shape != y.shape or x.ndim != 1 or not len(x):
         raise ValueError(f"as many scores as labels are needed, not {x.shape} and {y.shape}")
     if not bool(((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)).all()):
         raise ValueError("a score or a label is not between 0 and 1")
-    edges = np.linspace(0.0, 1.0, bins + 1)
-    place = np.searchsorted(edges[1:-1], x)
-    squares = (x - y) ** 2
+    place = np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], x)
+    gap = float(np.abs(np.bincount(place, weights=x - y, minlength=bins)).sum())
     is_binary = bool(((y == 0) | (y == 1)).all())
-    return Calibration(
-        _gap(place, x - y, bins) / len(x),
-        _error_by_chance(x, place, seed) if is_binary and clusters is None else None,
-        float(squares.mean()),
-        mean_interval(squares, clusters=clusters, bounds=(0.0, 1.0)),
-        float(((y - y.mean()) ** 2).mean()),
-        tuple(_bin(edges, n, x, y, place == n, clusters) for n in range(bins)),
-    )
-
-
-def _bin(
-    edges: Array,
-    number: int,
-    scores: Array,
-    labels: Array,
-    there: NDArray[np.bool_],
-    clusters: Sequence[Hashable] | None,
-) -> Bin:
-    low, high = float(edges[number]), float(edges[number + 1])
-    if not there.any():
-        return Bin(low, high, 0, math.nan, math.nan, None)
-    scores, labels = scores[there], labels[there]
-    groups = (
-        None if clusters is None else [each for each, is_in in zip(clusters, there, strict=True) if is_in]
-    )
-    interval = mean_interval(labels, clusters=groups, bounds=(0.0, 1.0))
-    return Bin(low, high, len(scores), float(scores.mean()), float(labels.mean()), interval)
-
-
-def _gap(place: NDArray[np.intp], differences: Array, bins: int) -> float:
-    return float(np.abs(np.bincount(place, weights=differences, minlength=bins)).sum())
+    by_chance = _error_by_chance(x, place, seed) if is_binary and clusters is None else None
+    return Calibration(gap / len(x), by_chance)
 
 
 def _error_by_chance(x: Array, place: NDArray[np.intp], seed: int) -> float:

@@ -51,7 +51,7 @@ def test_sections_of_the_report(audit: Run) -> None:
 
 def test_json_output(audit: Run) -> None:
     document = json.loads(audit("--json")[0])
-    assert document["judge"] == "said"
+    assert document["identity"] == "said"
     assert document["people"]["value"] > 0.3
     assert json.loads(audit("--json")[0]) == document
 

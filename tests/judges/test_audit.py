@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from auepora_eval.cli.main import main
 from auepora_eval.judges.ask import Asking
 from auepora_eval.judges.judge import SupportJudge
-from auepora_eval.judges.trust.audit import audit
+from auepora_eval.judges.trust.audit import judge_scores
+from auepora_eval.judges.trust.calibration import calibrate
 from auepora_eval.judges.trust.labels import Labelled, labelled_claims
 from auepora_eval.metrics.entailment import SUPPORTS, Support, support_function
 
@@ -44,7 +45,7 @@ def echoing() -> Iterator[None]:
 @settings(deadline=None, max_examples=10)
 def test_measures_equal_scikit_learn(rows: list[tuple[float, bool]]) -> None:
     labelled = [Labelled(("x",), str(score), label) for score, label in rows]
-    report = audit(labelled, Asking(SupportJudge("echoing")))
+    report = calibrate("echo", judge_scores(Asking(SupportJudge("echoing")), labelled), labelled)
     true, scores = [label for _, label in rows], np.array([score for score, _ in rows])
     assert report.accuracy.value == pytest.approx(sklearn_metrics.accuracy_score(true, scores >= 0.5))
     if len(set(true)) == 2:
@@ -72,7 +73,7 @@ def test_claims_of_one_cluster_are_resampled_together() -> None:
     ]
     widths = {}
     for name, claims in (("once", once), ("copies", copies), ("named", named)):
-        report: Any = audit(claims, None)
+        report: Any = calibrate("", [one.score for one in claims], claims)
         for figure in ("accuracy", "auroc", "kappa"):
             low, high = getattr(report, figure).confidence_interval
             widths[name, figure] = high - low
@@ -111,8 +112,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 )
 def test_bundled_judges_on_attributionbench(judge: str, accuracy: float, auroc: float, kappa: float) -> None:
     records = [("", json.loads(line)) for line in BENCH.read_text(encoding="utf-8").splitlines()]
-    report = audit(labelled_claims(records), Asking(SupportJudge(judge)), 0.7)
-    assert (report.claims, report.scored, report.supported) == (1198, 1198, 599)
+    claims = labelled_claims(records)
+    report = calibrate(judge, judge_scores(Asking(SupportJudge(judge)), claims), claims, threshold=0.7)
+    assert (report.claims, report.labels, report.sensitivity.of) == (1198, 1198, 599)
     assert report.accuracy.value == pytest.approx(accuracy, abs=0.002)
     assert report.auroc.value == pytest.approx(auroc, abs=0.002)
     assert report.kappa.value == pytest.approx(kappa, abs=0.003)

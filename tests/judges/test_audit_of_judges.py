@@ -94,7 +94,7 @@ def test_the_command_takes_juries_and_functions(
     common = ["judge-audit", "--labels", str(labels), "--out", str(tmp_path / "runs")]
     assert main([*common, "--judge", "jury:[support:lexical,support:consistent]", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["judge"].startswith("grounding/jury:[grounding/support:lexical")
+    assert report["identity"].startswith("grounding/jury:[grounding/support:lexical")
     assert main([*common, "--judge", "tests.judges.functions:ORACLE"]) == 0
     assert "compared with 60 labelled claims, 30 of the scored ones supported" in capsys.readouterr().out
     assert main([*common, "--judge", "support:nonsense"]) == 2

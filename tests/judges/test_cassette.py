@@ -66,8 +66,9 @@ def test_the_cassette_is_of_these_claims_and_this_prompt(tmp_path: Path) -> None
     write_material(tmp_path)
     for name in (PREDICTIONS, LABELS):
         assert (tmp_path / name).read_bytes() == (CASSETTE / name).read_bytes()
-    known = {verdict.key for verdict in stored_verdicts(database(tmp_path))}
-    identity = record(tmp_path).identities["grounding"]
+    stored = stored_verdicts(database(tmp_path))
+    known = {verdict.key for verdict in stored}
+    identity = next(verdict.identity for verdict in stored if verdict.kind == "grounding")
     labelled = [json.loads(line) for line in (CASSETTE / LABELS).read_text("utf-8").splitlines()]
     kind = kind_named("grounding")
     keys = [

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from auepora_eval.core.types import Document, Response, RetrievedDocument, SampleScore, SystemOutputs
+from auepora_eval.errors import PlanError
+from auepora_eval.judges.ask import Asking
+from auepora_eval.judges.judge import Judge
 from auepora_eval.judges.metrics.faithfulness import CheckedClaims, ClaimCheck
-from auepora_eval.judges.question import Judgement, Question
+from auepora_eval.judges.question import Judgement, Kind, Part, Question, with_parts
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample
 from tests.judges.oracles import judging_by
@@ -47,6 +50,7 @@ def score_of(metric: CheckedClaims, output: SystemOutputs, query: str = "Where?"
     [
         # One of two claims is supported. The other one has 17 of the 48 characters that are not spaces.
         ("judged_faithfulness", 0.5),
+        ("judged_faithfulness[ask=claim]", 0.5),
         ("unsupported_span_share", 17 / 48),
     ],
 )
@@ -125,8 +129,6 @@ def test_refusals_are_counted_apart() -> None:
     [
         ("judged_faithfulness", {"a": PIER}, False),
         ("judged_faithfulness", {"a": PIER, "b": CARS}, True),
-        ("unsupported_span_share", {"a": PIER, "b": CARS}, True),
-        ("judged_contradiction", {"a": PIER, "b": CARS}, False),
     ],
 )
 def test_false_alarms_of_several_passages_are_noted(
@@ -137,31 +139,43 @@ def test_false_alarms_of_several_passages_are_noted(
     assert any("false alarms add up with the number of passages" in note for note in result.notes) == is_noted
 
 
-@pytest.mark.parametrize(
-    ("name", "worst"),
-    [("judged_faithfulness", 0.0), ("judged_contradiction", 1.0), ("unsupported_span_share", 1.0)],
-)
-def test_nothing_retrieved_is_the_worst_score_without_a_call(name: str, worst: float) -> None:
-    metric = metric_by(literal, name)
-    assert score_of(metric, answered(TWO_CLAIMS.replace(" [1]", ""))).value == worst
+def test_nothing_retrieved_is_the_worst_score_without_a_call() -> None:
+    metric = metric_by(literal, "judged_faithfulness")
+    assert score_of(metric, answered(TWO_CLAIMS.replace(" [1]", ""))).value == 0.0
     assert metric.asking is not None
     assert not metric.asking.log.book
 
 
-def test_contradiction_counts_claims_that_any_passage_contradicts() -> None:
-    def judge(question: Question) -> str:
-        claim, passage = question.material["claim"], question.material["passage"]
-        if "40 cars" in claim and "22 cars" in passage:
-            return "contradicted"
-        return "supported" if "north pier" in claim and "north pier" in passage else "unmentioned"
+class Whole(Judge):
+    """A model that is asked about all claims at once, with a verdict for each."""
 
-    metric = metric_by(judge, "judged_contradiction")
+    def __init__(self, *parts: Part) -> None:
+        self.parts = parts
+
+    def identity(self, kind: Kind) -> str:
+        return f"{kind.name}/whole"
+
+    def judge(self, question: Question) -> Judgement:
+        return with_parts(Judgement(), self.parts, question.kind.each)
+
+
+def test_contradictions_are_read_from_the_verdicts_of_faithfulness() -> None:
+    def by(name: str, asking: Asking) -> CheckedClaims:
+        metric = parse_metric(name)
+        assert isinstance(metric, CheckedClaims)
+        return metric.judged_by(asking)
+
+    asking = Asking(Whole(Part("supported", 1.0, [1]), Part("contradicted", 0.0, [2])))
     output = answered(TWO_CLAIMS, a=PIER, b=CARS)
-    assert score_of(metric, output).value == 0.5
-    assert [(check.label, check.score) for check in metric.explain(a_sample(query="Where?"), output)] == [
-        ("supported", 0.0),
-        ("contradicted", 1.0),
-    ]
+    for name in ("judged_faithfulness", "judged_contradiction"):
+        assert score_of(by(name, asking), output).value == 0.5
+    assert len(asking.asked) == 1, "one call for both"
+    nothing = score_of(by("judged_contradiction", asking), answered("The Annet is red."))
+    assert nothing.value == 1.0, "no system gains by retrieving nothing"
+    failed = Asking(Whole(Part("contradicted", 0.0, [1]), Part(failed="missing")))
+    assert score_of(by("judged_contradiction", failed), output).failed
+    with pytest.raises(PlanError, match="Use a model as the judge"):
+        score_of(metric_by(literal, "judged_contradiction"), output)
 
 
 def fails_on(passage: str, otherwise: Callable[[Question], object]) -> Callable[[Question], object]:
@@ -180,8 +194,6 @@ def fails_on(passage: str, otherwise: Callable[[Question], object]) -> Callable[
         ("judged_faithfulness", 0.0, None),
         ("judged_faithfulness[soft=true]", 1.0, 1.0),
         ("judged_faithfulness[soft=true]", 0.9, None),  # the failed verdict could have been higher
-        ("judged_contradiction", 1.0, 1.0),
-        ("judged_contradiction", 0.0, None),
     ],
 )
 def test_a_failed_verdict_fails_the_sample_if_it_could_change_it(

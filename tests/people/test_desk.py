@@ -30,6 +30,7 @@ def test_a_key_saves_the_label_and_the_next_item_follows(desk: Desk) -> None:
     assert next_id(desk) == first, "looking again changes nothing"
     desk.press("ada", first, "2", note="  fine ")
     assert desk.labels("ada").said == {first: "supported"}
+    assert 0 <= desk.labels("ada").seconds[first] < 5
     assert desk.labels("ada").notes == {first: "  fine "}
     assert next_id(desk) != first
     assert desk.labels("ben").said == {}

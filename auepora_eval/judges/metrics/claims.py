@@ -28,9 +28,9 @@ from ...errors import ScoringError
 from ...metrics.answers.pairs import answer_text
 from ...text.refusal import refusal
 from ..judge import YES_FROM
-from ..metric import DECLINES, JudgedMetric, declined
-from ..question import Judgement, Kind, Part, kind_named
-from ..texts import Passage, check_claim_source, claims_in, claims_question, shown_passages
+from ..metric import DECLINES, SENTENCES, JudgedMetric, check_claim_source, declined
+from ..question import Judgement, Part, kind_named
+from ..texts import Passage, claims_question, shown_passages
 
 Flags = list[bool]  # of claims
 Rows = list[Flags]  # of claims, a flag for each document
@@ -41,7 +41,7 @@ class ClaimMetric(JudgedMetric):
     """A metric of checked claims; `needs` names the entries that `of_claims` gets."""
 
     check: str = ""
-    claims: str = "sentences"
+    claims: str = SENTENCES
     needs: ClassVar[tuple[str, ...]]
     # One document that supports a claim is enough: which ones do is not looked at.
     any_document: ClassVar[bool] = True
@@ -53,16 +53,10 @@ class ClaimMetric(JudgedMetric):
         check_claim_source(self.claims)
         if self.check not in ("", "judge"):
             raise ValueError(f"claims can be checked by a judge (check=judge), not by {self.check!r}")
-        if self.claims != "sentences" and not self.check:
-            raise ValueError(f"claims={self.claims} needs check=judge")
 
     @property
     def needs_judge(self) -> bool:
         return self.check == "judge"
-
-    def question_kinds(self) -> list[Kind]:
-        kinds = super().question_kinds()
-        return [kind_named("claims"), *kinds] if self.claims == "llm" else kinds
 
     def judged(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         claims: Any
@@ -108,7 +102,7 @@ class ClaimMetric(JudgedMetric):
         if needs_documents and texts["documents"] and not any(map(str.strip, texts["documents"])):
             return skip("the retrieved documents have no text")
         claims = {
-            source: claims_in(texts[source][0], sample.query, self.claims, self.ask_all)
+            source: self.claims_of(texts[source][0], sample)
             for source in dict.fromkeys(source for source, _ in sides.values())
         }
         passages = {

@@ -1,10 +1,11 @@
 """Is each claim of an answer in the passages that were retrieved for it?
 
 Claims are the sentences of the answer that have content words, or with [claims=llm] the statements that the
-judge finds in it. A model is asked once per answer, with all passages and all claims: for each claim it names
-the passages that support or contradict it, and quotes one of them. With [ask=claim] it is asked once per
-claim, with all passages, which suits small models and the mode `logprob`. Judges that compare two texts
-(support functions, your own functions) compare each claim with each passage, and the highest score counts.
+judge finds in it, which costs another call. A model is asked once per answer, with all
+passages and all claims: for each claim it names the passages that support or contradict it, and quotes one of
+them. With [ask=claim] it is asked once per claim, with all passages, which suits small models and the mode
+`logprob`. Judges that compare two texts (support functions, your own functions) compare each claim with each
+passage, and the highest score counts.
 """
 
 from __future__ import annotations
@@ -16,19 +17,17 @@ from typing import ClassVar, Literal
 from ...core.metrics_base import metric, skip
 from ...core.scores import Scores
 from ...core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
-from ...errors import ScoringError
+from ...errors import PlanError, ScoringError
 from ...metrics.citations.answer import Claim
 from ..ask import PendingError
 from ..llm import find_quote
-from ..metric import JudgedMetric, add_note, no_answer
+from ..metric import SENTENCES, JudgedMetric, add_note, check_claim_source, no_answer
 from ..question import Kind, Part, Question, claim_material, kind_named, numbered_texts
 from ..texts import (
     CONTEXT_WORDS,
     Passage,
     Span,
     best_sentence,
-    check_claim_source,
-    claims_in,
     claims_question,
     shown_passages,
 )
@@ -72,7 +71,7 @@ class CheckedClaims(JudgedMetric):
     """A metric of the claims of an answer, compared with the retrieved passages."""
 
     threshold: float = 0.5
-    claims: str = "sentences"
+    claims: str = SENTENCES
     ask: str = ""
     target = TargetCategory.GENERATION_FAITHFULNESS
     reads_documents = True
@@ -100,7 +99,7 @@ class CheckedClaims(JudgedMetric):
     def summarise(self, scores: Scores) -> MetricResult:
         result = super().summarise(scores)
         reasons = list(scores.reasons.values())
-        if _ADDS_UP in reasons and self.kinds == ("grounding",):
+        if _ADDS_UP in reasons:
             add_note(
                 result,
                 "A claim counts as supported if any one of its passages is judged to support it: the judge's "
@@ -132,7 +131,7 @@ class CheckedClaims(JudgedMetric):
         passages = shown_passages(output)
         if output.retrieved and not passages:
             return skip("the retrieved documents have no text")
-        claims = claims_in(output.response.text, sample.query, self.claims, self.ask_all)
+        claims = self.claims_of(output.response.text, sample)
         if not claims:
             return skip("the answer makes no claims")
         if not passages:
@@ -180,9 +179,8 @@ class CheckedClaims(JudgedMetric):
 
     def question_kinds(self) -> list[Kind]:
         kinds = super().question_kinds()
-        if self.ask == "claim":
-            kinds = [kind_named(kind.single) for kind in kinds]
-        return [kind_named("claims"), *kinds] if self.claims == "llm" else kinds
+        # Only the last one is about the claims.
+        return [*kinds[:-1], kind_named(kinds[-1].single)] if self.ask == "claim" else kinds
 
     def signature(self) -> Mapping[str, object]:
         return {**super().signature(), "context_words": CONTEXT_WORDS}
@@ -221,21 +219,34 @@ class JudgedFaithfulness(CheckedClaims):
         return calibrate(check.score) if calibrate else check.score
 
 
-@metric("judged_contradiction@{threshold?}[claims={claims?},ask={ask?}]")
+@metric("judged_contradiction")
 class JudgedContradiction(CheckedClaims):
     """Share of the answer's claims that some retrieved passage contradicts, as a judge sees it.
 
-    Claims that the judge finds contradicted by the passages, with a score of at least the threshold / claims.
-    A claim that no passage mentions is not contradicted: judged_faithfulness counts it. An answer without
-    passages scores 1, or a system would gain by retrieving nothing.
+    By the same verdicts as judged_faithfulness: claims whose verdict is "contradicted" / claims. A claim that
+    no passage mentions is not contradicted: judged_faithfulness counts it. An answer without passages scores
+    1, or a system would gain by retrieving nothing. Judges that compare two texts do not know contradictions:
+    use a model.
     """
 
-    kinds = ("contradictions",)
     higher_is_better = False
     score_without_passages = 1.0
 
+    def ready(self) -> None:
+        super().ready()
+        if self.asking is not None and self.asking.judge.compares_pairs:
+            raise PlanError(
+                f"{self.name} asks which claims are contradicted, and this judge only says what is "
+                "supported. Use a model as the judge."
+            )
+
     def of_checks(self, checks: Sequence[ClaimCheck], answer: str) -> float:
-        return sum(map(self.reaches, checks)) / len(checks)
+        return sum(map(self._is_contradicted, checks)) / len(checks)
+
+    def _is_contradicted(self, check: ClaimCheck) -> bool:
+        if check.failed:
+            raise ScoringError(f"a verdict on {check.claim!r:.60} failed: {check.failed:.200}")
+        return check.label == "contradicted" or (not check.label and check.score == 1)
 
 
 @metric("unsupported_span_share@{threshold?}[ask={ask?}]")
@@ -247,10 +258,6 @@ class UnsupportedSpanShare(CheckedClaims):
     """
 
     higher_is_better = False
-
-    def __post_init__(self) -> None:
-        if self.claims != "sentences":
-            raise ValueError("the claims must be sentences: other claims have no place in the answer")
 
     def of_checks(self, checks: Sequence[ClaimCheck], answer: str) -> float:
         unsupported = [check.at for check in checks if not self.reaches(check) and check.at is not None]

@@ -3,8 +3,8 @@
 A win must survive the swap: where the judge prefers another answer once the two have changed places, it is a
 tie. How often that happens (the flip rate), and how often the longer answer wins, say how far to trust it.
 
-    found = preference(baseline, candidate, asking)
-    comparison = compare_runs(*found.added_to(baseline, candidate))
+    baseline, candidate, notes = with_preference(baseline, candidate, asking)
+    comparison = compare_runs(baseline, candidate)
 
 A comparison then tests `judged_preference` as it tests any metric: 1 for a win, 0.5 for a tie, 0 for a loss.
 """
@@ -12,18 +12,11 @@ A comparison then tests `judged_preference` as it tests any metric: 1 for a win,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...core.metrics_base import skip
 from ...core.scores import Batch, Scores
-from ...core.types import (
-    EvaluationRun,
-    EvaluationSample,
-    MetricResult,
-    SampleScore,
-    SystemOutputs,
-    TargetCategory,
-)
+from ...core.types import EvaluationRun, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ..ask import Asking
 from ..metric import JudgedMetric
@@ -84,69 +77,33 @@ def _scored(score: float, *parts: float) -> SampleScore:
     return SampleScore(score, parts=tuple(map(float, (*parts, 0, 0, 0, 0)[:4])))
 
 
-@dataclass(frozen=True)
-class Preference:
-    """Two runs as a judge prefers them. Wins, ties and losses are those of the second run.
+def with_preference(
+    first: EvaluationRun, second: EvaluationRun, asking: Asking
+) -> tuple[EvaluationRun, EvaluationRun, list[str]]:
+    """Ask a judge which answers of two runs are better, each pair in both orders.
 
-    `asked` counts the pairs that the judge was asked about and answered, `flipped` those among them whose
-    verdict changed with the order. Of the `decided` ones with answers of unequal length, the longer answer
-    won `longer_won`.
+    Return the runs with the preference among their results, and what a reader has to know beside the values.
     """
-
-    results: tuple[MetricResult, MetricResult]
-    wins: int
-    ties: int
-    losses: int
-    failed: int
-    asked: int
-    flipped: int
-    decided: int
-    longer_won: int
-
-    def added_to(self, first: EvaluationRun, second: EvaluationRun) -> tuple[EvaluationRun, EvaluationRun]:
-        """Return the two runs with the preference among their results, to be compared."""
-        a, b = (
-            replace(run, results=[*run.results, result])
-            for run, result in zip((first, second), self.results, strict=True)
-        )
-        return a, b
-
-    def notes(self) -> list[str]:
-        """Return what a reader has to know beside the values."""
-        notes = []
-        if self.asked:
-            notes.append(
-                f"judged_preference: flip rate {self.flipped / self.asked:.2f}. The verdict on "
-                f"{self.flipped} of {self.asked} pairs changed with the order of the answers: these count as "
-                "ties."
-            )
-        if self.decided:
-            notes.append(
-                f"judged_preference: the longer answer won {self.longer_won} of {self.decided} decided pairs "
-                f"({self.longer_won / self.decided:.0%})."
-            )
-        return notes
-
-
-def preference(first: EvaluationRun, second: EvaluationRun, asking: Asking) -> Preference:
-    """Ask a judge which answers of two runs are better, each pair in both orders."""
     firsts = dict(zip((sample.sample_id for sample in first.samples), first.outputs, strict=True))
     metric = Preferred(firsts).judged_by(asking)
     scores = metric.score_batch(Batch(second.samples, second.outputs))
     mirrored = Scores(scores.sample_ids, 1 - scores.values, notes=scores.notes)
     # A failed sample is between 0 and 1, and so is its mirror image: the bounds stay as they are.
     mirrored.clusters, mirrored.if_failed = scores.clusters, scores.if_failed
-    rows = scores.rows()
-    values, counts = rows[:, 0].tolist(), rows[:, 1:].sum(axis=0).astype(int).tolist()
-    asked, flipped, decided, longer_won = counts or [0] * 4
-    return Preference(
-        results=(metric.summarise(mirrored), metric.summarise(scores)),
-        wins=values.count(_WIN),
-        ties=values.count(_TIE),
-        losses=values.count(_LOSS),
-        failed=scores.coverage().failed,
-        asked=asked,
-        flipped=flipped,
-        decided=decided,
-        longer_won=longer_won,
+    a, b = (
+        replace(run, results=[*run.results, metric.summarise(each)])
+        for run, each in ((first, mirrored), (second, scores))
     )
+    asked, flipped, decided, longer = scores.rows()[:, 1:].sum(axis=0).astype(int).tolist() or [0] * 4
+    notes = []
+    if asked:
+        notes.append(
+            f"judged_preference: flip rate {flipped / asked:.2f}. The verdict on {flipped} of {asked} pairs "
+            "changed with the order of the answers: these count as ties."
+        )
+    if decided:
+        notes.append(
+            f"judged_preference: the longer answer won {longer} of {decided} decided pairs "
+            f"({longer / decided:.0%})."
+        )
+    return a, b, notes

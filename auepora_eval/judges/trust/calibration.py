@@ -1,22 +1,22 @@
 """How far a judge agrees with people, by its scores and their labels of the same claims.
 
-A calibration belongs to one judge identity. It is stored beside the values that the judge produced, and
-printed with them: a value without one comes from an `uncalibrated judge`.
+A score of at least the threshold means "supported". Accuracy and kappa compare that with people's labels;
+AUROC measures whether supported claims score higher, at any threshold. An audit belongs to one judge
+identity. It is stored beside the runs that the judge scores, and printed with its values: a value without one
+comes from an `uncalibrated judge`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.display import interval_text, value_text
+from ...core.table import Table
 from ...core.types import NOT_ESTIMABLE
-from ...errors import DataError
 from ...stats.agreement import Statistic
 from ...stats.agreement import agreement as agreement_among
 from ...stats.arrays import Array
@@ -29,16 +29,13 @@ from ...stats.classification import (
     confusion_table,
     table_interval,
 )
-from ...stats.intervals import Interval, mean_interval
+from ...stats.intervals import TOO_NARROW, Interval, mean_interval
 from .labels import Labelled, clusters_of
 
-Flags = NDArray[np.bool_]
 Clusters = Sequence[Hashable] | None
 
 UNCALIBRATED = "uncalibrated judge"
 LEAST_INFORMED = 0.2  # sensitivity + specificity - 1: below, a correction multiplies noise by more than 5
-# Enough to compute the figures, not to trust them: their intervals are then very wide.
-FEWEST_LABELS = 2
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -53,10 +50,6 @@ class Estimate(msgspec.Struct, frozen=True):
         """Return a figure with its interval, NaN as None."""
         known = value if math.isfinite(value) else None
         return cls(known) if interval is None else cls(known, (interval.low, interval.high), interval.method)
-
-    def cells(self, *, signed: bool = False) -> tuple[str, str]:
-        """Return the value and the interval for two columns of a table."""
-        return value_text(self.value, signed=signed), interval_text(self.confidence_interval, signed=signed)
 
     def __str__(self) -> str:
         if self.value is None:
@@ -89,72 +82,11 @@ class Rate(msgspec.Struct, frozen=True):
         return f"{self.count} of {self.of}"
 
 
-@dataclass
-class Agreement:
-    """How far a judge agrees with people's labels, on all claims or on a group of them."""
-
-    claims: int
-    scored: int
-    supported: int
-    accuracy: Estimate
-    auroc: Estimate
-    kappa: Estimate
-    confusion: dict[str, dict[str, int]]
-
-    @property
-    def sensitivity(self) -> Rate:
-        return Rate(self.confusion["supported"]["judged supported"], self.supported)
-
-    @property
-    def specificity(self) -> Rate:
-        return Rate(self.confusion["not supported"]["judged not"], self.scored - self.supported)
-
-
-def agreement_of(
-    claims: int, scores: Array, yes: Flags, threshold: float, clusters: Clusters = None
-) -> Agreement:
-    """Compare scores with people's yes and no; a score of at least the threshold is the judge's yes."""
-    judged = scores >= threshold
-    table = confusion_table(yes, judged, 2)
-    of_accuracy = of_kappa = None
-    if len(scores):
-        # One row per claim, with a 1 in its cell of the table: intervals need the spread between claims.
-        cells = np.eye(4)[yes.astype(int) * 2 + judged.astype(int)]
-        same = (yes == judged).astype(np.float64)
-        of_accuracy = mean_interval(same, clusters=clusters, bounds=(0.0, 1.0))
-        of_kappa = table_interval(cells, cohen_kappa, clusters=clusters, bounds=(-1.0, 1.0))
-    of_area = area_interval(scores, yes, clusters=clusters)
-    (right_no, wrong_yes), (wrong_no, right_yes) = table.astype(int).tolist()
-    return Agreement(
-        claims=claims,
-        scored=len(scores),
-        supported=int(yes.sum()),
-        accuracy=Estimate.of(float(accuracy(table)), of_accuracy),
-        auroc=Estimate.of(area_under_curve(scores, yes), of_area),
-        kappa=Estimate.of(float(cohen_kappa(table)), of_kappa),
-        confusion={
-            "supported": {"judged supported": right_yes, "judged not": wrong_no},
-            "not supported": {"judged supported": wrong_yes, "judged not": right_no},
-        },
-    )
-
-
-def people_alpha(ratings: Sequence[Mapping[str, float]], clusters: Clusters = None) -> Estimate:
-    """Return Krippendorff's alpha of the people who rated the same claims; ratings are by name."""
-    names = sorted({name for each in ratings for name in each})
-    rows = np.array([[each.get(name, math.nan) for name in names] for each in ratings])
-    is_binary = bool(np.isin(rows[~np.isnan(rows)], (0.0, 1.0)).all())
-    # Yes and no have no order. Grades have one: a grade that is off by 1 is less wrong than one off by 3.
-    statistic: Statistic = "krippendorff_alpha_nominal" if is_binary else "krippendorff_alpha_ordinal"
-    alpha = agreement_among(rows, statistic, clusters=clusters)
-    return Estimate.of(alpha.value, alpha.interval)
-
-
 class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge compared with people on labelled claims.
+    """A judge compared with people on labelled claims, of which it could score `labels`.
 
-    A score of at least `threshold` is the judge's yes. `slope` and `intercept` turn its scores into chances.
-    `people` is Krippendorff's alpha of the raters, where claims have several.
+    `slope` and `intercept` turn its scores into chances. 95% of calibrated judges have a calibration error
+    below `by_chance`. `people` is Krippendorff's alpha of the raters, where claims have several.
     """
 
     identity: str
@@ -163,11 +95,14 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
     threshold: float
     auroc: Estimate
     kappa: Estimate
-    calibration_error: float
     sensitivity: Rate
     specificity: Rate
-    slope: float
-    intercept: float
+    claims: int = 0
+    accuracy: Estimate = Estimate()
+    calibration_error: float | None = None
+    by_chance: float | None = None
+    slope: float = 1.0
+    intercept: float = 0.0
     people: Estimate | None = None
 
     def chance(self, score: float) -> float:
@@ -183,48 +118,104 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
         people = "" if self.people is None else f", people among themselves {self.people}"
         return f"AUROC {self.auroc}, kappa {self.kappa}{people} ({self.labels} labels, {self.date})"
 
+    def tables(self) -> Iterator[Table]:
+        """Yield the tables of the audit: agreement and confusion."""
+        estimates = {
+            f"accuracy at {self.threshold:g}": self.accuracy,
+            "AUROC (0.5 is chance)": self.auroc,
+            f"Cohen's kappa at {self.threshold:g}": self.kappa,
+        }
+        if self.people is not None:
+            estimates["people among themselves (alpha)"] = self.people
+        rows = [
+            (name, value_text(each.value), interval_text(each.confidence_interval))
+            for name, each in estimates.items()
+        ]
+        title = f"{self.identity} compared with {self.claims} labelled claims, "
+        title += f"{self.sensitivity.of} of the scored ones supported"
+        headings = ("Agreement with people", "Value", "95% interval")
+        yield Table(headings, rows, title, list(self._notes()), numeric=(1, 2))
+        yes, no = self.sensitivity, self.specificity
+        cells = [
+            ["labelled supported", str(yes.count), str(yes.of - yes.count)],
+            ["labelled not supported", str(no.of - no.count), str(no.count)],
+        ]
+        yield Table(("", "judged supported", "judged not"), cells, numeric=(1, 2))
+
+    def _notes(self) -> Iterator[str]:
+        if any(TOO_NARROW in each.interval_method for each in (self.accuracy, self.auroc, self.kappa)):
+            yield "Fewer than 50 claims: if a label is rare, the interval of kappa is too narrow."
+        if self.labels < self.claims:
+            yield f"{self.claims - self.labels} claims could not be scored; they are left out."
+        if self.labels and self.auroc.value is None:
+            kind = "supported" if self.sensitivity.of else "not supported"
+            yield f"No AUROC: it needs claims of both kinds, but all claims are labelled {kind}."
+        if self.calibration_error is not None:
+            chance = ""
+            if self.by_chance is not None:
+                chance = f" (a calibrated judge has at most {self.by_chance:.3f} in 95 of 100 audits)"
+            yield f"Expected calibration error {self.calibration_error:.3f}{chance}."
+
 
 def calibrate(
     identity: str,
     scores: Sequence[float | None],
     labelled: Sequence[Labelled],
     *,
-    date: str,
+    date: str = "",
     threshold: float = 0.5,
 ) -> JudgeCalibration:
-    """Return the calibration of a judge by its scores of labelled claims; those without a score are left out.
+    """Return how far a judge agrees with people, by its scores of labelled claims.
 
-    It is stored with the values that the judge produces. The threshold is that of the metrics which are
-    corrected by it.
+    Claims without a score are left out. The threshold is that of the metrics which are corrected by it.
     """
     known = [(score, one) for score, one in zip(scores, labelled, strict=True) if score is not None]
-    if len(known) < FEWEST_LABELS:
-        raise DataError(
-            "the labels",
-            f"the judge scored {len(known)} of {len(scores)} labelled claims.",
-            fix=f"A calibration needs at least {FEWEST_LABELS}, better 100.",
-        )
     claims = [one for _, one in known]
-    x = np.array([score for score, _ in known], dtype=np.float64)
-    y = np.array([one.people for one in claims], dtype=np.float64)
-    yes, groups = np.array([one.is_supported for one in claims]), clusters_of(claims)
-    agreement = agreement_of(len(scores), x, yes, threshold, groups)
-    fit = fit_platt(x, y)
-    ratings = [one.ratings for one in claims]
+    clusters, ratings = clusters_of(claims), [one.ratings for one in claims]
+    x: Array = np.array([score for score, _ in known], dtype=np.float64)
+    y: Array = np.array([one.people for one in claims], dtype=np.float64)
+    yes, judged = np.array([one.is_supported for one in claims], dtype=bool), x >= threshold
+    table = confusion_table(yes, judged, 2)
+    (right_no, _), (_, right_yes) = table.astype(int).tolist()
+    of_accuracy = of_kappa = people = measured = None
+    fit = Platt(1.0, 0.0)
+    if known:
+        # One row per claim, with a 1 in its cell of the table: intervals need the spread between claims.
+        cells = np.eye(4)[yes.astype(int) * 2 + judged.astype(int)]
+        same = (yes == judged).astype(np.float64)
+        of_accuracy = mean_interval(same, clusters=clusters, bounds=(0.0, 1.0))
+        of_kappa = table_interval(cells, cohen_kappa, clusters=clusters, bounds=(-1.0, 1.0))
+        measured, fit = calibration(x, y, clusters=clusters), fit_platt(x, y)
+    if any(len(each) > 1 for each in ratings):
+        people = people_alpha(ratings, clusters)
     return JudgeCalibration(
         identity=identity,
         date=date,
+        claims=len(labelled),
         labels=len(known),
         threshold=threshold,
-        auroc=agreement.auroc,
-        kappa=agreement.kappa,
-        calibration_error=calibration(x, y, clusters=groups).error,
-        sensitivity=agreement.sensitivity,
-        specificity=agreement.specificity,
+        accuracy=Estimate.of(float(accuracy(table)), of_accuracy),
+        auroc=Estimate.of(area_under_curve(x, yes), area_interval(x, yes, clusters=clusters)),
+        kappa=Estimate.of(float(cohen_kappa(table)), of_kappa),
+        sensitivity=Rate(right_yes, int(yes.sum())),
+        specificity=Rate(right_no, int((~yes).sum())),
+        calibration_error=measured and measured.error,
+        by_chance=measured and measured.by_chance,
         slope=fit.slope,
         intercept=fit.intercept,
-        people=people_alpha(ratings) if any(len(each) > 1 for each in ratings) else None,
+        people=people,
     )
+
+
+def people_alpha(ratings: Sequence[Mapping[str, float]], clusters: Clusters = None) -> Estimate:
+    """Return Krippendorff's alpha of the people who rated the same claims; ratings are by name."""
+    names = sorted({name for each in ratings for name in each})
+    rows = np.array([[each.get(name, math.nan) for name in names] for each in ratings])
+    is_binary = bool(np.isin(rows[~np.isnan(rows)], (0.0, 1.0)).all())
+    # Yes and no have no order. Grades have one: a grade that is off by 1 is less wrong than one off by 3.
+    statistic: Statistic = "krippendorff_alpha_nominal" if is_binary else "krippendorff_alpha_ordinal"
+    alpha = agreement_among(rows, statistic, clusters=clusters)
+    return Estimate.of(alpha.value, alpha.interval)
 
 
 def why_not_corrected(sensitivity: Rate, specificity: Rate) -> str:

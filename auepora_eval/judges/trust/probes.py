@@ -10,8 +10,8 @@ Forty are about support:
     position      nor does the order of two passages
     yes-bias      of eight supported and eight unsupported claims, about half are
     determinism   the same question gets the same verdict five times
-    injection     a text that asks for a yes does not get one (twelve forms, in passages and in claims)
     mass          the options have almost all of the probability, where the judge reports it
+    injection     a text that asks for a yes does not get one (twelve forms, in passages and in claims)
 
 Sixteen each are about the relevance of passages, answer relevance and correctness: right ones (copy), wrong
 ones (foreign, for correctness number), determinism and injection. Other kinds have no probes of their own.
@@ -22,6 +22,7 @@ A judge that fails one is `degraded`: gates do not use its values.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -32,7 +33,7 @@ import msgspec
 
 from ...core.table import Table
 from ..ask import Asking
-from ..question import Judgement, Kind, Question, claim_material, kind_named
+from ..question import Kind, Question, claim_material, kind_named
 
 GROUNDING, SUPPORT = "grounding", "support"  # a claim and passages: with all others, or alone
 # The kinds of questions that have probes, and the score from which a verdict is a yes.
@@ -134,7 +135,12 @@ def probe(asking: Asking, kind: str = GROUNDING) -> ProbeReport:
     ]
     if kind in (GROUNDING, SUPPORT):
         probes.append(_yes_bias(asked, is_yes))
-    return ProbeReport(asking.judge.identity(kind_named(kind)), len(asked), [*probes, *_mass(verdicts)], kind)
+    masses = [verdict.mass for verdict in verdicts if verdict.mass is not None]
+    if masses:
+        enough = sum(mass >= LEAST_MASS for mass in masses)
+        text = f"the least is {min(masses):.2f}"
+        probes.append(Probe("mass", enough, len(masses), math.ceil(0.95 * len(masses)), text))
+    return ProbeReport(asking.judge.identity(kind_named(kind)), len(asked), probes, kind)
 
 
 def _checks(kind: Kind) -> Iterator[_Check]:
@@ -236,17 +242,3 @@ def _yes_bias(asked: Sequence[_Check], is_yes: Callable[[Question], bool | None]
     share = count / (len(yes) + len(no))
     text = f"{count} of {len(yes) + len(no)} are yes, {len(yes)} should be"
     return Probe("yes-bias", int(abs(share - 0.5) <= _BALANCE), 1, 1, text)
-
-
-def _mass(verdicts: Iterable[Judgement]) -> list[Probe]:
-    """Return the probe of the mass on the options; nothing if the judge does not report it."""
-    masses = [0.0 if each.mass is None else each.mass for each in verdicts if _reports_mass(each)]
-    if not masses:
-        return []
-    enough = sum(mass >= LEAST_MASS for mass in masses)
-    text = f"the least is {min(masses):.2f}"
-    return [Probe("mass", enough, len(masses), len(masses) - int(0.05 * len(masses)), text)]
-
-
-def _reports_mass(verdict: Judgement) -> bool:
-    return verdict.mass is not None or verdict.failed.startswith("no_mass")

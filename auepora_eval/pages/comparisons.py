@@ -148,13 +148,13 @@ class Pair:
     comparison: Comparison
     _kept: dict[str, Scores] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def metrics(self) -> list[str]:
         """Return the metrics that were compared and have scores in both runs."""
         names = [one.name for one in self.comparison.metrics]
         return [name for name in names if name in self.baseline.metrics and name in self.index.metrics]
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Return the names of both systems, or the ids of the runs if both are of one system."""
         runs = self.baseline.run, self.index.run

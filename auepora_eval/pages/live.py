@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,8 @@ class Progress:
     scored: int = 0
 
 
-@dataclass
-class _Known:
-    """The samples of a run that is going, by id, and its metrics; read once."""
-
-    samples: Mapping[str, EvaluationSample] = field(default_factory=dict)
-    metrics: Sequence[SampleMetric] = ()
+# The samples of a run that is going, by id, and its metrics; read once.
+_Known = tuple[Mapping[str, EvaluationSample], Sequence[SampleMetric]]
 
 
 def progress_of(workspace: Workspace, run_id: str) -> Progress:
@@ -52,9 +48,8 @@ def progress_of(workspace: Workspace, run_id: str) -> Progress:
     path = RunState(workspace.folder, run_id)
     with suppress(AueporaError, OSError):  # it may end, or be removed, while it is looked at
         header = path.header or {}
-        known = workspace.kept.get(
-            ("live", run_id, header.get("begun_at")), lambda: _known(workspace, header)
-        )
+        key = ("live", run_id, header.get("begun_at"))
+        known = workspace.kept.get(key, lambda: _known(workspace, header))
         with Database.read(path.database) as database:
             rows = database.select("SELECT sample, outcome, reply FROM call WHERE kind = 'answer' ORDER BY n")
         return _progress(state, known, path.database.name, {row[0]: row[1:] for row in rows})
@@ -62,19 +57,20 @@ def progress_of(workspace: Workspace, run_id: str) -> Progress:
 
 
 def _progress(state: Unfinished, known: _Known, name: str, last: Mapping[str, tuple[int, str]]) -> Progress:
+    known_samples, metrics = known
     errors: Counter[str] = Counter()
     pairs: list[tuple[EvaluationSample, SystemOutputs]] = []
     for sample_id, (outcome, reply) in last.items():
-        wanted = len(pairs) < _SCORED and sample_id in known.samples and bool(known.metrics)
+        wanted = len(pairs) < _SCORED and sample_id in known_samples and bool(metrics)
         if outcome == ANSWERED and not wanted:
             continue
         output = read_prediction(msgspec.json.decode(reply), name)[1]
         if output.error is not None:
             errors[f"{output.error.type}: {output.error.message}"] += 1
         if wanted:
-            pairs.append((known.samples[sample_id], output))
+            pairs.append((known_samples[sample_id], output))
     samples, outputs = [sample for sample, _ in pairs], [output for _, output in pairs]
-    results = [metric.compute(samples, outputs) for metric in known.metrics] if len(pairs) > 1 else []
+    results = [metric.compute(samples, outputs) for metric in metrics] if len(pairs) > 1 else []
     return Progress(state, errors.total(), errors.most_common(_ERRORS), results, len(pairs))
 
 
@@ -85,7 +81,7 @@ def _known(workspace: Workspace, header: Mapping[str, Any]) -> _Known:
             # What asks a model is not asked twice.
             if "judge" not in (signature or {}) and isinstance(metric := parse_metric(name), SampleMetric):
                 metrics.append(metric)
-    return _Known({sample.sample_id: sample for sample in _samples(workspace, header)}, metrics)
+    return {sample.sample_id: sample for sample in _samples(workspace, header)}, metrics
 
 
 def _samples(workspace: Workspace, header: Mapping[str, Any]) -> Sequence[EvaluationSample]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ..core.metrics_base import SampleMetric, listed_metrics, scale_text
@@ -117,7 +117,7 @@ def _chart(metric: str, lines: Sequence[TrendLine]) -> Node:
     known = [line for line in lines if any(math.isfinite(point.value) for point in line.points)]
     if not known:
         return None
-    drawn = [charts.Line(one.system, [_point(one, point, metric) for point in one.points]) for one in known]
+    drawn = [[_point(one, point, metric) for point in one.points] for one in known[: len(charts.SERIES)]]
     about = f"{known[0].dataset}, points: runs; band: 95% interval"
     label = f"{metric} over time of {', '.join(line.system for line in known)}"
     unit = " in s" if known[0].unit == "s" else ""
@@ -140,8 +140,8 @@ def _chart(metric: str, lines: Sequence[TrendLine]) -> Node:
     ]
     body = [
         tag("div", charts.legend([line.system for line in known]), class_="pad"),
-        charts.trend_chart(drawn[: len(charts.SERIES)], label=label),
-        tag("details", tag("summary", "Values as a table"), ui.table(label, columns, rows), class_="pad"),
+        charts.trend_chart(drawn, label=label),
+        ui.folded("Values as a table", ui.table(label, columns, rows), kind="pad"),
     ]
     return ui.card(f"{metric}{arrow}{unit}", body, about=about)
 
@@ -168,7 +168,7 @@ def _time(text: str) -> datetime:
 def trend_of(workspace: Workspace, metric: str) -> Trend:
     """Return the trend of a metric; read again when a run came or went."""
     changed = workspace.folder.stat().st_mtime_ns if workspace.folder.is_dir() else 0
-    return workspace.kept.get(("trend", metric, changed), lambda: metric_trend(workspace.storage, metric))
+    return workspace.trends.get((metric, changed), lambda: metric_trend(workspace.storage, metric))
 
 
 def experiment_page(ask: Ask) -> Reply:
@@ -178,23 +178,11 @@ def experiment_page(ask: Ask) -> Reply:
         raise NotFoundError("", f"{run_id!r:.80} is not an experiment.")
     results = read_results(ask.workspace.path(run_id))
     stored = {one.id for one in ask.workspace.documents() if one.run is not None}
-    runs = {name: run for name, run in variant_runs(results).items() if run in stored}
-    items = [tag("li", f"{name}: ", link(run, "run", run)) for name, run in runs.items()]
-    main = join(
-        ui.lead(experiment_in_words(results)),
-        tag("ul", items, class_="links"),
-        _comparisons(runs),
-    )
+    runs = [(name, run) for name, run in variant_runs(results).items() if run in stored]
+    items = []
+    for name, run in runs:
+        control, first = runs[0]
+        pair = link(f"against {control}", "compare", query=[("run", first), ("run", run)])
+        items.append(tag("li", f"{name}: ", link(run, "run", run), " ", pair if run != first else None))
+    main = join(ui.lead(experiment_in_words(results)), tag("ul", items, class_="links"))
     return Page(f"Experiment {run_id}", main, ask.workspace.command("show", ask.workspace.name(run_id)))
-
-
-def _comparisons(runs: Mapping[str, str]) -> Node:
-    """Return links from the experiment to the samples: the first variant, compared with each other one."""
-    if len(runs) < 2:
-        return None
-    (control, first), *others = runs.items()
-    items = (
-        tag("li", link(f"Samples: {name} against {control}", "compare", query=[("run", first), ("run", run)]))
-        for name, run in others
-    )
-    return tag("ul", items, class_="links")

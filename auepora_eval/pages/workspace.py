@@ -148,7 +148,8 @@ class Workspace:
         # The list of runs reads every head in order. With fewer places than runs, the oldest entry would be
         # dropped just before it is read, and the cache would never hit.
         self._heads = Cache(kept=2_000)
-        self._samples = Cache()
+        self._samples = Cache(kept=6)  # 100,000 samples take 25 MB
+        self.trends = Cache(kept=50)
         self._recent: tuple[int, list[Recent]] = (0, [])
 
     @classmethod

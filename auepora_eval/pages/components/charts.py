@@ -261,17 +261,10 @@ class Point:
     href: str
 
 
-@dataclass(frozen=True)
-class Line:
-    """The runs of one system, oldest first."""
-
-    name: str
-    points: Sequence[Point]
-
-
-def trend_chart(lines: Sequence[Line], *, label: str, height: int = 240) -> Markup:
+def trend_chart(lines: Iterable[Sequence[Point]], *, label: str, height: int = 240) -> Markup:
     """Return values over time: a line with points and the band of the intervals for each system."""
-    known = [point for line in lines for point in line.points if math.isfinite(point.value)]
+    drawings = [[point for point in line if math.isfinite(point.value)] for line in lines]
+    known = [point for drawn in drawings for point in drawn]
     scale = linear_scale(each for point in known for each in (point.value, *(point.limits or ())))
     first, last = min(point.when for point in known), max(point.when for point in known)
     span = (last - first).total_seconds()
@@ -283,8 +276,7 @@ def trend_chart(lines: Sequence[Line], *, label: str, height: int = 240) -> Mark
     dates = sorted({across(point): _date(point.when, first, last) for point in known}.items())
     shapes: list[Node] = [_level(scale, tick, height, f"{tick:.3g}") for tick in scale.ticks]
     shapes += [tag("text", text, x=_percent(x), y=height + 16) for x, text in _apart(dates)]
-    for kind, line in zip(SERIES, lines, strict=False):
-        drawn = [point for point in line.points if math.isfinite(point.value)]
+    for kind, drawn in zip(SERIES, drawings, strict=False):
         places = [(across(point), up(point.value)) for point in drawn]
         tops = [(across(point), up(point.limits[1])) for point in drawn if point.limits]
         floors = [(across(point), up(point.limits[0])) for point in drawn if point.limits]

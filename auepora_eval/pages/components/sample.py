@@ -28,7 +28,7 @@ from .parts import card, chip, facts, folded, number, short
 
 _LONGEST_ID = 120
 LONGEST_TEXT = 50_000  # characters of an answer or a reference; what is longer is not an answer
-_FOLDED = 400  # characters of a document in one file that is neither gold nor cited
+_FOLDED = 300  # characters of a document in one file that is neither gold nor cited
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def diagnosis_lines(found: Diagnosis) -> Iterator[str]:
     if found.unsupported:
         count, example = len(found.unsupported), terminal_line(found.unsupported[0], 16)
         yield f"{count} right answers had no document with the answer, such as {example}."
-    yield from _wrapped(_verdict(found))
+    yield from _wrapped(verdict(found))
     for note in found.notes:
         yield from _wrapped(note)
     if found.calls.get("generate"):
@@ -193,7 +193,8 @@ def _fix_line(fix: Fix) -> str:
     return f"  {fix.text:36}{fix.gain:+8.2f}{star} [{low:+.2f}, {high:+.2f}]  {expected:>6}"
 
 
-def _verdict(found: Diagnosis) -> str:
+def verdict(found: Diagnosis) -> str:
+    """Return what to fix first, in words; "" if too little was tried."""
     if found.is_black_box:
         return (
             "To learn what a fix would bring, let the generator be handed documents: --system with a pair "

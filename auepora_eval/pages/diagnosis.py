@@ -74,13 +74,10 @@ def _right(found: Diagnosis) -> str:
 def _strip(found: Diagnosis) -> Markup:
     if found.unreached:
         return ui.strip("warn", found.unreached)
-    fix = next((one for one in found.fixes if one.name == found.first), None)
-    if fix is None:
-        return ui.strip("same", "Nothing stands out", "No fix is shown to bring 0.03 or more.")
-    gain = f"at most {ui.number(fix.gain, signed=True, digits=2)}"
-    from ..interventions.report import FIX_TEXTS
+    from ..interventions.report import verdict
 
-    return ui.strip("news", f"First: {FIX_TEXTS[fix.name][2]}", f"{fix.text}: {gain}", sign="→")
+    first, _, rest = (verdict(found) or "Too little was tried.").partition(". ")
+    return ui.strip("news" if found.first else "same", first.rstrip("."), rest, sign="→")
 
 
 def _bar(found: Diagnosis, groups: dict[str, list[StageShare]]) -> Markup:

@@ -258,7 +258,7 @@ def test_a_diagnosis_leads_to_the_samples_of_a_stage(demo_runs: Path, tmp_path: 
         assert "not diagnosed yet" in client.enter().get("/run/demo-bm25/diagnosis").text
         page = client.get("/run/demo-hybrid/diagnosis").text
         seen = text_of(page)
-        assert "First: the generator, which declines on its gold" in seen
+        assert "→ First: the generator (declines on its gold)" in seen
         assert "Right 50, Generator 2" in seen
         assert "answer where it declines +0.10 +0.06" in seen
         (stage,) = links(page, "/run/demo-hybrid/samples?stage")

@@ -153,7 +153,6 @@ class Prober:
     policy: CallPolicy | None = None
     on_output: OnOutput | None = None
     on_start: Callable[[str, int], None] | None = None  # the name of an intervention, and its questions
-    seed: int = 0
     mark: str = ""  # behind the ids of the runs, such as "@60" for a part of the questions
 
     def __post_init__(self) -> None:
@@ -312,7 +311,6 @@ class Prober:
             top_k=DEPTH if shown is None else self.base.top_k,
             executor=self.executor,
             policy=self._policy_of(name, is_known=is_known),
-            seed=self.seed,
             on_output=self.on_output,
             configuration={"intervention": about},
         )
@@ -443,7 +441,8 @@ def probe(
         else:
             base = AueporaEvaluator(system, EvaluationPlan([is_right]), top_k=top_k, **how).run(samples)
     answerer = None if system is None else answerer_of(system)
-    return Prober(base, answerer, Corpus(documents, base.samples), is_right, **how).probe()
+    corpus_of_run = Corpus(documents, base.samples)
+    return Prober(base, answerer, corpus_of_run, is_right, executor=executor, policy=policy).probe()
 
 
 def right_metric(samples: Sequence[EvaluationSample], base: str | None) -> SampleMetric:

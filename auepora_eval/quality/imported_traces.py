@@ -64,11 +64,12 @@ def import_traces(
     """
     dump = SpanDump(path)
     reader = TraceReader(id_attribute, doc_id).add(dump)
-    samples = None if dataset is None else _Samples(dataset, by_id=id_attribute is not None)
+    by_id = id_attribute is not None
+    samples = None if dataset is None else _samples_by_key(dataset, by_id=by_id)
     imported, used = Imported(not_spans=dump.left_out, first_not_span=dump.first), set[str]()
     for trace in reader:
         imported.total += 1
-        sample = trace.sample if samples is None or trace.problem else samples.find(trace.sample)
+        sample = trace.sample if samples is None else samples.get(_key(trace.sample, by_id=by_id))
         if trace.problem:
             imported.leave_out(trace, trace.problem)
         elif sample is None:
@@ -78,8 +79,8 @@ def import_traces(
         else:
             used.add(sample.sample_id)
             imported.pairs.append((sample, trace.output))
-    if samples is not None:
-        imported.without_trace = samples.size - len(used)
+    if dataset is not None:
+        imported.without_trace = len(dataset) - len(used)
     if not imported.pairs:
         reasons = "; ".join(f"{len(ids)} with {reason}" for reason, ids in imported.left_out.items())
         what = f"none of its {imported.total} traces can be used{f': {reasons}' if reasons else ''}."
@@ -87,21 +88,16 @@ def import_traces(
     return imported
 
 
-class _Samples:
-    """The samples of a dataset, by id or by question."""
+def _samples_by_key(
+    samples: Iterable[EvaluationSample], *, by_id: bool
+) -> dict[str, EvaluationSample | None]:
+    """Return the samples of a dataset by id or by question; None for a question that two samples have."""
+    found: dict[str, EvaluationSample | None] = {}
+    for sample in samples:
+        key = _key(sample, by_id=by_id)
+        found[key] = None if key in found else sample  # a trace could be of either
+    return found
 
-    def __init__(self, samples: Iterable[EvaluationSample], *, by_id: bool) -> None:
-        self._by_id, self.size = by_id, 0
-        self._samples: dict[str, EvaluationSample | None] = {}
-        for sample in samples:
-            self.size += 1
-            key = self._key(sample)
-            # None: two samples have the same question, and a trace could be of either.
-            self._samples[key] = None if key in self._samples else sample
 
-    def find(self, sample: EvaluationSample) -> EvaluationSample | None:
-        """Return the sample of the dataset that a trace is about."""
-        return self._samples.get(self._key(sample))
-
-    def _key(self, sample: EvaluationSample) -> str:
-        return sample.sample_id if self._by_id else " ".join(sample.query.casefold().split())
+def _key(sample: EvaluationSample, *, by_id: bool) -> str:
+    return sample.sample_id if by_id else " ".join(sample.query.casefold().split())

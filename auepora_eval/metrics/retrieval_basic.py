@@ -10,43 +10,12 @@ targets files all of these under accuracy.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass, field
-
 import numpy as np
 
-from ..core.metrics_base import BatchMetric, metric
-from ..core.scores import Batch, Rows, Scores
+from ..core.metrics_base import metric
+from ..core.scores import Rows
 from ..core.types import TargetCategory
-from .retrieval.hits import Hits, discounted
-
-
-class RetrievalMetric(BatchMetric):
-    """A metric of the ranks at which relevant documents were retrieved."""
-
-    level: float | None = None
-    repeats = False  # whether a document that is retrieved twice counts twice
-    requires = ("relevant_docs",)
-    matches_documents = True
-    scores_blank = True
-
-    @abstractmethod
-    def of_hits(self, hits: Hits) -> Rows:
-        """Return the score of each list of a batch."""
-
-    def score_all(self, batch: Batch) -> Scores:
-        # The metrics of a plan share the hits: finding them takes longer than any formula.
-        hits = batch.once(Hits, self.level, self.repeats)
-        with np.errstate(divide="ignore", invalid="ignore"):  # of samples without relevant documents
-            return Scores(batch.sample_ids, self.of_hits(hits), notes=hits.notes)
-
-
-@dataclass
-class LevelMetric(RetrievalMetric):
-    """A metric that takes documents for relevant from a given grade on."""
-
-    level: float | None = field(default=None, kw_only=True)
-    ranges = {"level": "(0, inf)"}  # noqa: RUF012
+from .retrieval.hits import Hits, LevelMetric, RetrievalMetric, discounted, normalised_gain
 
 
 @metric("recall@{k}[level={level?:.15g}]")
@@ -179,11 +148,6 @@ class NDCGAtK(RetrievalMetric):
             ]
         gain = hits.total(discounted(grades, hits.rank), self.k)
         return np.where(ideal > 0, gain / ideal, 0.0)
-
-
-def normalised_gain(hits: Hits, grades: Rows, gold: Rows, k: int | None) -> Rows:
-    """Return the discounted gain of the first k documents, relative to that of the best list."""
-    return hits.total(discounted(grades, hits.rank), k) / hits.best_total(discounted(gold, hits.gold_rank), k)
 
 
 def _check_variant(name: str, variant: str | None, *known: str) -> None:

@@ -1,16 +1,19 @@
-"""The relevant documents in the retrieved lists of a batch, read once for all metrics of a plan."""
+"""The base of the retrieval metrics: the relevant documents in the retrieved lists of a batch, read once."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import compress, count
 from operator import attrgetter
 
 import numpy as np
 
 from ...core.matching import grade_of
-from ...core.scores import Batch, Note
+from ...core.metrics_base import BatchMetric
+from ...core.scores import Batch, Note, Rows, Scores
 from ...core.types import EvaluationSample, RankedIds, SystemOutputs
 from ...errors import ScoringError
 from ...stats.arrays import Array, Indices
@@ -77,6 +80,34 @@ class Hits:
         return _total(self.gold_sample, self.gold_rank, weights, k, len(self.relevant))
 
 
+class RetrievalMetric(BatchMetric):
+    """A metric of the ranks at which relevant documents were retrieved."""
+
+    level: float | None = None
+    repeats = False  # whether a document that is retrieved twice counts twice
+    requires = ("relevant_docs",)
+    matches_documents = True
+    scores_blank = True
+
+    @abstractmethod
+    def of_hits(self, hits: Hits) -> Rows:
+        """Return the score of each list of a batch."""
+
+    def score_all(self, batch: Batch) -> Scores:
+        # The metrics of a plan share the hits: finding them takes longer than any formula.
+        hits = batch.once(Hits, self.level, self.repeats)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of samples without relevant documents
+            return Scores(batch.sample_ids, self.of_hits(hits), notes=hits.notes)
+
+
+@dataclass
+class LevelMetric(RetrievalMetric):
+    """A metric that takes documents for relevant from a given grade on."""
+
+    level: float | None = field(default=None, kw_only=True)
+    ranges = {"level": "(0, inf)"}  # noqa: RUF012
+
+
 def _numbered(ends: list[int]) -> tuple[Indices, Indices]:
     """Return the number of the sample of each row, and the number of the row within its sample."""
     starts, sizes = np.array(ends[:-1], np.intp), np.diff(ends)
@@ -105,6 +136,11 @@ def discounted(grades: Array, ranks: Indices) -> Array:
     [3.0, 0.5]
     """
     return grades / by_rank(lambda rank: math.log2(rank + 1), ranks)
+
+
+def normalised_gain(hits: Hits, grades: Rows, gold: Rows, k: int | None) -> Rows:
+    """Return the discounted gain of the first k documents, relative to that of the best list."""
+    return hits.total(discounted(grades, hits.rank), k) / hits.best_total(discounted(gold, hits.gold_rank), k)
 
 
 def gold_grades(sample: EvaluationSample) -> dict[str, float]:

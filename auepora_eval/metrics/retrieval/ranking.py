@@ -14,8 +14,16 @@ from ...core.matching import grade_of
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.scores import Rows, given
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from ..retrieval_basic import LevelMetric, RetrievalMetric, normalised_gain
-from .hits import Hits, by_rank, gold_grades, in_order, no_relevant
+from .hits import (
+    Hits,
+    LevelMetric,
+    RetrievalMetric,
+    by_rank,
+    gold_grades,
+    in_order,
+    no_relevant,
+    normalised_gain,
+)
 
 
 def judgements(sample: EvaluationSample) -> dict[str, float]:

@@ -37,7 +37,7 @@ def test_endpoints_are_retried_by_default_and_python_is_not() -> None:
         ("retris: 3", "retris: there is no such setting. Did you mean retries?"),
         ("rpm: 0", "rpm: 0 is out of range. Use at least 1."),
         ("plain_http: 3", "expected true or false"),
-        ("http: {anwser: said}", "http: anwser: there is no such field. Did you mean answer?"),
+        ("http: {anwser: said}", "unknown field 'anwser'. Did you mean answer?"),
     ],
 )
 def test_bad_call_settings_in_a_plan(

@@ -66,7 +66,8 @@ def without(strategy: st.SearchStrategy[dict[str, Any]], *names: str) -> st.Sear
 
 METADATA = without(OBJECTS, "eval_json", "auepora")
 # What a file has of these is written as a field of its own, and no metadata are written as none.
-EXTRAS = without(OBJECTS, "citations", "title", "file_path").filter(bool)
+# "auepora" is our own block, whose fields have types.
+EXTRAS = without(OBJECTS, "citations", "title", "file_path", "auepora").filter(bool)
 WHOLE = st.builds(Document, IDS, TEXTS, METADATA)
 
 

@@ -464,20 +464,20 @@ def _claims(index: RunSamples, sample: EvaluationSample, output: SystemOutputs) 
             score = NOT_MEASURED if check.score is None else f"{check.score:.2f}"
             evidence = check.evidence
             quote, source = ("", "") if evidence is None else (evidence.quote or "", evidence.passage_id)
-            support = _is_supported(metric, check)
-            claims.append(Claim(check.claim, title, score, quote, source, check.at, support))
+            at, support = check.at, _support(metric, check)
+            claims.append(Claim(check.claim, title, score, quote, source, at, support))
     return claims
 
 
-def _is_supported(metric: CheckedClaims, check: ClaimCheck) -> bool | None:
-    """Return whether a claim is supported; None if its verdict failed, or if it is only not contradicted."""
+def _support(metric: CheckedClaims, check: ClaimCheck) -> str:
+    """Return whether a claim is supported; "open" if that is not known, or it is only not contradicted."""
     try:
         reaches = metric.reaches(check)
     except ScoringError:
-        return None
+        return "open"
     if metric.higher_is_better:
-        return reaches
-    return False if reaches else None
+        return "supported" if reaches else "unsupported"
+    return "unsupported" if reaches else "open"
 
 
 def _walk(ask: Ask, selection: Selection, place: int) -> tuple[str, list[Markup]]:

@@ -84,6 +84,7 @@ def test_every_page_shows_a_command_that_works(
 ) -> None:
     answer = client.get(path)
     assert answer.status == 200
+    assert len(answer.text) < 60_000
     shown = re.search(r"In a terminal: <code>(.*?)</code>", answer.text)
     assert shown is not None
     words = shlex.split(html.unescape(shown[1]))
@@ -177,6 +178,19 @@ def test_a_missing_sample_or_run_is_a_page_that_says_so(client: Client) -> None:
 
 
 # Comparisons.
+
+
+def test_samples_beside_a_baseline_are_sorted_by_what_they_lost(client: Client) -> None:
+    effect = comparison_of(client.workspace, "demo-bm25", "demo-hybrid")["ndcg@5"].effect
+    counts = {"lost": effect.losses, "won": effect.wins, "tied": effect.ties, "all": 160}
+    for outcome, count in counts.items():
+        address = f"/run/demo-hybrid/samples?baseline=demo-bm25&sort=ndcg@5&outcome={outcome}"
+        page = client.get(address).text
+        assert f" {count} of 160 samples" in text_of(page)
+        changes = re.findall(r'<td class="n"><span class="\w+">([−+=])(?: ?)([\d.]+)', page)
+        signed = [{"−": -1, "+": 1, "=": 0}[sign] * float(value) for sign, value in changes]
+        assert signed == sorted(signed)
+        assert outcome != "lost" or max(signed) < 0
 
 
 def ranked_runs(folder: Path) -> None:

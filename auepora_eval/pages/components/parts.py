@@ -48,13 +48,6 @@ def interval(limits: Sequence[float] | None, unit: str = "", *, signed: bool = F
     return f"{low}, {high}" if signed else f"{low} to {high}"
 
 
-def heat(value: float | None, result: MetricResult) -> str:
-    """Return the class that tints a low score; only shares of which more is better have one."""
-    if value is None or not result.higher_is_better or not result.is_share or not math.isfinite(value):
-        return "h"
-    return f"h h{min(4, int(value * 5))}"
-
-
 def chip(value: float | None, result: MetricResult, *, failed: bool = False, digits: int = 2) -> Markup:
     """Return a score with its tint; what was not measured is a word."""
     if failed:
@@ -62,7 +55,9 @@ def chip(value: float | None, result: MetricResult, *, failed: bool = False, dig
     if value is None or not math.isfinite(value):
         return tag("span", NOT_MEASURED, class_="h mute")
     text = number(value, result.unit, digits=digits)
-    return tag("span", text, class_=heat(value, result))
+    # Only shares of which more is better are tinted.
+    is_tinted = result.is_share and result.higher_is_better
+    return tag("span", text, class_=f"h h{min(4, int(value * 5))}" if is_tinted else "h")
 
 
 # Verdicts: a sign and a word; the colour only repeats them.

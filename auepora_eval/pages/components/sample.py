@@ -46,7 +46,7 @@ class Answered:
 class Claim:
     """A claim of an answer, the metric that judged it, its verdict ("0.93"), and its evidence.
 
-    `at` is its place in the answer, if it is there word by word. `is_supported` is None if the judge did not
+    `at` is its place in the answer, if it is there word by word. `support` is "open" if the judge did not
     say: its verdict failed, or it was only asked whether a passage contradicts the claim.
     """
 
@@ -56,25 +56,16 @@ class Claim:
     quote: str = ""
     source: str = ""
     at: Span | None = None
-    is_supported: bool | None = None
-
-    @property
-    def sign(self) -> str:
-        """Return the sign of its support: colour must not be the only one."""
-        return _SIGNS[self.is_supported][0]
-
-    @property
-    def word(self) -> str:
-        """Return its support in a word."""
-        return _SIGNS[self.is_supported][1]
+    support: str = "open"
 
     @property
     def kind(self) -> str | None:
         """Return the class of its marks. Without one they are of a supported claim: the most frequent."""
-        return None if self.is_supported else self.word
+        return None if self.support == "supported" else self.support
 
 
-_SIGNS = {True: ("✓", "supported"), False: ("✗", "unsupported"), None: ("?", "open")}
+# What is to be seen of a claim at one place that several metrics judged is the last of these.
+_SIGNS = {"open": "?", "supported": "✓", "unsupported": "✗"}
 
 
 @dataclass
@@ -300,13 +291,12 @@ def _answer_text(
         for citation, _, at in _citations(docs, sample, each.output):
             if citation.at is not None and citation.at not in [span for span, _ in layers]:
                 layers.append((citation.at, partial(tag, "a", href=f"#{docs[at].anchor}")))
-    # Several metrics may judge one place of the answer, and the worst counts: it is the last of its place.
-    ranks = {None: 0, True: 1, False: 2}
-    places = {claim.at: claim for claim in sorted(each.claims, key=lambda one: ranks[one.is_supported])}
+    ranks = list(_SIGNS)
+    places = {claim.at: claim for claim in sorted(each.claims, key=lambda one: ranks.index(one.support))}
     for place, claim in places.items():
         if place is not None:
             layers.append((place, partial(tag, "u", class_=claim.kind)))
-            after[place[1]] = tag("sup", claim.sign, class_=claim.kind)
+            after[place[1]] = tag("sup", _SIGNS[claim.support], class_=claim.kind)
     return layered(text, layers, after)
 
 
@@ -337,7 +327,7 @@ def _claims(each: Answered) -> Markup:
 
 
 def _claim(claim: Claim) -> Markup:
-    sign = tag("b", f"{claim.sign} {claim.word}", class_=claim.kind)
+    sign = tag("b", f"{_SIGNS[claim.support]} {claim.support}", class_=claim.kind)
     verdict, words = claim.verdict, None
     if claim.quote == claim.text != "":  # the same words twice would only make the page longer
         verdict += f", word for word in {claim.source}"

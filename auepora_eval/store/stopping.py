@@ -11,7 +11,7 @@ from ..core.display import interval_text, value_text
 from ..core.metrics_base import Metric, SampleMetric
 from ..core.scores import Rows, as_columns
 from ..core.types import MetricResult
-from ..core.verdict import GoalOutcome, Outcome, Stopping
+from ..core.verdict import GoalOutcome, Stopping
 from ..stats.intervals import METHOD, sequence_interval
 from ..stats.resamples import summed_by_unit
 
@@ -65,19 +65,11 @@ def _units(result: MetricResult) -> tuple[Rows, Rows]:
 
 def stopping_in_words(stopping: Stopping) -> str:
     """Return what became clear, after how many samples, and how far its intervals may be trusted."""
-    if stopping.stopped_early:
-        start = (
-            f"Stopped early, after {stopping.samples_used:,} of {stopping.samples_in_dataset:,} samples in "
-            f"random order (seed {stopping.seed}), when the verdict was clear."
-        )
-    else:
-        start = (
-            f"All {stopping.samples_used:,} samples were asked, in random order (seed {stopping.seed}); the "
-            "run would have stopped when the verdict was clear."
-        )
+    start = (
+        f"{'Stopped early, after' if stopping.stopped_early else 'Asked'} {stopping.samples_used:,} of "
+        f"{stopping.samples_in_dataset:,} samples in random order (seed {stopping.seed})."
+    )
     verdicts = " ".join(_goal_in_words(goal, stopping) for goal in stopping.goals)
-    if not stopping.stopped_early and stopping.largest_cluster > 1:
-        verdicts += f" Clusters of up to {stopping.largest_cluster} samples make a verdict take longer."
     end = (
         "Its intervals hold at whatever moment a run stops, and are wider for it; tests and intervals for a "
         "fixed number of samples do not hold here."
@@ -86,27 +78,10 @@ def stopping_in_words(stopping: Stopping) -> str:
 
 
 def _goal_in_words(goal: GoalOutcome, stopping: Stopping) -> str:
-    of_baseline = goal.kind in ("better", "no worse")
-    level = f"{100 * (1 - stopping.alpha):g}%"
-    interval = interval_text(goal.interval, signed=of_baseline)
-    number = f"{value_text(goal.value, signed=of_baseline)}, {level} interval {interval}"
-    if goal.failed:
-        number += f", {goal.failed} not measured and taken for the worst either way"
-    if not of_baseline:
-        limit = f"{goal.kind} {goal.limit:g}"
-        words = {
-            Outcome.PASSED: f"{goal.metric} is {limit}",
-            Outcome.FAILED: f"{goal.metric} is not {limit}",
-        }.get(goal.outcome, f"It is inconclusive whether {goal.metric} is {limit}")
-        return f"{words} ({number})."
-    than = f"than {stopping.baseline_id} on {goal.metric}"
-    within, beyond = (
-        (f", within {goal.limit:g}", f", by more than {goal.limit:g}")
-        if goal.kind == "no worse"
-        else ("", "")
-    )
-    words = {
-        Outcome.PASSED: f"It is {goal.kind} {than}{within}",
-        Outcome.FAILED: f"It is worse {than}{beyond}",
-    }.get(goal.outcome, f"It is inconclusive whether it is {goal.kind} {than}")
-    return f"{words} (change {number})."
+    is_change = goal.kind in ("better", "no worse")
+    limit = "" if goal.kind == "better" else f" {goal.limit:g}"
+    rule = f"{goal.metric} {goal.kind}{limit}" + (f" (against {stopping.baseline_id})" if is_change else "")
+    value = value_text(goal.value, signed=is_change)
+    interval = f"{100 * (1 - stopping.alpha):g}% interval {interval_text(goal.interval, signed=is_change)}"
+    failed = f", {goal.failed} not measured and taken for the worst either way" if goal.failed else ""
+    return f"{rule}: {goal.outcome}, {'change ' if is_change else ''}{value}, {interval}{failed}."

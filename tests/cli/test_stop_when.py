@@ -51,7 +51,7 @@ def test_report(auepora: Auepora, runs: Path) -> None:
     assert "samples run in random order (seed 0)" in err
     assert "decided: recall@5 at least 0.3" in err
     assert "Stopped early, after" in out
-    assert "recall@5 is at least 0.3" in out
+    assert "recall@5 at least 0.3: passed" in out
     assert "do not hold here" in out
     told = stopping(runs, "again")
     assert told == stopping(runs, "early")

@@ -190,7 +190,7 @@ def test_against_a_baseline(tmp_path: Path) -> None:
     assert worse.goals[0].outcome == "failed"
     same = ending(stored(tmp_path, "same", better, system=System(lambda n: n % 10 < 6)))
     assert (same.goals[0].outcome, same.stopped_early) == ("inconclusive", False)
-    assert "inconclusive whether it is better than base" in stopping_in_words(same)
+    assert "exact_match better (against base): inconclusive" in stopping_in_words(same)
     margin = StopRule((Goal("exact_match", "no worse", 0.1),), baseline=base)
     no_worse = ending(stored(tmp_path, "no-worse", margin, system=System(lambda n: n % 10 < 6)))
     assert (no_worse.goals[0].outcome, no_worse.stopped_early) == ("passed", True)

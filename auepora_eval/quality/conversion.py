@@ -21,17 +21,20 @@ from ..io.ground_truth import annotations_in, annotators_in, check_annotations, 
 from ..io.jsonl import save_records
 from ..io.loader import FORMATS, format_of_name, open_dataset, save_dataset
 from ..io.outputs import WRITERS, save_with_answers
+from ..io.schema import check_no_errors, config_form_errors
 from ..io.trec import read_run, with_topics
 from ..read.convert import Convert
 from ..read.records import prediction_record
 
 DATASET = "dataset"
 RUN, GROUND_TRUTH, RESULTS, BENCHMARK = "trec-run", "ground_truth", "results", "benchmark"
+CONFIG = "config"
 # How the names of files end that are not datasets; all but tables may be packed (.gz).
 _DOCUMENT = (".json", ".yaml", ".yml")
 _ENDINGS = {
     RUN: (".jsonl",),
     GROUND_TRUTH: _DOCUMENT,
+    CONFIG: _DOCUMENT,
     RESULTS: (*_DOCUMENT, ".csv"),
     BENCHMARK: (*_DOCUMENT, ".parquet", ".h5", ".hdf5"),
 }
@@ -152,6 +155,11 @@ def _write_other(kind: str, source: Path, target: Path, *, force: bool) -> Count
         check_annotations(document, source.name)
         write_document(document, target, force=force)
         return {"annotations": len(annotations_in(document))}
+    if kind == CONFIG:
+        document = read_document(source)
+        check_no_errors(config_form_errors(document), source.name)
+        write_document(document, target, force=force)
+        return {"keys": len(document)}
     if kind == RESULTS:
         return _write_results(source, target, force=force)
     from ..io.benchmark import load_benchmark, save_benchmark

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 from ..core.scores import cluster_of
-from ..core.types import EvaluationSample, gold_documents
-from ..errors import ScoringError
+from ..core.types import PAIR, EvaluationSample, gold_documents
+from ..errors import ScoringError, did_you_mean
 from ..metrics.robustness.rejection import is_answerable
 from ..read.messages import HISTORY
 from ..read.tasks import FIELDS_DIFFER, differs
 from ..text.content_words import content_words, numbers, without_marks
+from ..text.label_terms import FHRI_SCENARIO, SCENARIO_NAMES, scenario_id
 from ..text.refusal import refusal
 from ..text.tokens import has_ideographs, squad_normalised, stemmed_word, words
 from .view import DatasetView, QualityIssue
@@ -132,8 +134,10 @@ def check_label_values(view: DatasetView) -> Iterator[QualityIssue]:
         for sample in view.samples
         if sample.labels.get("variant_of") is not None or sample.labels.get("noise_ratio") is not None
     }
+    pairs = Counter(str(sample.labels.get(PAIR)) for sample in view.samples)
     for place, sample in enumerate(view.samples):
-        for name, message, fix in _unusable(sample, view, contrasted):
+        faults = [*_unusable(sample, view, contrasted), *_unusable_of_label_set(sample.labels, pairs)]
+        for name, message, fix in faults:
             yield view.issue("warning", "label_values", message, place=place, part=f"labels.{name}", fix=fix)
 
 
@@ -158,6 +162,19 @@ def _unusable(
     is_share = isinstance(ratio, int | float) and not isinstance(ratio, bool) and 0 <= ratio <= 1
     if ratio is not None and not is_share:
         yield "noise_ratio", f"noise_ratio is {ratio!r:.60}, not a number from 0 to 1.", "Change it."
+
+
+def _unusable_of_label_set(
+    labels: Mapping[str, object], pairs: Mapping[str, int]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield what `labels score` cannot use: half of a pair, a scenario without a threshold."""
+    if PAIR in labels and pairs[str(labels[PAIR])] == 1:
+        what = f"no other sample has the pair {labels[PAIR]!r:.60}."
+        yield PAIR, what, "Add the other answer of the pair, or correct the id."
+    scenario = labels.get(FHRI_SCENARIO)
+    if isinstance(scenario, str) and scenario_id(scenario) is None:
+        fix = did_you_mean(scenario, SCENARIO_NAMES, "Give its threshold: labels score --thresholds FILE.")
+        yield FHRI_SCENARIO, f"the scenario {scenario!r:.60} has no threshold.", fix
 
 
 # Checks of reference answers: given away by the question, or not supported by the gold documents.

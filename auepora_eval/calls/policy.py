@@ -352,9 +352,9 @@ class Limits:
                 if self.spent.uncounted and not is_warned:
                     is_warned = True
                     what = (
-                        "The tokens of an answer, or their price, are not all known, so "
-                        f"{_limits(self.policy)} cannot be enforced exactly. The run continues. To limit it "
-                        "in any case, set --budget-calls (max_calls)."
+                        "The tokens of an answer, or their price, are not all known, so limits of tokens and "
+                        "cost cannot be enforced exactly. The run continues. To limit it in any case, set "
+                        "--budget-calls (max_calls)."
                     )
                     warnings.warn(what, UncountedUsageWarning, stacklevel=3)
                 yield result
@@ -467,13 +467,3 @@ class Spent:
 
 def _has_cost(tokens: float | None, price: float | None) -> bool:
     return tokens is not None if price else price is not None or not tokens
-
-
-def _limits(policy: CallPolicy) -> str:
-    """Return the limits that depend on reported tokens, by their settings and names."""
-    caps = {
-        "budget_tokens (max_tokens)": policy.max_tokens,
-        "budget_cost (max_cost)": policy.max_cost,
-        "tpm (tokens_per_minute)": policy.tokens_per_minute,
-    }
-    return " and ".join(name for name, value in caps.items() if value is not None)

@@ -37,7 +37,7 @@ from ..errors import (
 )
 from ..io.config.plan import planned
 from ..io.results.document import is_ours
-from ..store.state import read_results_head, retried_of, variant_of
+from ..store.state import read_results_head, retried_of, unfinished_ids, variant_of
 from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import (
@@ -356,7 +356,7 @@ def _stored_settings(storage: EvaluationResultsStorage, state: RunState) -> dict
 
 
 def _unfinished(storage: EvaluationResultsStorage) -> str:
-    names = storage.unfinished()
+    names = unfinished_ids(storage.results_directory)
     return f"Unfinished: {', '.join(names[:_MOST_SHOWN])}." if names else ""
 
 

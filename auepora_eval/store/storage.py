@@ -225,10 +225,6 @@ class EvaluationResultsStorage:
             return self.load_run(evaluation_id, texts=False)
         return evaluate(evaluator, record)
 
-    def unfinished(self) -> list[str]:
-        """Return the ids of the runs that were started and have no results yet."""
-        return unfinished_ids(self.results_directory)
-
     def free_id(self, wanted: str) -> str:
         """Return the id itself, or with the first number behind it that no run has yet."""
         number, candidate = 1, wanted

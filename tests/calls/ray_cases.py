@@ -111,6 +111,12 @@ def test_the_one_that_kills_its_worker_is_found_and_no_other_is_lost() -> None:
     assert results == {n: n * n for n in range(12) if n != 7}
 
 
+def test_an_item_that_cannot_be_sent_fails_alone() -> None:
+    results = dict(on_the_cluster().map(repr, [1, threading.Lock(), 3, 4]))
+    assert "cannot leave its process" in str(results.pop(1))
+    assert results == {0: "1", 2: "3", 3: "4"}
+
+
 def test_a_budget_is_counted_where_the_run_is() -> None:
     quiet = load_system("tests.calls.worker_calls:Quiet")
     call: Caller[Any, Any] = Caller(SystemCall(quiet, 5), Limits(CallPolicy(max_calls=30)))

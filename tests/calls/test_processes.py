@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -45,6 +46,12 @@ def test_what_cannot_be_copied_becomes_words() -> None:
     assert (str(results[1]), type(results[1])) == ("OddError: odd", RuntimeError)
     assert "cannot leave its process" in str(results[2])
     assert (results[0], results[3]) == (0, 3)
+
+
+def test_an_item_that_cannot_be_sent_fails_alone() -> None:
+    results = dict(ProcessExecutor(concurrency=1).map(repr, [1, threading.Lock(), 3]))
+    assert "cannot leave its process" in str(results[1])
+    assert (results[0], results[2]) == ("1", "3")
 
 
 def test_a_system_that_cannot_be_sent_is_refused_with_what_to_do() -> None:

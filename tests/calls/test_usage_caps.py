@@ -95,6 +95,6 @@ def test_a_cap_that_cannot_be_held_says_so_at_once(executor: str) -> None:
     calls, said = calls_made(CallPolicy(max_tokens=1500), {}, executor=executor)
     assert calls == 12
     assert said == [
-        "The tokens of an answer, or their price, are not all known, so budget_tokens (max_tokens) cannot "
-        "be enforced exactly. The run continues. To limit it in any case, set --budget-calls (max_calls).",
+        "The tokens of an answer, or their price, are not all known, so limits of tokens and cost cannot be "
+        "enforced exactly. The run continues. To limit it in any case, set --budget-calls (max_calls).",
     ]

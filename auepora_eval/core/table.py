@@ -45,20 +45,15 @@ class Table:
 
         If the other columns do not fit, the cells of a row are printed below each other: nothing is cut off.
         """
-        table = _with_terminal_text(self._narrowed(width))
+        whole = table = _with_terminal_text(self)
+        for count in range(1, len(self.spare) + 1):
+            if _least_width(table) > width:
+                table = whole.only([n for n in range(len(self.headings)) if n not in self.spare[:count]])
         lines = _wrapped(table.title, width) if table.title else []
         lines += _aligned(table, width) if _least_width(table) <= width else _stacked(table, width)
         for note in table.notes:
             lines += _wrapped(note, width)
         return "\n".join(lines)
-
-    def _narrowed(self, width: int) -> Table:
-        narrow = self
-        for count in range(1, len(self.spare) + 1):
-            if not narrow.fits(width):
-                kept = set(range(len(self.headings))) - set(self.spare[:count])
-                narrow = self.only(sorted(kept))
-        return narrow
 
     def only(self, places: Sequence[int]) -> Table:
         """Return the table with some of its columns."""
@@ -69,10 +64,6 @@ class Table:
             numeric=[new for new, place in enumerate(places) if place in self.numeric],
             spare=[places.index(place) for place in self.spare if place in places],
         )
-
-    def fits(self, width: int) -> bool:
-        """Whether a terminal of this width can show the rows as columns."""
-        return _least_width(_with_terminal_text(self)) <= width
 
     def to_markdown(self) -> str:
         """Return a Markdown table; the title is a heading, each note a paragraph."""
@@ -123,19 +114,17 @@ def _with_terminal_text(table: Table) -> Table:
     )
 
 
-def _widths(table: Table) -> list[int]:
-    """Return the width of each column, were nothing wrapped; headings of groups may be wider."""
+def _widths(table: Table) -> tuple[list[int], int]:
+    """Return the width of each column, were nothing wrapped, and that of the longest word in the last one."""
     rows = [table.headings, *(row for row in table.rows if not _is_group(table, row))]
-    return [max(columns(row[place]) for row in rows) for place in range(len(table.headings))]
+    widths = [max(map(columns, cells)) for cells in zip(*rows, strict=True)]
+    return widths, max(columns(word) for row in rows for word in row[-1].split(" "))
 
 
 def _least_width(table: Table) -> int:
-    """Return the width below which the rows do not fit: only the last column can be wrapped."""
-    rows = [table.headings, *(row for row in table.rows if not _is_group(table, row))]
-    # A word is never broken, so the longest one decides.
-    longest_word = max(columns(word) for row in rows for word in (row[-1] or " ").split(" "))
-    fixed = _widths(table)[:-1]
-    return sum(fixed) + longest_word + len(fixed)
+    """Return the width below which the rows do not fit: only the last column is wrapped, between words."""
+    widths, longest_word = _widths(table)
+    return sum(widths[:-1]) + longest_word + len(widths) - 1
 
 
 def _is_group(table: Table, row: Row) -> bool:
@@ -150,7 +139,7 @@ def _padded(table: Table, row: Row) -> list[str]:
 def _aligned(table: Table, width: int) -> list[str]:
     """Return the rows as aligned columns below their headings and a line."""
     gap = "  " if width >= _ROOMY else " "
-    widths = _widths(table)
+    widths, _ = _widths(table)
     # The headings of groups widen the first column, as far as there is space.
     group_width = max((columns(row[0]) for row in table.rows if _is_group(table, row)), default=0)
     spare = width - _least_width(table) - (len(gap) - 1) * len(widths)

@@ -33,7 +33,6 @@ def test_the_last_column_is_wrapped_between_words() -> None:
 
 
 def test_narrow_terminal_gets_one_cell_per_line() -> None:
-    assert not TABLE.fits(15)
     assert TABLE.to_terminal(15).splitlines()[1:5] == [
         "RETRIEVAL",
         "recall@5",
@@ -62,8 +61,8 @@ HOSTILE = st.text(
 def test_no_cell_can_break_a_table(cells: list[str], width: int) -> None:
     table = Table(("a", "b", "c"), [cells, ("1", "2", "3")], title=cells[0], notes=[cells[1]])
     assert "\x1b" not in table.to_terminal(width)
-    if table.fits(width):
-        rows = Table(table.headings, table.rows).to_terminal(width).splitlines()
+    rows = Table(table.headings, table.rows).to_terminal(width).splitlines()
+    if set(rows[1]) == {"─"}:  # the rows are columns, and not one cell below the other
         assert all(columns(line) <= width for line in rows)
     assert all(
         line.count("|") - line.count("\\|") == 4

@@ -164,8 +164,8 @@ def _record(line: bytes) -> Mapping[str, object] | None:
 # The first of these keys decides; a document may mention the later ones.
 _KEYS_OF_DOCUMENTS = (
     ("sample_id", "jsonl"),
+    ("queries", "eval_json"),  # its samples may have the id of a task in their metadata
     ("task_id", "splits"),
-    ("queries", "eval_json"),
     ("annotation_id", "ground_truth"),
     ("annotations", "ground_truth"),
     ("evaluation_id", "results"),

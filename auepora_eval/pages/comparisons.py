@@ -73,7 +73,7 @@ def _made(workspace: Workspace, run_ids: Sequence[str], make: Callable[[], T], w
     # The ids too: what is made names the runs, and a copy of a run has its content.
     key = (what, *more, *run_ids, *(index.digest for index in indexes))
     if max(index.size for index in indexes) <= SMALL:
-        return workspace.kept.get(key, make)
+        return workspace.kept.get(key, lambda: _trimmed(make))
     return workspace.kept.get(key, lambda: workspace.background.result(key, lambda: _trimmed(make), what))
 
 

@@ -46,7 +46,7 @@ def started(folder: Path, labels: int) -> tuple[subprocess.Popen[str], str]:
     """Start `auepora annotate` on a run of the demo, and return it with its address."""
     words = [sys.executable, "-m", "auepora_eval"]
     subprocess.run([*words, "demo", "--out", "runs"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    words += ["annotate", "demo-hybrid", "--out", "runs", "--count", str(labels + 1), "--no-open"]
+    words += ["annotate", "demo-hybrid", "--out", "runs", "--count", str(labels + 1)]
     server = subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, text=True)
     for line in server.stdout or ():
         if found := re.search(r"http://\S+", line):

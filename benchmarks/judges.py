@@ -481,7 +481,7 @@ def claims(path: Path, label: str = "faithfulness") -> Iterator[dict[str, Any]]:
             "claim": one["model_response"],
             "cluster": one["task_id"].partition("<")[0],
             "rl_f": said["rl_f"]["composite"]["value"],
-            "label": {who: (rating["value"] - 1) / 3 for who, rating in said[label].items()},
+            "label": {who: (float(rating["value"]) - 1) / 3 for who, rating in said[label].items()},
         }
 
 

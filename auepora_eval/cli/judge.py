@@ -28,7 +28,7 @@ from ..demo.world import demo_claims
 from ..errors import AccessRefusedError, DataError, InterruptedRunError, PlanError, RunStoppedError
 from ..io.jsonl import read_records
 from ..judges.ask import Asking, cost_of, key_of, stored_verdicts
-from ..judges.jury import JudgeOptions, judge_named
+from ..judges.jury import judge_named
 from ..judges.llm import LABEL
 from ..judges.metric import JudgedMetric
 from ..judges.question import numbered_texts
@@ -202,14 +202,14 @@ def judged_metrics(names: str) -> list[JudgedMetric]:
 
 def named_judge(settings: RunSettings, *, offline: bool = False) -> Judge:
     """Return the judge of the settings; with `offline` nothing is sent, not even a key."""
-    options = JudgeOptions(
-        mode=settings.judge_mode or LABEL,
-        api_key_env=None if offline else settings.judge_api_key_env,
-        plain_http=bool(settings.plain_http),
-        timeout=settings.judge_timeout or 60.0,
-    )
     with stdout_for_results():  # a module of the user's own may print while it is imported
-        return judge_named(settings.judge or "", options)
+        return judge_named(
+            settings.judge or "",
+            settings.judge_mode or LABEL,
+            api_key_env=None if offline else settings.judge_api_key_env,
+            plain_http=bool(settings.plain_http),
+            timeout=settings.judge_timeout or 60.0,
+        )
 
 
 def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:

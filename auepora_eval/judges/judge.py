@@ -25,7 +25,6 @@ YES_FROM = 0.5  # the score from which a verdict is more of a yes than of a no
 class Judge(ABC):
     """Answers questions. A judge of your own overrides `judge` and `identity`."""
 
-    keeps_time = False  # whether it ends late calls itself
     compares_pairs = False  # whether it compares each claim with each passage by itself
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ..calls.chat import ChatModel, split_endpoint
@@ -96,37 +96,31 @@ def _chance(odds: float) -> float:
     return (1 + math.tanh(odds / 2)) / 2
 
 
-@dataclass(frozen=True)
-class JudgeOptions:
-    """How the models behind a judge are called; the same for all members of a jury."""
+def judge_named(
+    name: str,
+    mode: str = LABEL,
+    *,
+    api_key_env: str | None = None,
+    plain_http: bool = False,
+    timeout: float = 60.0,
+) -> Judge:
+    """Return the judge of a name: URL#model, support:NAME, module:attribute, jury:[A,B].
 
-    mode: str = LABEL
-    api_key_env: str | None = None
-    plain_http: bool = False
-    timeout: float = 60.0
-
-
-def judge_named(name: str, options: JudgeOptions | None = None) -> Judge:
-    """Return the judge of a name: URL#model, support:NAME, module:attribute, jury:[A,B]."""
-    options = options or JudgeOptions()
+    The models of a jury are all called in the same way.
+    """
     form, _, rest = name.partition(":")
     if form == "support":
         return SupportJudge(rest)
     if form == "jury":
         names = [part.strip() for part in split_outside_brackets(rest.removeprefix("[").removesuffix("]"))]
-        return Jury([judge_named(part, options) for part in names if part])
+        member = partial(judge_named, api_key_env=api_key_env, plain_http=plain_http, timeout=timeout)
+        return Jury([member(part, mode) for part in names if part])
     if form in ("http", "https") or (form == "openai" and "://" in rest):
-        return _model(rest if form == "openai" else name, options)
+        url, model = split_endpoint(rest if form == "openai" else name)
+        key = None if api_key_env is None else key_from_environment(api_key_env)
+        chat = ChatModel(url, model, api_key=key, timeout=timeout, plain_http=plain_http, private=True)
+        return LlmJudge(chat, mode)
     if name and not {":", "#"} & set(name):
         fix = f"Write support:{name:.40} for a support function, URL#model, or my_judge.py:judge."
         raise DataError(f"--judge {name:.80}", "is not a judge.", fix=fix)
     return as_judge(imported(f"--judge {name}", name, str(Path.cwd())))
-
-
-def _model(name: str, options: JudgeOptions) -> LlmJudge:
-    url, model = split_endpoint(name)
-    key = None if options.api_key_env is None else key_from_environment(options.api_key_env)
-    chat = ChatModel(
-        url, model, api_key=key, timeout=options.timeout, plain_http=options.plain_http, private=True
-    )
-    return LlmJudge(chat, options.mode)

@@ -56,8 +56,6 @@ class _VoidError(Exception):
 class LlmJudge(Judge):
     """A model at an endpoint as a judge. `mode`: label or logprob."""
 
-    keeps_time = True
-
     def __init__(self, model: ChatModel, mode: str = LABEL) -> None:
         if mode not in MODES:
             raise DataError("--mode", f"{mode!r:.40} is not a mode.", fix=f"Write {' or '.join(MODES)}.")

@@ -90,14 +90,12 @@ class RunJudging:
         identity = self.judge.identity(kind_named(self.audited))
         self.audit = read_audit(self.storage.results_directory, identity)
         self._open(
-            VerdictLog(stored=stored_verdicts(self.replay or self.state.database), replay=self._replays)
+            VerdictLog(
+                stored=stored_verdicts(self.replay or self.state.database), replay=self.replay is not None
+            )
         )
         for metric in self._bound():
             metric.ready()
-
-    @property
-    def _replays(self) -> bool:
-        return self.replay is not None
 
     def _open(self, log: VerdictLog) -> None:
         self.asking = Asking(self.judge, log, self.executor, self.policy, self.on_verdict)
@@ -121,7 +119,7 @@ class RunJudging:
             # Another judge may have written since this one was made.
             self.run = self.storage.load_run(self.path)
             with Database.write(self.state.database) as database:
-                if not self._replays:
+                if self.replay is None:
                     self._open(VerdictLog(database, self.cache, verdicts_in(database)))
                 return self._written(self.scored(), database)
 
@@ -167,9 +165,10 @@ class RunJudging:
         return sorted({verdict.model for verdict in self.asking.of_judge(self.kinds) if verdict.model})
 
     def _written(self, results: list[MetricResult], database: Database) -> list[MetricResult]:
-        names = {result.name for result in results}
-        kept = [result for result in self.run.results if result.name not in names]
-        self.run = replace(self.run, results=kept + results)
+        # In the places that they had: a replay gives the same document, to the byte.
+        by_name = {result.name: result for result in results}
+        placed = [by_name.pop(result.name, result) for result in self.run.results]
+        self.run = replace(self.run, results=[*placed, *by_name.values()])
         if self.record is not None:
             database.set_meta(**{JUDGE: msgspec.to_builtins(self.record)})
         rewrite(self.state, database, self.run)

@@ -140,6 +140,12 @@ def question_about(
     return Question(known, {"question": query, **shown}, {**about, **({"cut": cut} if cut else {})})
 
 
+def shown_texts(texts: Sequence[str], around: str) -> tuple[list[str], dict[str, list[str]]]:
+    """Return texts, each cut to what matters for another, and what to note of them: that some were cut."""
+    shown = [cut_around(text, around) for text in texts]
+    return shown, ({} if shown == list(texts) else {"cut": ["passages"]})
+
+
 def claims_question(
     kind: Kind, claims: Sequence[Claim], passages: Sequence[str], **about: object
 ) -> Question:

@@ -17,7 +17,7 @@ import pytest
 from auepora_eval.errors import MissingDependencyError
 from auepora_eval.judges.ask import Asking
 from auepora_eval.judges.judge import Judge
-from auepora_eval.judges.jury import JudgeOptions, judge_named
+from auepora_eval.judges.jury import judge_named
 from auepora_eval.judges.llm import LlmJudge
 from auepora_eval.judges.question import Judgement, Question, kind_named
 from benchmarks import local_model as local
@@ -49,7 +49,7 @@ def questions() -> list[Question]:
 @contextmanager
 def model_judge(mode: str) -> Iterator[Judge]:
     with ExitStack() as stack:
-        judge = judge_named(stack.enter_context(local.local_model()), JudgeOptions(mode=mode, timeout=120))
+        judge = judge_named(stack.enter_context(local.local_model()), mode, timeout=120)
         stack.callback(judge.close)
         yield judge
 

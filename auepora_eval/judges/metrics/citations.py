@@ -10,7 +10,7 @@ from ...errors import ScoringError
 from ...metrics.citations.answer import answer_of
 from ..metric import JudgedMetric, no_answer
 from ..question import kind_named
-from ..texts import claims_question, cut_around
+from ..texts import claims_question, shown_texts
 
 Cited = Sequence[Sequence[bool]]  # of each claim, whether each of its citations supports it
 
@@ -48,8 +48,7 @@ class JudgedCitations(JudgedMetric):
         asked = [claim for claim, numbers in zip(answer.claims, cites, strict=True) if any(numbers)]
         supporting: dict[int, list[int]] = {}  # by claim
         if asked:
-            shown = [cut_around(text, output.response.text) for text in texts]
-            cut = {"cut": ["passages"]} if shown != texts else {}
+            shown, cut = shown_texts(texts, output.response.text)
             verdict = self.answers_to([claims_question(kind_named("grounding"), asked, shown, **cut)])[0]
             for claim, part in zip(asked, verdict.parts, strict=bool(verdict.parts)):
                 if part.failed:

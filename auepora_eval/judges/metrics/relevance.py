@@ -22,7 +22,7 @@ from ...core.types import (
 )
 from ..metric import JudgedMetric, add_note
 from ..question import Part, Question, kind_named, numbered
-from ..texts import cut_around
+from ..texts import shown_texts
 
 HIGHEST_GRADE = 3
 _NOT_RELEVANT = 0.5  # an expected grade below rounds to 0
@@ -64,13 +64,10 @@ class GradedPassages(JudgedMetric):
         pool = {doc.doc_id: doc for doc in [*self.more_to_judge(sample), *retrieved] if doc.text.strip()}
         if not pool:
             return {}
-        shown = [cut_around(doc.text, sample.query) for doc in pool.values()]
-        cut = {"cut": ["passage"]} if shown != [doc.text for doc in pool.values()] else {}
+        shown, cut = shown_texts([doc.text for doc in pool.values()], sample.query)
         material = {"question": sample.query, **numbered("passage", shown)}
-        verdict = self.ask_all([Question(kind_named("grading"), material, {"passages": list(pool), **cut})])[
-            0
-        ]
-        return dict(zip(pool, verdict.parts, strict=True))
+        question = Question(kind_named("grading"), material, {"passages": list(pool), **cut})
+        return dict(zip(pool, self.ask_all([question])[0].parts, strict=True))
 
     def more_to_judge(self, sample: EvaluationSample) -> list[Document]:
         """Return the documents to judge besides the retrieved ones."""

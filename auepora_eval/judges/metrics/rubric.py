@@ -23,7 +23,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -97,11 +96,6 @@ def _seen(path: str, text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-@lru_cache(maxsize=20)
-def _read_again(path: str, changed: int) -> Rubric:
-    return read_rubric(path)
-
-
 @metric("rubric[{file}]")
 class RubricGrade(JudgedMetric):
     """The grade that a judge gives an answer by a rubric of your own: rubric[tone.md].
@@ -116,29 +110,21 @@ class RubricGrade(JudgedMetric):
     requires = ("query",)
 
     def ready(self) -> None:
-        self.rubric()
+        read_rubric(self.file)
         super().ready()
 
-    def rubric(self) -> Rubric:
-        """Read the file, if it has changed since it was read last."""
-        try:
-            changed = Path(self.file).stat().st_mtime_ns
-        except OSError:
-            changed = 0
-        return _read_again(self.file, changed)
-
     def question_kinds(self) -> list[Kind]:
-        return [self.rubric().kind]
+        return [read_rubric(self.file).kind]
 
     def signature(self) -> Mapping[str, object]:
         if self.asking is None:
             return {}
-        return {**super().signature(), "rubric": self.rubric().sha256}
+        return {**super().signature(), "rubric": read_rubric(self.file).sha256}
 
     def judged(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         if (left_out := no_answer(output)) is not None:
             return left_out
-        rubric = self.rubric()
+        rubric = read_rubric(self.file)
         if "reference" in rubric.sees and sample.reference_answer is None:
             return skip("the sample has no reference_answer")
         texts = {"answer": output.response.text}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 from unicodedata import combining, normalize
 
@@ -207,7 +208,8 @@ class _Field:
 
     def __init__(self) -> None:
         self.codes: dict[str, int] = {}
-        self._places, self._bits = array("I"), array("Q")
+        self._bits = array("Q")
+        self._given = 0  # samples that have a value
 
     def add(self, place: int, values: Sequence[Any]) -> None:
         if len(self.codes) > MOST_VALUES:
@@ -216,18 +218,19 @@ class _Field:
         for value in values:
             code = self.codes.setdefault(str(value), len(self.codes))
             bits |= 1 << code % 64
-        self._places.append(place)
+        self._bits.extend(repeat(0, place - len(self._bits)))  # of the samples before it, which have no value
         self._bits.append(bits)
+        self._given += 1
 
     @property
     def is_slice(self) -> bool:
         """Return whether the field divides the samples into few groups: an id or a text does not."""
-        return 1 < len(self.codes) <= min(MOST_VALUES, len(self._places) // SEVERAL)
+        return 1 < len(self.codes) <= min(MOST_VALUES, self._given // SEVERAL)
 
     def column(self, samples: int) -> bytes:
         """Return the bits of each sample."""
         column = np.zeros(samples, "<u8")
-        column[np.frombuffer(self._places, np.uint32)] = np.frombuffer(self._bits, np.uint64)
+        column[: len(self._bits)] = self._bits
         return column.tobytes()
 
 

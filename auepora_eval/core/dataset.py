@@ -16,7 +16,7 @@ import msgspec
 
 from ..errors import ArgumentError, DataError, wrong_type
 from ..read.convert import Convert, converted, to_sample
-from ..read.fields import Reading, are_samples, read_foreign
+from ..read.fields import Reading, read_foreign
 from ..read.names import has_query
 from .types import Document, EvaluationSample, SystemOutputs
 
@@ -176,7 +176,7 @@ def as_dataset(
     if convert is not None:
         placed = ((f"dataset[{number}]", row) for number, row in enumerate(rows))
         return InMemoryDataset.of_readings("samples", converted(placed, convert, "dataset"))
-    if columns or _are_foreign(rows):
+    if rows and all(isinstance(row, Mapping) for row in rows):
         return InMemoryDataset.of_readings("samples", read_foreign(rows, "dataset", columns))
     return InMemoryDataset("samples", [to_sample(one, f"dataset[{n}]") for n, one in enumerate(rows)])
 
@@ -228,11 +228,6 @@ def _check_not_splits(thing: object) -> None:
     if are_tables:
         names = " or ".join(f"dataset[{name!r:.60}]" for name in list(thing)[:6])
         raise ArgumentError(f"dataset is a dict of splits, not a dataset. Pass one of them: {names}")
-
-
-def _are_foreign(rows: Sequence[Any]) -> bool:
-    """Return whether rows are records that do not have the names of a sample."""
-    return bool(rows) and all(isinstance(row, Mapping) for row in rows) and not are_samples(rows)
 
 
 def _frame_records(frame: Any) -> object:

@@ -27,11 +27,8 @@ from ..core.types import (
 )
 from ..errors import DataError, warn_user, wrong_type
 from ..read.fields import (
-    are_predictions,
-    as_id,
     columns_of_answers,
     is_query_id,
-    prediction_part,
     read_foreign,
 )
 from ..read.outputs import to_output
@@ -278,10 +275,6 @@ def predictions_of(source: Any, columns: Columns = None) -> ForeignPredictions:
     if rows is None or not all(isinstance(row, Mapping) for row in rows):
         raise wrong_type("outputs", OUTPUT_FORMS, source)
     columns = columns_of_answers(columns, rows)
-    if columns is None and are_predictions(rows):
-        named = ({**prediction_part(row), "sample_id": as_id(row["sample_id"])} for row in rows)
-        pairs = (read_prediction(row, f"outputs[{n}]") for n, row in enumerate(named))
-        return ForeignPredictions("outputs", _unique(pairs, "outputs"))
     readings = read_foreign(rows, "outputs", columns, for_outputs=True)
     answered = ((sample.sample_id, output) for sample, output in readings if output is not None)
     return ForeignPredictions("outputs", _unique(answered, "outputs"))

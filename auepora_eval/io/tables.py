@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -17,16 +17,10 @@ from ..errors import DataError, MissingDependencyError, install_command, warn_us
 from ..read.fields import (
     Reading,
     ReadingNote,
-    are_answered_samples,
-    are_predictions,
-    are_samples,
     columns_of_answers,
-    prediction_part,
     read_foreign,
-    sample_part,
 )
 from ..read.names import has_only, has_query
-from ..read.records import UnreadFields, read_prediction, read_sample
 from ..read.text import parse_json
 from ..read.tools import TOOLS, Row, promptfoo_table
 from .csv import COLUMNS as OUR_COLUMNS
@@ -118,10 +112,6 @@ def readings_in(path: Path, columns: Columns = None) -> list[Reading]:
     """Return the samples and outputs of a table or a list of records."""
     placed = placed_rows(path)
     rows = [row for _, row in placed]
-    if columns is None and are_samples(rows) and _have_text_ids(rows):
-        return list(_own_readings(path.name, placed, lambda row: (row, {})))
-    if columns is None and are_answered_samples(rows) and _have_text_ids(rows) and not _is_table(path):
-        return list(_own_readings(path.name, placed, lambda row: (sample_part(row), prediction_part(row))))
     return read_foreign(rows, path.name, columns, place=lambda number: placed[number][0])
 
 
@@ -130,35 +120,10 @@ def outputs_in(path: Path, columns: Columns = None) -> Iterator[tuple[str, Syste
     placed = placed_rows(path)
     rows = [row for _, row in placed]
     columns = columns_of_answers(columns, rows)
-    if columns is None and are_predictions(rows) and _have_text_ids(rows) and not _is_table(path):
-        return _own_predictions(path.name, placed)
     readings = read_foreign(
         rows, path.name, columns, place=lambda number: placed[number][0], for_outputs=True
     )
     return ((sample.sample_id, output) for sample, output in readings if output is not None)
-
-
-def _own_readings(
-    name: str, placed: Iterable[tuple[str, Row]], parts: Callable[[Row], tuple[Row, Row]]
-) -> Iterator[Reading]:
-    """Yield samples of ours and their outputs, with all that a prediction may have."""
-    unread = UnreadFields()
-    for where, row in placed:
-        sample, output = parts(row)
-        is_answered = any(value is not None for key, value in output.items() if key != "sample_id")
-        answered = read_prediction(output, where, unread)[1] if is_answered else None
-        yield read_sample(sample, where, unread=unread), answered
-    unread.report(name)
-
-
-def _own_predictions(name: str, placed: Iterable[tuple[str, Row]]) -> Iterator[tuple[str, SystemOutputs]]:
-    unread = UnreadFields()
-    yield from (read_prediction(prediction_part(row), where, unread) for where, row in placed)
-    unread.report(name)
-
-
-def _have_text_ids(rows: Sequence[Row]) -> bool:
-    return all(isinstance(row.get("sample_id"), str) for row in rows)
 
 
 def placed_rows(path: Path) -> list[tuple[str, Row]]:

@@ -1,38 +1,26 @@
-"""A sample from a dict with our names, and from any record by a function of the user."""
+"""A sample from a dict, and from any record by a function of the user."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
 from typing import Any
 
 from ..core.types import EvaluationSample
-from ..errors import ArgumentError, AueporaError, DataError, warn_user, wrong_type
-from .fields import Reading, ReadingNote
+from ..errors import AueporaError, DataError, warn_user, wrong_type
+from .fields import Reading, ReadingNote, read_foreign
 from .outputs import to_output
-from .records import UnreadFields
 
 # A record to a sample, or to a pair of a sample and what the system answered; None leaves the record out.
 Convert = Callable[[Any], Any]
-# The keys of a sample as a dict are the fields of the class.
-_SAMPLE_KEYS = tuple(field.name for field in fields(EvaluationSample))
 
 
 def to_sample(thing: object, argument: str = "sample") -> EvaluationSample:
-    """Return a sample from one, or from a dict with its fields."""
+    """Return a sample from one, or from a dict with its fields under any names that are known."""
     if isinstance(thing, EvaluationSample):
         return thing
     if not isinstance(thing, Mapping):
         raise wrong_type(argument, "a sample or a dict with 'sample_id' and 'query'", thing)
-    for key in ("sample_id", "query"):
-        if thing.get(key) is None:
-            raise ArgumentError(f"{argument} has no {key!r}: a sample needs 'sample_id' and 'query'")
-    unread = UnreadFields()
-    for key in thing:
-        if key not in _SAMPLE_KEYS:
-            unread.add("", str(key), _SAMPLE_KEYS)
-    unread.report(argument, has_columns=False)
-    return EvaluationSample(**{key: thing[key] for key in _SAMPLE_KEYS if thing.get(key) is not None})
+    return read_foreign([thing], argument, is_table=False)[0][0]
 
 
 def converted(placed: Iterable[tuple[str, Any]], convert: Convert, where: str) -> Iterator[Reading]:

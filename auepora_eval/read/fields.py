@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from hashlib import blake2b
-from operator import itemgetter
 from typing import Any
 
 from ..core.types import (
@@ -27,6 +26,7 @@ from ..core.types import (
     Response,
     RetrievedDocument,
     SystemOutputs,
+    is_time,
     split_timings,
     unscored,
 )
@@ -36,20 +36,16 @@ from .names import (
     ANSWER_NAMES,
     COLUMNS,
     CONVERSATIONS,
-    ID,
     IDS,
     IDS_OR_TEXTS,
-    KNOWN,
     MEASURED,
     NAMES,
     OUTPUT_FIELDS,
-    OUTPUT_NAMES,
-    SAMPLE_NAMES,
     check_spelling,
-    has_only,
+    has_own_names,
     plain_name,
 )
-from .outputs import as_answer, as_hits, text_id
+from .outputs import as_answer, as_hits, look_like_texts, text_id
 
 Record = Mapping[str, Any]
 Reading = tuple[EvaluationSample, SystemOutputs | None]
@@ -92,26 +88,37 @@ class FieldReader:
         columns: Mapping[str, str] | None = None,
         *,
         for_outputs: bool = False,
-        originals: Mapping[str, str] | None = None,
     ) -> None:
         self._for_outputs = for_outputs  # the records are answers: they need no question, only an id
         self._names = list(dict.fromkeys(str(name) for name in names))
+        # "Ground Truth" is ground_truth, unless there is a column of that very name.
+        self._spelt = {plain_name(name): name for name in reversed(self._names)}
+        self._spelt |= {name: name for name in self._names}
         self._where = where
         self._ids: dict[str, int] = {}
         self._conversations = 0
         self._unread: Counter[str] = Counter()
         self.has_own_ids = True
-        self._originals = originals or {}  # the spelling in the file of a known name
         self.fields = self._named_by_user(columns or {})
-        for field, known in (NAMES | ANSWER_NAMES if for_outputs else NAMES).items():
-            if field not in self.fields:
-                present = [name for name in known if name in self._free()]
-                if present:
-                    self.fields[field] = self._one_of(field, present)
+        self._look_up(NAMES)
+        if for_outputs or (has_own_names(self._names) and not self.fields.keys().isdisjoint(OUTPUT_FIELDS)):
+            self._look_up(ANSWER_NAMES)
         self._place_of_conversation()
         self._place_of_answer()
         self._place_of_context()
         check_spelling(self._free(), self._missing(), where)
+
+    def _look_up(self, table: Mapping[str, Sequence[str]]) -> None:
+        for field, known in table.items():
+            present = [name for name in known if self._is_free(name)]
+            if field not in self.fields and present:
+                if len(present) > 1 and present[0] != field and not field.endswith("id"):
+                    raise self._ambiguous([(field, name) for name in present])
+                self.fields[field] = self._spelt[present[0]]
+
+    def _is_free(self, name: str) -> bool:
+        """Return whether there is a column of that name, in any spelling, without a meaning so far."""
+        return self._spelt.get(name) not in (None, *self.fields.values())
 
     def _missing(self) -> list[str]:
         """Return the fields that metrics need and that no column holds."""
@@ -136,49 +143,44 @@ class FieldReader:
         return dict(columns)
 
     def _listed_names(self) -> str:
-        """Return the first columns, without those that a reader of ours has named."""
-        names = [name for name in self._names if name not in (*NAMES, "response")] or self._names
-        names = [self._originals.get(name, name) for name in names]
-        return ", ".join(" ".join(name.split())[:60] for name in names[:12])
-
-    def _one_of(self, field: str, present: Sequence[str]) -> str:
-        if len(present) > 1 and present[0] != field and not field.endswith("id"):
-            raise self._ambiguous([(field, name) for name in present])
-        return present[0]
+        return ", ".join(" ".join(name.split())[:60] for name in self._names[:12])
 
     def _place_of_conversation(self) -> None:
         for name in CONVERSATIONS:
-            if name in self._free():
-                self.fields.setdefault("history" if "query" in self.fields else "query", name)
+            if self._is_free(name):
+                field = "history" if "query" in self.fields else "query"
+                self.fields.setdefault(field, self._spelt[name])
 
     def _place_of_answer(self) -> None:
         """Decide whose answer `answer` is: the reference, unless there is another one."""
-        if "answer" not in self._free():
+        if not self._is_free("answer"):
             return
+        name = self._spelt["answer"]
         if self._for_outputs and "answer" not in self.fields:
-            self.fields["answer"] = "answer"
+            self.fields["answer"] = name
             return
         is_reference_known, is_answer_known = ("reference_answer" in self.fields, "answer" in self.fields)
         if is_answer_known and is_reference_known:
             return  # kept as metadata
         if not is_reference_known and not is_answer_known and "retrieved" in self.fields:
             raise self._ambiguous([("reference_answer", "answer"), ("answer", "answer")])
-        self.fields["answer" if is_reference_known else "reference_answer"] = "answer"
+        self.fields["answer" if is_reference_known else "reference_answer"] = name
 
     def _place_of_context(self) -> None:
         """Decide what `context` is: the gold beside retrieved contexts (DeepEval) or as one text (SQuAD)."""
-        if "context" not in self._free() or "relevant_docs" in self.fields:
+        if not self._is_free("context") or "relevant_docs" in self.fields:
             return
+        name = self._spelt["context"]
         if self._for_outputs and "retrieved" not in self.fields:
-            self.fields["retrieved"] = "context"
+            self.fields["retrieved"] = name
             return
         is_gold = "retrieved" in self.fields or self.fields.get("reference_answer") == "answers"
         if not is_gold and "answer" not in self.fields:
             raise self._ambiguous([("relevant_docs", "context"), ("retrieved", "context")])
-        self.fields["relevant_docs" if is_gold else "retrieved"] = "context"
+        self.fields["relevant_docs" if is_gold else "retrieved"] = name
 
     def _ambiguous(self, readings: Sequence[tuple[str, str]]) -> DataError:
-        readings = [(field, self._originals.get(name, name)) for field, name in readings]
+        readings = [(field, self._spelt[name]) for field, name in readings]
         options = " or ".join(f"{field}={name}" for field, name in readings)
         names = ", ".join(dict.fromkeys(repr(name) for _, name in readings))
         what = f"{names} can be read in {len(readings)} ways."
@@ -196,8 +198,8 @@ class FieldReader:
 
     def report(self, *, made_ids: bool, renamed: bool) -> None:
         """Report, once for a file, what was read under another name, and what was not read."""
-        read = {field: self._originals.get(name, name) for field, name in self.fields.items()}
-        names = [f"{name!r} as {field}" for field, name in read.items() if name != field]
+        others = {field: name for field, name in self.fields.items() if name not in (field, "response")}
+        names = [f"{name!r} as {field}" for field, name in others.items()]
         parts = [f"read {', '.join(names)}"] if names and renamed else []
         parts += ["sample ids are made from the queries"] if made_ids else []
         if self._conversations:
@@ -212,7 +214,7 @@ class FieldReader:
         if not self._unread:
             return []
         listed = [
-            f"{' '.join(self._originals.get(name, name).split())[:60]!r} ({count})"
+            f"{' '.join(name.split())[:60]!r} ({count})"
             for name, count in self._unread.most_common(_MOST_UNREAD)
         ]
         more = ", ..." if len(self._unread) > _MOST_UNREAD else ""
@@ -283,41 +285,54 @@ class FieldReader:
         return made if count == 1 else f"{made}~{count}"
 
     def _documents(self, parts: Record, field: str, ids_field: str, where: str) -> list[Document] | None:
+        hits = self._hits(parts, field, ids_field, where)
+        for hit in hits:
+            hit.doc.metadata.pop("score_missing", None)  # it is not a hit of a system
+        return [hit.doc for hit in hits] or None
+
+    def _hits(self, parts: Record, field: str, ids_field: str, where: str) -> list[RetrievedDocument]:
         """Return the documents of a field; ids and texts in two fields of one length belong together."""
-        ids = _listed(parts.get(ids_field), f"{where}: {self.fields.get(ids_field)}", separators=";,")
-        texts = _documents(parts.get(field), self.fields.get(field, ""), where)
-        if not ids:
-            return texts or None
-        named = [str(one) for one in ids]
-        if texts and len(texts) == len(named):
-            return [Document(name, doc.text, doc.metadata) for name, doc in zip(named, texts, strict=True)]
-        return [Document(name, "", {"text_missing": True}) for name in named]
+        hits = _hits(parts.get(field), plain_name(self.fields.get(field, "")), where)
+        ids = _hits(parts.get(ids_field), plain_name(self.fields.get(ids_field, "")), where)
+        if not ids or len(ids) != len(hits):
+            return ids or hits
+        pairs = zip(ids, hits, strict=True)
+        return [replace(hit, doc=replace(hit.doc, doc_id=one.doc.doc_id)) for one, hit in pairs]
 
     def _output(self, parts: Record, others: Record, where: str) -> SystemOutputs | None:
         error = parts.get("error")
         if error is None and not any(field in parts for field in OUTPUT_FIELDS[:3]):
             return None
-        if error is not None:
-            return SystemOutputs([], Response(""), error=_failure(error))
-        documents = self._documents(parts, "retrieved", "retrieved_ids", where)
-        is_named = "retrieved" in parts or "retrieved_ids" in parts
-        extra: dict[str, Any] = {**others, **({} if is_named else {DOCUMENTS_MISSING: True})}
-        if "answer" not in parts:
+        extra = {**_object(parts.get("extra"), f"{where}: extra"), **others}
+        if error is None and "retrieved" not in parts and "retrieved_ids" not in parts:
+            extra[DOCUMENTS_MISSING] = True
+        if error is None and "answer" not in parts:
             extra[ANSWER_MISSING] = True
         extra |= {name: parts[name] for name in ("tool_calls", "claims") if parts.get(name)}
-        hits = _ranked(documents or [], parts.get("retrieved"), f"{where}: {self.fields.get('retrieved')}")
         answer = parts.get("answer", "")
         response = Response(str(answer)) if isinstance(answer, int | float) else as_answer(answer)
         if "citations" in parts:
             cited = _listed(parts["citations"], f"{where}: {self.fields['citations']}")
             response = replace(response, metadata={**response.metadata, "citations": cited})
         timings, implausible = split_timings(_times(parts, where))
-        return SystemOutputs(hits, response, timings, {**extra, **implausible})
+        return SystemOutputs(
+            self._hits(parts, "retrieved", "retrieved_ids", where),
+            response,
+            timings,
+            {**extra, **implausible},
+            None if error is None else _failure(error),
+        )
 
 
 def _failure(error: Any) -> Failure:
     if isinstance(error, Mapping):
-        return Failure(str(error.get("type") or "error"), str(error.get("message") or "")[:2000])
+        seconds = error.get("seconds")
+        return Failure(
+            str(error.get("type") or "error"),
+            str(error.get("message") or "")[:2000],
+            seconds if isinstance(seconds, float) and is_time(seconds) else None,
+            str(error.get("traceback") or ""),
+        )
     return Failure("error", str(error)[:2000])
 
 
@@ -335,43 +350,6 @@ def _times(parts: Record, where: str) -> dict[str, float]:
 def as_id(value: Any) -> str:
     """Return the text of an id: a spreadsheet turns 1 into 1.0 where a cell of the column is empty."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def are_samples(rows: Sequence[Record]) -> bool:
-    """Return whether records are samples under our own names: no known name of another tool is in them."""
-    are_complete = all(row.get("sample_id") is not None and row.get("query") is not None for row in rows)
-    return are_complete and has_only(SAMPLE_NAMES, {name for row in rows for name in row})
-
-
-def are_predictions(rows: Sequence[Record]) -> bool:
-    """Return whether records hold answers under our own names: no known name of another tool is in them."""
-    names = {name for row in rows for name in row}
-    is_answered = not OUTPUT_NAMES.isdisjoint(names)
-    return (
-        all(row.get(ID) is not None for row in rows)
-        and is_answered
-        and has_only(SAMPLE_NAMES | OUTPUT_NAMES, names)
-    )
-
-
-def are_answered_samples(rows: Sequence[Record]) -> bool:
-    """Return whether records are samples of ours that hold answers too.
-
-    An answer without a reference beside it may be the reference, as in tables of other tools.
-    """
-    names = {name for row in rows for name in row}
-    is_clear = "answer" not in names or "reference_answer" in names
-    return is_clear and are_predictions(rows) and all(row.get("query") is not None for row in rows)
-
-
-def sample_part(record: Record) -> dict[str, Any]:
-    """Return what a record of ours says about the sample."""
-    return {name: value for name, value in record.items() if name not in OUTPUT_NAMES}
-
-
-def prediction_part(record: Record) -> dict[str, Any]:
-    """Return what a record of ours says about the output."""
-    return {name: value for name, value in record.items() if name == ID or name not in SAMPLE_NAMES}
 
 
 def query_id(query: str) -> str:
@@ -400,13 +378,8 @@ def read_foreign(
     rows = list(map(_with_ranking, records))
     if not rows:
         return []
-    names = list(dict.fromkeys(str(name) for row in rows for name in row))
-    spellings = _spellings(names, columns or {})
-    if spellings:
-        rows = [{spellings.get(name, name): value for name, value in row.items()} for row in rows]
-        names = [spellings.get(name, name) for name in names]
-    originals = {known: name for name, known in spellings.items()}
-    reader = FieldReader(names, where, columns, for_outputs=for_outputs, originals=originals)
+    names = dict.fromkeys(str(name) for row in rows for name in row)
+    reader = FieldReader(names, where, columns, for_outputs=for_outputs)
     reader.check_has_queries()
     place = place or (lambda number: f"{where}[{number}]")
     readings = [reader.read(row, place(number)) for number, row in enumerate(rows)]
@@ -424,18 +397,6 @@ def _with_ranking(record: Record) -> Record:
         ids = [{"doc_id": one, "score": score} for one, score in zip(ids, scores, strict=True)]
     others = {name: value for name, value in record.items() if name != "retrieval_results"}
     return {**others, "retrieved": ids}
-
-
-def _spellings(names: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the known name of each column that is another spelling of it, unless both are there."""
-    taken = {*names, *columns.values()}
-    spellings: dict[str, str] = {}
-    for name in names:
-        known = plain_name(name)
-        if known in KNOWN and known not in taken and name not in columns.values():
-            spellings[name] = known
-            taken.add(known)
-    return spellings
 
 
 def _value(raw: Any) -> Any:
@@ -505,59 +466,50 @@ def _are_words(parts: Iterable[str]) -> bool:
     return all(len(part.split()) == 1 for part in parts)
 
 
-def _documents(value: Any, name: str, where: str) -> list[Document]:
-    if name in IDS:
-        ids = [str(one) for one in _listed(value, f"{where}: {name}", separators=";,")]
-        return [Document(one, "", {"text_missing": True}) for one in ids]
+def _hits(value: Any, name: str, where: str) -> list[RetrievedDocument]:
+    """Return the documents under a name, in the order of their ranks."""
+    where = f"{where}: {name}"
     separators = "|" if name in ("context", "retrieval_context") else ""
-    if name in IDS_OR_TEXTS and isinstance(value, str) and _are_words(value.split(";")):
+    if name in IDS:
+        separators = ";,"
+    elif name in IDS_OR_TEXTS and isinstance(value, str) and _are_words(value.split(";")):
         separators = ";"
-    items = _listed(value, f"{where}: {name}", separators=separators)
-    if name in IDS_OR_TEXTS:
-        try:
-            return [hit.doc for hit in as_hits(items)]
-        except (TypeError, ValueError) as error:
-            raise DataError(f"{where}: {name}", f"{error}.") from error
-    return [_text_document(item, f"{where}: {name}") for item in items]
-
-
-def _ranked(documents: Sequence[Document], items: Any, where: str) -> list[RetrievedDocument]:
-    """Return hits with the scores and ranks that the items have, in the order of their ranks."""
-    if isinstance(items, str):
-        items = written_list(items, where)
-    facts = items if isinstance(items, list) and len(items) == len(documents) else [None] * len(documents)
-    numbers: list[Record] = [item if isinstance(item, Mapping) else {} for item in facts]
-    ranks = [_rank(record.get("rank"), place) for place, record in enumerate(numbers, start=1)]
+    items = _listed(value, where, separators=separators)
+    if name in IDS:
+        items = [_without_text(str(one)) for one in items]
+    elif name not in IDS_OR_TEXTS:
+        items = [_text_document(item) if isinstance(item, str) else item for item in items]
+    elif not look_like_texts([item for item in items if isinstance(item, str)]):
+        items = [_without_text(item) if isinstance(item, str) else item for item in items]
+    try:
+        hits = as_hits(items)
+    except (TypeError, ValueError) as error:
+        raise DataError(where, f"{error}.") from error
+    ranks = [hit.rank for hit in hits]
     if len(set(ranks)) < len(ranks):
         what = f"two documents have the same rank: {ranks[:10]}."
         raise DataError(where, what, fix="Number them 1, 2, 3, ...")
-    hits = []
-    ordered = sorted(zip(ranks, documents, numbers, strict=True), key=itemgetter(0))
-    for place, (rank, doc, record) in enumerate(ordered, start=1):
-        score = record.get("score")
-        if isinstance(score, int | float) and not isinstance(score, bool):
-            hits.append(RetrievedDocument(doc, float(score), rank))
-        else:
-            # 1 / place falls along the list; ranks may start at 0.
-            hits.append(replace(unscored(doc, place), rank=rank))
-    return hits
+    ordered = sorted(zip(hits, items, strict=True), key=lambda pair: pair[0].rank)
+    return [
+        # Ranks may start at any number: the score of a document without one falls along the list.
+        hit if _has_score(item) else replace(unscored(hit.doc, place), rank=hit.rank)
+        for place, (hit, item) in enumerate(ordered, start=1)
+    ]
 
 
-def _rank(value: Any, place: int) -> int:
-    """Return the rank that an item names, or else its place; a table may write 1 as 1.0."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if type(value) is int else place
+def _has_score(item: Any) -> bool:
+    if isinstance(item, Mapping):
+        return isinstance(item.get("score"), int | float)
+    return not isinstance(item, Document | str)
 
 
-def _text_document(item: Any, where: str) -> Document:
-    if not isinstance(item, str):
-        try:
-            return as_hits([item])[0].doc
-        except (TypeError, ValueError) as error:
-            raise DataError(where, f"{error}.") from error
-    sourced = _DEEPEVAL_SOURCE.fullmatch(item)
-    return Document(sourced[1], sourced[2]) if sourced else Document(text_id(item), item)
+def _without_text(doc_id: str) -> Document:
+    return Document(doc_id, "", {"text_missing": True})
+
+
+def _text_document(text: str) -> Document:
+    sourced = _DEEPEVAL_SOURCE.fullmatch(text)
+    return Document(sourced[1], sourced[2]) if sourced else Document(text_id(text), text)
 
 
 def _reference(value: Any, where: str) -> Response | None:

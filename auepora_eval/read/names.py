@@ -8,7 +8,7 @@ use further names (`ANSWER_PARTS`, `DOCUMENT_LISTS`) that in a table of a strang
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Set
 
 from ..errors import DataError, nearest_names
 
@@ -50,6 +50,7 @@ ANSWER_NAMES: dict[str, tuple[str, ...]] = {
     "citations": ("citations",),
     "timings": ("timings",),
     "latency_ms": ("latency_ms",),
+    "extra": ("extra",),
 }
 OUTPUT_FIELDS = ("answer", "retrieved", "retrieved_ids", "tool_calls", "claims", "error", *ANSWER_NAMES)
 # Fields that `columns` may name.
@@ -116,9 +117,9 @@ def has_answer(names: Iterable[object]) -> bool:
     return not known.isdisjoint(NAMES["sample_id"]) and not known.isdisjoint(outputs)
 
 
-def has_own_names(record: Mapping[str, object]) -> bool:
-    """Return whether a record is a sample or a prediction of ours, by its names."""
-    return ID in record and has_only(SAMPLE_NAMES | OUTPUT_NAMES, record)
+def has_own_names(names: Collection[str]) -> bool:
+    """Return whether these are the names of a sample or a prediction of ours."""
+    return ID in names and has_only(SAMPLE_NAMES | OUTPUT_NAMES, names)
 
 
 def has_only(own: Set[str], names: Iterable[str]) -> bool:

@@ -21,7 +21,7 @@ from auepora_eval.core.types import (
 )
 from auepora_eval.errors import ArgumentError, StorageError
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.read.records import UnknownFieldWarning
+from auepora_eval.read.fields import ReadingNote
 from auepora_eval.reporting.tables import results_to_dict, results_to_markdown
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
@@ -80,14 +80,16 @@ def test_datasets_are_coerced() -> None:
     from_records = as_dataset(RECORDS)
     assert isinstance(from_records, InMemoryDataset)
     assert list(from_records) == [
-        EvaluationSample("1", "one", [Document("a", "")], reference_answer=Response("1")),
+        EvaluationSample(
+            "1", "one", [Document("a", "", {"text_missing": True})], reference_answer=Response("1")
+        ),
         EvaluationSample("2", "two", labels={"kind": "x"}),
     ]
     assert list(as_dataset(iter([a_sample("3")]))) == [a_sample("3")]
 
 
 def test_an_unknown_field_is_a_warning() -> None:
-    with pytest.warns(UnknownFieldWarning, match="'lables' is not read. Did you mean labels?"):
+    with pytest.warns(ReadingNote, match="not read, but kept in metadata: 'lables'"):
         as_dataset([{"sample_id": "1", "query": "q", "lables": {}}])
 
 

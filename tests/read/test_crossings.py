@@ -194,7 +194,7 @@ def test_a_function_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
     [
         pytest.param(lambda record: record["missing"], "KeyError", id="it raises"),
         pytest.param(lambda record: 5, "a sample", id="it returns something else"),
-        pytest.param(lambda record: {"query": "q"}, "sample_id", id="no id"),
+        pytest.param(lambda record: {"id": "1"}, "question", id="no question"),
     ],
 )
 def test_a_function_that_fails_is_named_with_the_record(tmp_path: Path, function: Any, cause: str) -> None:

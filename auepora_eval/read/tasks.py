@@ -2,9 +2,7 @@
 
 Raw tasks have one of two shapes: nested, with `rag: {prompt, contexts, sources, citations, retrieved}`, or
 flat, with these fields at the top. A task that cannot become a record is a `TaskError` with a reason.
-
-Every field of a line is decoded, so that no split holds a value that its own reader rejects, such as a number
-that no float can hold. Fields that no split has are kept in the metadata.
+Fields that no split has are kept in the metadata.
 """
 
 from __future__ import annotations
@@ -13,13 +11,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Generic, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import msgspec
 
 from ..errors import AueporaError, DataError
 from .records import wrong_record
-from .text import parse_line
+from .text import may_be_deep, parse_line
 
 # The record of a split. The fields have the order in which they are written.
 
@@ -142,22 +140,19 @@ class TaskError(AueporaError, ValueError):
         super().__init__(what)
 
 
-_Value = TypeVar("_Value")
-
-
-class _Rag(msgspec.Struct, Generic[_Value], forbid_unknown_fields=True, omit_defaults=True):
+class _Rag(msgspec.Struct, forbid_unknown_fields=True):
     prompt: str | None = None
     contexts: list[str] | None = None
     sources: list[str] | None = None
-    scores: _Value | None = None
-    retrieved: list[dict[str, _Value]] | None = None
-    citations: list[dict[str, _Value]] | None = None
+    scores: Any = None
+    retrieved: list[Entry] | None = None
+    citations: list[Entry] | None = None
 
 
-class RawTask(msgspec.Struct, Generic[_Value], forbid_unknown_fields=True, omit_defaults=True):
+class Task(msgspec.Struct, forbid_unknown_fields=True):
     """A line of `offline_dataset.jsonl`. Other fields are kept in the metadata."""
 
-    task_id: str | None = None
+    task_id: str | int | None = None
     task_type: str | None = None
     instruction: str | None = None
     question: str | None = None
@@ -167,14 +162,14 @@ class RawTask(msgspec.Struct, Generic[_Value], forbid_unknown_fields=True, omit_
     response: str | None = None
     reference_answer: str | None = None
     reference_summary: str | None = None
-    rag: _Rag[_Value] | None = None
+    rag: _Rag | None = None
     rag_prompt: str | None = None
     contexts: list[str] | None = None
     sources: list[str] | None = None
-    retrieved: list[dict[str, _Value]] | None = None
-    citations: list[dict[str, _Value]] | None = None
-    answer_citations: list[dict[str, _Value]] | None = None
-    metadata: dict[str, _Value | dict[str, _Value]] | None = None
+    retrieved: list[Entry] | None = None
+    citations: list[Entry] | None = None
+    answer_citations: list[Entry] | None = None
+    metadata: dict[str, Any] | None = None
 
     @property
     def kind(self) -> str:
@@ -184,19 +179,15 @@ class RawTask(msgspec.Struct, Generic[_Value], forbid_unknown_fields=True, omit_
         return (self.task_type or "").strip() or UNKNOWN_TYPE
 
 
-Task = RawTask[Any]
-_NO_RAG: _Rag[Any] = _Rag()
-# What nearly all values are. Neither too large a number nor too deep an object has this form.
-_Scalar = str | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | float | bool | None
-_decode = msgspec.json.Decoder(RawTask[_Scalar | list[_Scalar]]).decode
+_NO_RAG = _Rag()
+_decode = msgspec.json.Decoder(Task).decode
 
 
 def read_task(line: bytes, where: str) -> Task:
-    """Return the task on a line; TaskError if the line is not a task, or could do harm."""
-    with suppress(
-        msgspec.DecodeError, UnicodeDecodeError
-    ):  # the slower way repairs it, or finds what is wrong
-        return _decode(line)
+    """Return the task on a line; TaskError if the line is not a task."""
+    if not may_be_deep(line):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):  # what follows finds out what is wrong
+            return _decode(line)
     try:
         record = parse_line(line, where)
     except DataError as error:
@@ -206,15 +197,9 @@ def read_task(line: bytes, where: str) -> Task:
 
 
 def _task(record: Mapping[str, object]) -> Task:
-    """Return the task of a record, repaired if need be; TaskError if it cannot be."""
-    with suppress(msgspec.ValidationError):
-        return msgspec.convert(record, Task)
-    # It needs repair: null in a list, one text for a list, unknown fields.
-    wrong = _misaligned(record)
-    if wrong is not None:
-        raise TaskError(MISMATCH, wrong)
+    """Return the task of a record; fields that a task does not have are kept in its metadata."""
     try:
-        return msgspec.convert(_with_rest_in_metadata(_repaired(record)), Task)
+        return msgspec.convert(_with_rest_in_metadata(record), Task)
     except msgspec.ValidationError as error:
         path, what, fix = wrong_record(error)
         raise TaskError("invalid_field", f"{path}: {what} {fix}") from error
@@ -283,8 +268,8 @@ def split_record(task: Task, notes: Counter[str] | None = None) -> SplitRecord:
     What is unusual about it, but no reason to leave it out, is counted in `notes`.
     """
     rag = task.rag or _NO_RAG
-    task_id, kind = task.task_id, task.kind
-    if not task_id or task_id.isspace():
+    task_id, kind = "" if task.task_id is None else str(task.task_id), task.kind
+    if not task_id.strip():
         raise TaskError("missing_task_id", "$.task_id: there is none. Give each task an id of its own.")
     question, reference = _texts(task, is_summary=kind == SUMMARIES)
     retrieved = (task.retrieved if rag.retrieved is None else rag.retrieved) or []
@@ -349,24 +334,17 @@ def _missing(part: str, field: str) -> NoReturn:
 _OWN_NUMBER = re.compile(r"\[([0-9]{1,6})\]")
 
 
-def _numbered(contexts: list[str], cited: Sequence[int]) -> list[str]:
-    """Return the contexts, each starting with its number."""
-    for place, text in enumerate(contexts, start=1):
-        if not text.startswith(f"[{place}]"):
-            _check_same_numbers(contexts, cited)
-            return [_with_number(place, text) for place, text in enumerate(contexts, start=1)]
-    return contexts
-
-
-def _check_same_numbers(texts: Sequence[str], cited: Sequence[int]) -> None:
-    """TaskError if the contexts have other numbers than their places, and the answer cites those numbers."""
-    own = [int(match[1]) for text in texts if (match := _OWN_NUMBER.match(text))]
-    if len(own) == len(texts) == len(set(own)) and not set(own).isdisjoint(cited):
+def _numbered(contexts: Sequence[str], cited: Sequence[int]) -> list[str]:
+    """Return the contexts, each starting with its number; TaskError if the answer cites other numbers."""
+    own = [int(match[1]) for text in contexts if (match := _OWN_NUMBER.match(text))]
+    places = list(range(1, len(contexts) + 1))
+    if own != places and len(own) == len(contexts) == len(set(own)) and not set(own).isdisjoint(cited):
         listed = ", ".join(f"[{number}]" for number in own[:5])
         raise TaskError(
             "contexts_misnumbered",
             f"$.contexts: they are numbered {listed}, and the answer cites them so. Number them from [1] on.",
         )
+    return [_with_number(place, text) for place, text in enumerate(contexts, start=1)]
 
 
 def _with_number(place: int, text: str) -> str:
@@ -424,64 +402,14 @@ def _answer_citations(
     return targets
 
 
-# Raw tasks as people write them: null in a list, one text where a list belongs, a number for a text.
-
-# The entries at one place of these lists belong together.
-_SIDE_BY_SIDE = ("contexts", "sources", "retrieved", "citations")
-_LISTS = (*_SIDE_BY_SIDE, "answer_citations")
-_KNOWN, _KNOWN_OF_RAG = frozenset(RawTask.__struct_fields__), frozenset(_Rag.__struct_fields__)
-_TEXTS = _KNOWN - {*_LISTS, "rag", "metadata"}
-
-
-def _repaired(record: Mapping[str, object]) -> dict[str, object]:
-    """Return the record without nulls, with single values in lists, and with numbers as texts."""
-    repaired: dict[str, object] = {}
-    for name, value in record.items():
-        if value is None:
-            continue
-        if name in _TEXTS:
-            value = _text(value)
-        elif name in _LISTS:
-            entries = value if isinstance(value, list) else [value]
-            value = [entry for entry in entries if entry is not None]
-        elif name == "rag" and isinstance(value, dict):
-            value = _repaired(value)
-        repaired[name] = value
-    return repaired
-
-
-def _text(value: object) -> object:
-    if isinstance(value, dict) and isinstance(value.get("text"), str):
-        return value["text"]  # a reference may come as {"text": ...}
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if is_number else value
-
-
-def _misaligned(record: Mapping[str, object]) -> str | None:
-    """Return the message about lists that have null at different places; None if nulls can be left out.
-
-    Left out of contexts [null, "b"] and of sources ["a", null], "b" would get a source that is not its own.
-    """
-    rag = record.get("rag")
-    of_rag = rag if isinstance(rag, dict) else {}
-    first: tuple[str, list[int]] | None = None
-    for name in _SIDE_BY_SIDE:
-        entries = record.get(name) if of_rag.get(name) is None else of_rag[name]
-        if not isinstance(entries, list):
-            continue
-        filled = [place for place, entry in enumerate(entries) if entry is not None]
-        if first is None:
-            first = name, filled
-        elif any(one != other for one, other in zip(first[1], filled, strict=False)):
-            return f"{first[0]} and {name} have null at different places. Leave out both, or neither."
-    return None
+_KNOWN, _KNOWN_OF_RAG = frozenset(Task.__struct_fields__), frozenset(_Rag.__struct_fields__)
 
 
 def _with_rest_in_metadata(record: Mapping[str, object]) -> dict[str, object]:
     """Return the known fields; the others are in the metadata, under NAME_ if NAME is taken."""
     kept = {name: value for name, value in record.items() if name in _KNOWN}
     rest = {name: value for name, value in record.items() if name not in _KNOWN}
-    rag, metadata = record.get("rag"), record.get("metadata", {})
+    rag, metadata = record.get("rag"), record.get("metadata") or {}
     if isinstance(rag, dict) and not rag.keys() <= _KNOWN_OF_RAG:
         kept["rag"] = {name: value for name, value in rag.items() if name in _KNOWN_OF_RAG}
         rest["rag"] = {name: value for name, value in rag.items() if name not in _KNOWN_OF_RAG}

@@ -79,6 +79,11 @@ def is_deep(value: Any) -> bool:
     return True
 
 
+def may_be_deep(line: bytes) -> bool:
+    """Return whether a text has so many brackets that it may be nested too deeply."""
+    return line.count(b"{") + line.count(b"[") > MAX_DEPTH
+
+
 def walk(document: Any) -> Iterator[tuple[str, int, Any]]:
     """Yield (JSON path, depth, value) of everything in a document, without recursion."""
     rest: list[tuple[str, int, Any]] = [("$", 0, document)]

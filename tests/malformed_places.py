@@ -51,9 +51,6 @@ def _large() -> dict[str, bytes]:
         "bomb_of_zeros.eval.json": zeros,
         "bomb_of_zeros.jsonl": zeros,
         "bomb_of_zeros.csv": zeros,
-        "bomb_of_blank_lines.jsonl": gzip.compress(b"\n" * 20_000_000, 1),
-        "bomb_of_zeros.benchmark.h5": zeros,
-        "bomb_in_a_bomb.jsonl": gzip.compress(zeros, 1),
         "nine_megabytes_in_a_line.jsonl": text({**SAMPLE, "query": "q" * 9_000_000}),
         "brackets.jsonl": b"[" * 1_000_000,
         "brackets.eval.json": b"[" * 1_000_000,
@@ -117,10 +114,6 @@ def _parquets(folder: Path) -> dict[str, Path]:
     }
     for name, columns in tables.items():
         pyarrow.parquet.write_table(pyarrow.table(columns), folder / name)
-    rows = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 100_000), pyarrow.array(["q" * 100_000]))
-    pyarrow.parquet.write_table(pyarrow.table({"query": rows}), folder / "bomb_of_one_word.parquet")
-    nothing = pyarrow.table({"query": pyarrow.nulls(5_000_000, pyarrow.string())})
-    pyarrow.parquet.write_table(nothing, folder / "bomb_of_nothing.parquet")
     good = pyarrow.table({"sample_id": ids, "query": queries})
     pyarrow.parquet.write_table(good, folder / "whole.parquet")
     content = (folder / "whole.parquet").read_bytes()
@@ -132,7 +125,7 @@ def _parquets(folder: Path) -> dict[str, Path]:
     for name, cut in cuts.items():
         (folder / name).write_bytes(cut)
     (folder / "whole.parquet").unlink()
-    made = [*tables, "bomb_of_one_word.parquet", "bomb_of_nothing.parquet", *cuts]
+    made = [*tables, *cuts]
     return {name: folder / name for name in made}
 
 

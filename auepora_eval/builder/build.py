@@ -33,7 +33,7 @@ from ..io.builds import (
     read_manifest,
     relative_path,
 )
-from ..io.files import FilesTogether, check_absent, file_sha256, naming, written_together
+from ..io.files import check_absent, file_sha256, naming, written_together
 from ..io.jsonl import opened, placed_lines
 from ..read.tasks import QA, SPLIT_NAMES, SUMMARIES, TaskError, read_task, split_record
 
@@ -100,7 +100,8 @@ def build_dataset(
         manifest = _manifest(plan, build.counts, splits, source, built_at)
         if before is not None and same_version and not plan.force:
             _check_same_content(plan, manifest, before)
-            together.leave_unchanged(*plan.outputs.values(), plan.manifest)
+            for path in (*plan.outputs.values(), plan.manifest):
+                del together[path]
             return BuildResult(before, unchanged=True)
         together[plan.manifest].write(manifest_bytes(manifest))
     return BuildResult(manifest, replaced=before)
@@ -116,7 +117,7 @@ class _Build:
         self.ids: dict[str, set[str]] = {name: set() for name in plan.outputs}
         self.rejects: Sink | None = None
 
-    def run(self, together: FilesTogether) -> tuple[dict[str, FileFacts], FileFacts]:
+    def run(self, together: Mapping[Path, BinaryIO]) -> tuple[dict[str, FileFacts], FileFacts]:
         """Write the splits, and return the facts about them and about the source."""
         plan = self.plan
         before = _state(plan.source)

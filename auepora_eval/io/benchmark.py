@@ -20,7 +20,7 @@ from ..errors import DataError, MissingDependencyError, install_command
 from ..read.text import kind_of, parse_json
 from .documents import read_content, read_document, write_document
 from .files import write_bytes, written
-from .jsonl import check_expanded_size, encode, opened
+from .jsonl import encode, opened
 from .parquet import import_pyarrow, parquet_rows
 from .schema import DataFormatValidator, check_no_errors
 
@@ -165,13 +165,10 @@ def _object(value: object, where: str) -> Record:
 # The columns are never read here. A value that a record does not have is NaN among
 # numbers, -1 in `success` and empty among texts.
 
-MAX_BYTES = 500_000_000  # of the file, and of the document in memory
+MAX_BYTES = 100_000_000  # of the file, and of the document in memory
 MAX_TEXT_BYTES = 1000  # of a cell, which has a fixed length; the document has the whole text
 _MISSING = -1
-_BUILT_IN_FILTERS = {1, 2, 3}  # deflate, shuffle, fletcher32; any other may be a library to load
-_MAX_EXPANSION = 2000  # equal bytes pack well: zeros to a thousandth
 _DOCUMENT = "document"
-_WRITE_AGAIN = "Write it again, or as JSON or Parquet."
 
 
 def write_hdf5(data: Benchmark, path: Path, *, force: bool = False) -> None:
@@ -204,35 +201,16 @@ def read_hdf5(path: Path) -> object:
     try:
         # From memory: there is no folder from which a name in the file could lead to another file.
         with h5py.File(io.BytesIO(content), "r") as file:
-            return parse_json(_document_bytes(h5py, file, path.name), f"{path.name}: /{_DOCUMENT}")
-    except DataError:
-        raise
-    except (OSError, RuntimeError, LookupError, ValueError, TypeError, OverflowError, MemoryError) as error:
+            stored = file[_DOCUMENT]
+            layout = stored.id.get_create_plist()
+            is_elsewhere = layout.get_layout() == h5py.h5d.VIRTUAL or layout.get_external_count()
+            if stored.dtype != np.dtype("u1") or stored.size > MAX_BYTES or is_elsewhere:
+                raise ValueError("this is not a list of bytes in this file")
+            document = stored[()].tobytes()
+    except (OSError, RuntimeError, LookupError, ValueError, TypeError, AttributeError, MemoryError) as error:
         what = "not an HDF5 file of ours, or one that is damaged or cut off."
         raise DataError(path.name, what, fix="Get it again, or write it again.") from error
-
-
-def _document_bytes(h5py: ModuleType, file: Any, name: str) -> bytes:
-    """Return the bytes of the document. Nothing in the file is trusted: each check is made before reading."""
-    where = f"{name}: /{_DOCUMENT}"
-    link = file.get(_DOCUMENT, getlink=True)
-    if not isinstance(link, h5py.HardLink):
-        raise DataError(where, "is missing, or is a link to another place.", fix=_WRITE_AGAIN)
-    stored = file[_DOCUMENT]
-    if not isinstance(stored, h5py.Dataset) or stored.dtype != np.dtype("u1") or len(stored.shape) != 1:
-        raise DataError(where, "is not a list of bytes.", fix=_WRITE_AGAIN)
-    layout = stored.id.get_create_plist()
-    if layout.get_layout() == h5py.h5d.VIRTUAL or layout.get_external_count():
-        raise DataError(where, "its data are in another file.", fix=_WRITE_AGAIN)
-    filters = {layout.get_filter(place)[0] for place in range(layout.get_nfilters())}
-    if not filters <= _BUILT_IN_FILTERS:
-        raise DataError(where, "it is packed by a filter that is not supported.", fix="Use gzip, or none.")
-    # A chunk is unpacked whole, even if the document is shorter.
-    size = max(stored.shape[0], math.prod(stored.chunks or (0,)))
-    if size > MAX_BYTES:
-        raise DataError(where, f"it claims {size} bytes.", fix="Is it damaged?")
-    check_expanded_size(size, stored.file.id.get_filesize(), where, most=_MAX_EXPANSION)
-    return bytes(stored[()].tobytes())
+    return parse_json(document, f"{path.name}: /{_DOCUMENT}")
 
 
 def _write(parent: Any, name: str, cells: Any) -> None:

@@ -22,12 +22,12 @@ from ..core.dataset import plain
 from ..errors import DataError
 from ..read.text import FLATTEN, MAX_DEPTH, TOO_DEEP, check_same_text, kind_of, parse_document, walk
 from .files import write_bytes
-from .jsonl import BYTE_ORDER_MARK, check_expanded_size, encode, opened
+from .jsonl import BYTE_ORDER_MARK, encode, opened
 
 # A document is parsed in memory, where it takes two to three times its size.
 MAX_DOCUMENT_BYTES = 2_000_000_000
+MAX_UNPACKED_BYTES = 300_000_000
 YAML_SUFFIXES = (".yaml", ".yml")
-_STEP = 1 << 20  # bytes that are unpacked at once
 
 
 def read_document(path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> Any:
@@ -36,8 +36,6 @@ def read_document(path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> A
     content = read_content(path, max_bytes)
     if not is_yaml(path):
         return parse_document(content, path.name)
-    from .documents import parse_yaml
-
     document = parse_yaml(content, path.name)
     if document is None and all(line.lstrip()[:1] in (b"", b"#") for line in content.splitlines()):
         raise DataError(path.name, "there is nothing in it.", fix="Write one YAML document.")
@@ -47,10 +45,9 @@ def read_document(path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> A
 def read_content(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
     """The bytes of a file, unpacked; a file that unpacks to more than the limit is an error, not a crash."""
     with opened(path) as file:
-        if isinstance(file, gzip.GzipFile):
-            content = _unpacked(file, max_bytes, path.name)
-        else:
-            content = file.read(max_bytes + 1)
+        # A few bytes of gzip may unpack to any number of them.
+        max_bytes = min(max_bytes, MAX_UNPACKED_BYTES) if isinstance(file, gzip.GzipFile) else max_bytes
+        content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise DataError(
             path.name,
@@ -65,8 +62,6 @@ def write_document(document: Any, path: str | Path, *, force: bool = False) -> N
     path = Path(path)
     content = encode(document)
     if is_yaml(path):
-        from .documents import yaml_text
-
         content = yaml_text(msgspec.json.decode(content)).encode("utf-8")
     else:
         content = msgspec.json.format(content, indent=2) + b"\n"
@@ -81,17 +76,6 @@ def packed(content: bytes, level: int = 6) -> bytes:
 def is_yaml(path: Path) -> bool:
     """Whether a file is YAML by its name."""
     return path.name.lower().removesuffix(".gz").endswith(YAML_SUFFIXES)
-
-
-def _unpacked(file: gzip.GzipFile, max_bytes: int, where: str) -> bytes:
-    """Return the content, or a bit more than `max_bytes` of it."""
-    content = bytearray()
-    packed_file: Any = file.fileobj
-    # In steps: one read of it all would unpack a bomb before its size is checked.
-    while len(content) <= max_bytes and (step := file.read(_STEP)):
-        content += step
-        check_expanded_size(len(content), packed_file.tell(), where)
-    return bytes(content)
 
 
 # Values that JSON returns as they were: texts, numbers, true, false, null, lists, and objects of them.
@@ -146,17 +130,14 @@ class DataCompressor:
 
     @staticmethod
     def decompress_evaluation_data(compressed_data: bytes) -> dict[str, Any]:
-        """Return the document of `compress_evaluation_data`.
-
-        DataError if it unpacks to more than 2 GB, or to a size that can only be meant to fill the memory.
-        """
+        """Return the document of `compress_evaluation_data`; DataError if it is too large."""
         try:
             with gzip.GzipFile(fileobj=BytesIO(compressed_data), mode="rb") as file:
-                content = _unpacked(file, MAX_DOCUMENT_BYTES, _PACKED)
+                content = file.read(MAX_UNPACKED_BYTES + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(_PACKED, "cannot be unpacked.", fix="Are they gzip, and complete?") from error
-        if len(content) > MAX_DOCUMENT_BYTES:
-            raise DataError(_PACKED, f"they unpack to more than {MAX_DOCUMENT_BYTES / 1e6:g} MB.")
+        if len(content) > MAX_UNPACKED_BYTES:
+            raise DataError(_PACKED, f"they unpack to more than {MAX_UNPACKED_BYTES / 1e6:g} MB.")
         document: dict[str, Any] = parse_document(content, _PACKED)
         _check_object(document, _PACKED)
         return document

@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
@@ -66,52 +66,6 @@ def write_bytes(path: Path, content: bytes, *, force: bool = False, private: boo
         file.write(content)
 
 
-class FilesTogether:
-    """Files that are being written; they get their names when the block of `written_together` ends."""
-
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self.temporary = {path: temporary_name(path) for path in paths}
-        self.files: dict[Path, BinaryIO] = {}
-        self.folders: list[Path] = []
-        self.is_renaming = False
-
-    def __getitem__(self, path: Path) -> BinaryIO:
-        """Return the file to write the content of a path to."""
-        return self.files[path]
-
-    def leave_unchanged(self, *paths: Path) -> None:
-        """Write nothing to these paths after all; their files stay as they are."""
-        for path in paths:
-            self.files.pop(path).close()
-            self.temporary.pop(path).unlink()
-
-    def open(self) -> None:
-        for path, temporary in self.temporary.items():
-            self.folders += made_folders(path)
-            self.files[path] = temporary.open("xb")
-
-    def commit(self) -> None:
-        """Give every file its name, in the order of the paths."""
-        for path, file in self.files.items():
-            with naming(path):
-                file.flush()
-                os.fsync(file.fileno())
-                file.close()
-        # From here on an error can no longer be undone: some names are new.
-        self.is_renaming = True
-        for path, temporary in self.temporary.items():
-            temporary.replace(path)
-        for folder in {path.parent for path in self.temporary}:
-            sync_folder(folder)
-
-    def discard(self) -> None:
-        """Close and remove every file that has not got its name."""
-        for file in self.files.values():
-            with suppress(OSError):
-                file.close()
-        _remove(self.temporary.values(), self.folders)
-
-
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Add the name of the file to an error of the system: that of a write does not have it."""
@@ -122,32 +76,45 @@ def naming(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def written_together(paths: Sequence[Path], *, force: bool = False) -> Iterator[FilesTogether]:
-    """Yield files to write, `together[path]` each; the last path is the manifest.
+def written_together(paths: Sequence[Path], *, force: bool = False) -> Iterator[dict[Path, BinaryIO]]:
+    """Yield files to write, by their paths; they get their names when the block ends. The manifest is last.
 
     Nothing is changed unless the block ends without an error. Without `force` an existing file is an error.
-    Symbolic links are never followed, nor replaced.
+    A path that is removed from the dict is left as it is.
     """
-    together = FilesTogether(paths)
-    try:
-        for path in paths:
-            _check_name(path)
-            if path.is_symlink():
-                raise StorageError(f"{path} is a symbolic link. Name the file itself, or remove the link.")
-            remove_leftovers(path.parent, [path.name])
-        check_absent(paths, force=force)
-        together.open()
-        yield together
-        check_absent(list(together.files), force=force)  # another process may have been quicker
-        together.commit()
-    except StorageError:
-        raise
-    except OSError as error:
-        place = getattr(error, "filename", None) or paths[-1]
-        changed = "Some files are replaced: run it again." if together.is_renaming else "Nothing was changed."
-        raise StorageError(f"{place} cannot be written: {error.strerror or error}. {changed}") from error
-    finally:
-        together.discard()
+    temporary = {path: temporary_name(path) for path in paths}
+    files: dict[Path, BinaryIO] = {}
+    folders: list[Path] = []
+    consequence = "Nothing was changed."
+    with ExitStack() as stack:
+        stack.callback(lambda: _remove(temporary.values(), folders))
+        try:
+            for path in paths:
+                _check_name(path)
+                remove_leftovers(path.parent, [path.name])
+            check_absent(paths, force=force)
+            for path in paths:
+                folders += made_folders(path)
+                files[path] = stack.enter_context(temporary[path].open("xb"))
+            yield files
+            check_absent(list(files), force=force)  # another process may have been quicker
+            for path, file in files.items():
+                with naming(path):
+                    file.flush()
+                    os.fsync(file.fileno())
+                    file.close()
+            # From here on an error can no longer be undone: some names are new.
+            consequence = "Some files are replaced: run it again."
+            for path in files:
+                temporary[path].replace(path)
+            for folder in {path.parent for path in files}:
+                sync_folder(folder)
+        except OSError as error:
+            if isinstance(error, StorageError):
+                raise
+            place = getattr(error, "filename", None) or paths[-1]
+            what = f"{place} cannot be written: {error.strerror or error}. {consequence}"
+            raise StorageError(what) from error
 
 
 def check_absent(paths: Sequence[Path], *, force: bool) -> None:

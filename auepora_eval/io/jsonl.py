@@ -36,11 +36,6 @@ from .files import stem, written
 
 # A line is held in memory several times while it is read.
 MAX_LINE_BYTES = 8_000_000
-# Text packs to a tenth of its size, a repeated text to a five-hundredth, zeros to a thousandth.
-MAX_EXPANSION = 500
-# Fewer unpacked bytes than these do no harm, whatever they were packed to.
-EXPANSION_UNCHECKED = 16_000_000
-MAX_BLANK_BYTES = 1_000_000  # of blank lines in a row
 _GZIP = b"\x1f\x8b"
 _READ_AHEAD = 1 << 17  # bytes: with the usual 8 kB most time goes into putting long lines together
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -254,7 +249,7 @@ def record_errors(path: Path, read: Callable[[dict[str, Any], str], object]) -> 
 def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
     """The lines of a file, unpacked if need be; a line beyond the limit is an error."""
     with opened(path) as file:
-        number = blank = 0
+        number = 0
         while True:
             try:
                 # One byte more than allowed: a line that is too long is noticed without reading all of it.
@@ -264,11 +259,6 @@ def read_lines(path: Path, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
             if not line:
                 return
             number += 1
-            blank = blank + len(line) if line.isspace() else 0
-            # A little gzip unpacks to gigabytes of blank lines, and none of these lines is too long.
-            if blank > MAX_BLANK_BYTES:
-                what = f"there is more than {MAX_BLANK_BYTES / 1e6:g} MB of blank lines before it."
-                raise DataError(f"{path.name}:{number}", what, fix="Is it the right file? Remove them.")
             if len(line) > limit and not line.endswith(b"\n"):
                 raise DataError(
                     f"{path.name}:{number}",
@@ -288,9 +278,6 @@ def opened(path: Path) -> Iterator[BinaryIO]:
                 yield file
                 return
             with gzip.GzipFile(fileobj=file, mode="rb") as unpacked:
-                # Each layer may multiply the size by a thousand: two of them are a bomb or a mistake.
-                if unpacked.peek(2)[:2] == _GZIP:
-                    raise DataError(path.name, "it is packed twice, gzip in gzip.", fix="Unpack it once.")
                 yield unpacked  # type: ignore[misc]  # it reads like one
     except AueporaError:
         raise
@@ -303,16 +290,6 @@ def _damaged(where: str, error: Exception) -> DataError:
     reason = "its gzip data are damaged" if packed else getattr(error, "strerror", None) or error
     fix = "Is it damaged or cut off? Get it again."
     return DataError(where, f"the file cannot be read on: {reason}.", fix=fix)
-
-
-def check_expanded_size(unpacked: int, packed: int, where: str, *, most: int = MAX_EXPANSION) -> None:
-    """DataError if a few bytes unpack to a size that can only be meant to fill the memory."""
-    if unpacked > max(EXPANSION_UNCHECKED, most * packed):
-        raise DataError(
-            where,
-            f"{packed} bytes unpack to more than {unpacked // 1_000_000} MB: this is not data.",
-            fix="Unpack it yourself if it is meant.",
-        )
 
 
 def _opened(path: Path) -> BufferedReader:

@@ -35,7 +35,6 @@ from ..read.outputs import to_output
 from ..read.records import (
     RawPrediction,
     UnreadFields,
-    check_has_fields,
     decoded,
     read_prediction,
 )
@@ -133,8 +132,6 @@ class PredictionFile:
             try:
                 head = decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                if line.strip() == b"{":
-                    _check_is_not_one_document(self.path)
                 where = f"{self._name}:{number}"
                 read_prediction(parse_line(line, where), where)  # its error says what is wrong
                 raise
@@ -144,16 +141,6 @@ class PredictionFile:
             hits = head.retrieved.doc_id if isinstance(head.retrieved, _Ranked) else head.retrieved
             if hits and len(hits) > self.longest:
                 self.longest = len(hits)
-
-
-def _check_is_not_one_document(path: Path) -> None:
-    """Raise DataError if a file is one JSON object over several lines."""
-    try:
-        document = read_document(path)
-    except DataError:
-        return
-    if isinstance(document, dict):
-        check_has_fields(document, RawPrediction.__struct_fields__, path.name, "a prediction")
 
 
 def check_known_samples(sample_ids: Iterable[str], known: Container[str], where: str) -> None:

@@ -19,7 +19,7 @@ from ..errors import DataError, MissingDependencyError, install_command
 from ..read.records import Record, UnreadFields, document_record, read_sample, sample_record
 from ..read.text import parse_json
 from .files import written
-from .jsonl import Head, check_expanded_size, encode, opened
+from .jsonl import Head, encode, opened
 
 _JSON_FIELDS = ("labels", "metadata")
 # The key of the description in the metadata of a Parquet file.
@@ -47,50 +47,20 @@ def load_parquet_dataset(path: str | Path, name: str | None = None) -> InMemoryD
 
 
 def parquet_rows(path: Path) -> tuple[list[Record], dict[bytes, bytes]]:
-    """The rows of a file, and what it says of itself; a few bytes that claim to be millions are refused."""
+    """Return the rows of a file, and what it says of itself."""
     pyarrow, parquet = import_pyarrow()
-    rows: list[Record] = []
     with opened(path) as file:
         try:
-            reader = parquet.ParquetFile(pyarrow.PythonFile(file, mode="r"))
-            size, packed = 0, path.stat().st_size
-            for batch in reader.iter_batches(batch_size=_ROWS_AT_ONCE):
-                batch = _spelt_out(pyarrow, batch, path.name)
-                size += _in_memory(batch)
-                # Checked before the rows become Python objects, which take several times the memory.
-                check_expanded_size(size, packed, path.name, most=_MAX_EXPANSION)
-                rows += batch.to_pylist()
-            return rows, reader.schema_arrow.metadata or {}
-        except DataError:
-            raise
+            table = parquet.read_table(pyarrow.PythonFile(file, mode="r"))
+            return table.to_pylist(), table.schema.metadata or {}
         except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
             raise not_parquet(path.name) from error
-
-
-def _spelt_out(pyarrow: ModuleType, batch: Any, name: str) -> Any:
-    """A batch without dictionaries: a code of one byte may stand for a text of megabytes."""
-    for place, field in enumerate(batch.schema):
-        if pyarrow.types.is_dictionary(field.type):
-            plain = batch.column(place).dictionary_decode()
-            batch = batch.set_column(place, field.name, plain)
-        elif "dictionary<" in str(field.type):
-            what = f"the column {field.name!r:.60} has coded values inside its cells."
-            raise DataError(name, what, fix="Write them out, as plain texts.")
-    return batch
 
 
 def not_parquet(name: str) -> DataError:
     """What to say of a file that the library cannot read, in words that its next version does not change."""
     what = "not a Parquet file, or one that is damaged or cut off."
     return DataError(name, what, fix="Get it again, or write it again.")
-
-
-# The same document in every row is stored once; more than this often it is not meant.
-_MAX_EXPANSION = 5000
-# Small batches: the size is checked after each of them.
-_ROWS_AT_ONCE = 256
-# What a Python object takes beside its content.
-_BYTES_A_CELL = 64
 
 
 def save_parquet_dataset(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:
@@ -127,16 +97,6 @@ def save_parquet_dataset(dataset: EvaluationDataset, path: str | Path, *, force:
         raise
     with written(Path(path), force=force) as file:
         parquet.write_table(table, file)
-        if _in_memory(table) > _MAX_EXPANSION * file.tell():
-            # So often the same that it would be taken for a bomb: written out it is what it looks like.
-            file.seek(0)
-            file.truncate()
-            parquet.write_table(table, file, use_dictionary=False)
-
-
-def _in_memory(rows: Any) -> int:
-    """About how many bytes a table or a batch takes as Python objects."""
-    return int(rows.nbytes) + _BYTES_A_CELL * int(rows.num_rows) * int(rows.num_columns)
 
 
 def _packed(record: Record) -> Record:

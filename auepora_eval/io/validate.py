@@ -12,7 +12,7 @@ from .builds import SplitReader, manifest_errors, manifest_of
 from .csv import read_rows
 from .detect import kind_of_file
 from .documents import read_document
-from .eval_json import check_is_dataset, dataset_from_record
+from .eval_json import dataset_from_record
 from .files import stem
 from .jsonl import Head, record_errors
 from .label_set import label_set_errors, read_label_document
@@ -56,8 +56,6 @@ def _errors(path: Path, kind: str) -> Iterator[str]:
 
 
 def _document_errors(document: Any, path: Path, kind: str) -> Iterator[str]:
-    if kind == "eval_json":
-        check_is_dataset(document, path.name)
     if kind == "results" and isinstance(document, dict):
         check_version(document, path.name)
     errors = _DOCUMENTS[kind](DataFormatValidator(), document)

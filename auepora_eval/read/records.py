@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from itertools import islice
 from operator import itemgetter
 from typing import Any, TypeVar, cast
 
@@ -29,9 +28,9 @@ from ..core.types import (
     known_scores,
     split_timings,
 )
-from ..errors import DataError, did_you_mean, nearest_names, warn_user
+from ..errors import DataError, did_you_mean, warn_user
 from .names import check_spelling
-from .text import MAX_DEPTH, is_deep
+from .text import is_deep, may_be_deep
 
 Record = dict[str, Any]
 
@@ -41,28 +40,26 @@ class UnknownFieldWarning(UserWarning):
 
 
 class UnreadFields:
-    """Counts the fields of a file that are not read, to report each once."""
-
-    _MOST = 20  # names that are reported: a hostile file may have any number
+    """Counts the fields of a file that are not read, to report them once."""
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
+        self._counts: Counter[str] = Counter()
 
-    def add(self, part: str, name: str, known: tuple[str, ...]) -> None:
-        """Count a field of a record, or of a part of it, that has the fields `known`."""
-        self._counts[part, name[:80], known] += 1
+    def add(self, part: str, name: str) -> None:
+        """Count a field of a record, or of a part of it."""
+        self._counts[f"{part}.{name}"[:80] if part else name[:80]] += 1
 
-    def report(self, where: str, *, has_columns: bool = True) -> None:
-        """Warn of each field, with the number of records that have it; files have columns to name."""
-        for (part, name, known), count in self._counts.most_common(self._MOST):
-            place = f"{where}: $.{part}" if part else where
-            records = "" if count == 1 else f" in {count} records"
-            hint = did_you_mean(name, known, "Put what you want kept under 'metadata'.")
-            if has_columns and not part and (near := nearest_names(name, known)):
-                hint += f" Name it: --columns {near[0]}={name} (in Python columns={{...}})."
-            warn_user(f"{place}: the field {name!r} is not read{records}. {hint}", UnknownFieldWarning)
+    def report(self, where: str) -> None:
+        """Warn of the fields, each with the number of records that have it."""
+        if self._counts:
+            names = self._counts.most_common(_MOST_UNREAD)
+            listed = ", ".join(f"{name!r} ({count})" for name, count in names)
+            more = ", ..." if len(self._counts) > _MOST_UNREAD else ""
+            fix = "Put what you want kept under 'metadata', or name it by --columns FIELD=NAME."
+            warn_user(f"{where}: not read: {listed}{more}. {fix}", UnknownFieldWarning)
 
 
+_MOST_UNREAD = 12  # names that are reported: a hostile file may have any number
 _Kind = TypeVar("_Kind", bound=msgspec.Struct)
 
 
@@ -145,21 +142,7 @@ def decoded(line: bytes, kind: type[_Kind]) -> _Kind | None:
         struct: _Kind = _DECODERS[kind].decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    # Records in lists are not nested in each other: a line without many other brackets is not deep.
-    brackets = line.count(b"{") + line.count(b"[")
-    if (
-        brackets > MAX_DEPTH
-        and brackets - _siblings(struct) > MAX_DEPTH
-        and is_deep(msgspec.json.decode(line))
-    ):
-        return None
-    return struct
-
-
-def _siblings(struct: msgspec.Struct) -> int:
-    """Return the number of records in lists, which are not nested in each other."""
-    lists = (getattr(struct, name, None) or () for name in ("relevant_docs", "candidate_docs", "retrieved"))
-    return sum(type(part) is not str for each in lists if type(each) is list for part in each)
+    return None if may_be_deep(line) and is_deep(msgspec.to_builtins(struct)) else struct
 
 
 def read_sample(
@@ -367,9 +350,7 @@ def _converted(record: Record, kind: type[_Kind], where: str, unread: UnreadFiel
         return msgspec.convert(record, kind)
     except msgspec.ValidationError:
         pass  # a record with an unknown field has a warning, and is read
-    noun = "a prediction" if kind is RawPrediction else "a sample"
     fields = kind.__struct_fields__
-    check_has_fields(record, fields, where, noun)
     missing = {name for name in fields if record.get(name) is None}
     if not {"answer", "response"} <= missing:
         missing -= {"answer", "response"}  # either of them is the answer
@@ -386,31 +367,6 @@ def _converted(record: Record, kind: type[_Kind], where: str, unread: UnreadFiel
             found.report(where)
 
 
-def check_has_fields(record: Record, fields: Sequence[str], where: str, noun: str) -> None:
-    """Raise DataError if an object has other fields than a record, and no field of it.
-
-    The records may be a list in it: the error names the key.
-    """
-    if not record or not record.keys().isdisjoint(fields):
-        return
-    keys = [repr(str(key)[:40]) for key in islice(record, 5)]
-    more = ["..."] if len(record) > len(keys) else []
-    has_keys = f"the key{'s' * (len(record) > 1)} {', '.join(keys + more)}"
-    what = f"the object has {has_keys} and no field of {noun} ({', '.join(fields)})."
-    lists = {
-        key: len(value)
-        for key, value in record.items()
-        if isinstance(value, list) and value and isinstance(value[0], dict)
-    }
-    if len(lists) != 1:
-        raise DataError(where, what, fix=f"Write {noun} on each line.")
-    [(key, count)] = lists.items()
-    records = "1 record" if count == 1 else f"{count} records"
-    raise DataError(
-        where, what, fix=f"{str(key)[:40]!r} is a list of {records}: write this list alone to a file."
-    )
-
-
 def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], unread: UnreadFields) -> Record:
     """Return the fields that are read, at the top and in parts."""
 
@@ -420,7 +376,7 @@ def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], unread: 
         fields = part_kind.__struct_fields__
         for name in part:
             if name not in fields:
-                unread.add(place, str(name), fields)
+                unread.add(place, str(name))
         return {name: value for name, value in part.items() if name in fields}
 
     kept_fields: Record = {}

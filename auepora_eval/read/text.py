@@ -26,7 +26,7 @@ def parse_document(content: bytes, where: str) -> Any:
 
 
 def parse_settings(content: bytes, where: str) -> Any:
-    """Return the value of a configuration file; DataError also for a repeated key and a huge number."""
+    """Return the value of a configuration file; DataError also for a repeated key."""
 
     def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in pairs]
@@ -35,13 +35,8 @@ def parse_settings(content: bytes, where: str) -> Any:
             raise DataError(where, f"the key {repeated!r:.60} occurs twice.", fix="Keep one of them.")
         return dict(pairs)
 
-    def whole_number(digits: str) -> int:
-        if len(digits) > 308:  # no float can hold it
-            raise DataError(where, "a number is too large.", fix="Write a smaller one.")
-        return int(digits)
-
     value = parse_document(content, where)
-    json.loads(content, object_pairs_hook=checked, parse_int=whole_number)
+    json.loads(content, object_pairs_hook=checked)
     return value
 
 
@@ -117,18 +112,13 @@ def _not_json(where: str, content: bytes, error: Exception, hint: str) -> DataEr
     if isinstance(error, RecursionError):
         return DataError(where, TOO_DEEP, fix=FLATTEN)
     message = str(error).removeprefix("JSON is malformed: ")
-    if "out of range" in message:
-        return DataError(where, "a number is too large.", fix="Write it as a string, or null.")
-    if "truncated" in message and b"\\ud" in content.lower():
-        return DataError(where, "a text holds half of a surrogate pair (\\ud800).", fix="Clean the text.")
-    if "truncated" in message:
-        return DataError(where, "the JSON ends in the middle.", fix="Was it cut off? Complete or remove it.")
     if place := re.search(r"\(byte (\d+)\)", message):
         start = int(place[1])
         if b"\n" in content.rstrip():
             where = f"{where}:{content.count(bytes([10]), 0, start) + 1}"
         if content[start:].startswith((b"NaN", b"Infinity", b"nfinity")):
             hint = "JSON has no NaN and no Infinity: write null."
+    message = message.replace("`", "'")
     return DataError(where, f"not JSON: {message}.", fix=hint)
 
 

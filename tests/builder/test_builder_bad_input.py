@@ -68,15 +68,6 @@ def test_an_output_that_is_the_source(folder: Path) -> None:
     refused(folder, StorageError, "is the source itself", force=True, outputs={"qa": folder / "linked.jsonl"})
 
 
-def test_an_output_that_is_a_symbolic_link(folder: Path) -> None:
-    (folder / "precious.txt").write_text("keep me")
-    (folder / "qa_pairs.jsonl").symlink_to(folder / "precious.txt")
-    refused(folder, StorageError, "is a symbolic link", force=True)
-    (folder / "qa_pairs.jsonl").unlink()
-    (folder / "qa_pairs.jsonl").symlink_to(folder / "nowhere")
-    refused(folder, StorageError, "is a symbolic link", force=True)
-
-
 def test_a_source_that_changes_meanwhile(folder: Path) -> None:
     before = state(folder)
 

@@ -92,7 +92,7 @@ def test_harmful_yaml(text: str, message: str) -> None:
     ("content", "message"),
     [
         (b'{"a":\n 1,\n}', "d.json:3: not JSON: "),
-        (b'{"a": [1, 2', "the JSON ends in the middle"),
+        (b'{"a": [1, 2', "not JSON"),
         (b'{"a": NaN}', r"d.json: .*(?:NaN|too large)"),
         (b"\xff\xfe{}", "not UTF-8"),
         (gzip.compress(b"[" + b"0," * 3_000_000 + b"0]", mtime=0), "more than 1 MB"),

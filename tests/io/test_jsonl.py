@@ -77,15 +77,8 @@ def test_odd_texts_are_kept(tmp_path: Path, query: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        pytest.param(
-            '"candidat_docs":[]', r"data\.jsonl: .*'candidat_docs'.* Did you mean candidate_docs\?", id="near"
-        ),
-        pytest.param('"zzz":1', "'zzz' is not read. Put what you want kept under 'metadata'", id="far"),
-        pytest.param(
-            '"relevant_docs":[{"doc_id":"a","txt":"t"}]',
-            r"\$\.relevant_docs: .*Did you mean text",
-            id="in a part",
-        ),
+        pytest.param('"zzz":1', r"data\.jsonl: not read: 'zzz'", id="of a sample"),
+        pytest.param('"relevant_docs":[{"doc_id":"a","txt":"t"}]', "'relevant_docs.txt'", id="in a part"),
     ],
 )
 def test_unknown_fields_warn(tmp_path: Path, field: str, message: str) -> None:
@@ -100,7 +93,4 @@ def test_a_field_that_is_not_read_is_named_once_with_its_count(tmp_path: Path) -
     with pytest.warns(UnknownFieldWarning) as caught:
         loaded(tmp_path, "\n".join(lines).encode())
     [message] = {str(warning.message) for warning in caught}
-    assert message == (
-        "data.jsonl: the field 'candidat_docs' is not read in 3 records. Did you mean candidate_docs? "
-        "Name it: --columns candidate_docs=candidat_docs (in Python columns={...})."
-    )
+    assert message.startswith("data.jsonl: not read: 'candidat_docs' (3).")

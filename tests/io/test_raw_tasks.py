@@ -135,7 +135,7 @@ def test_answer_citations(fields: dict[str, Any], expected: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("task", "reason", "words"),
     [
-        pytest.param("{", "invalid_json", "ends in the middle", id="cut off"),
+        pytest.param("{", "invalid_json", "not JSON", id="cut off"),
         pytest.param(a_raw_task(task_id=None), "missing_task_id", "there is none", id="no id"),
         pytest.param(a_raw_task(instruction=None), "missing_question", "'instruction'", id="no question"),
         pytest.param(a_raw_task(expected_response=""), "missing_reference", "'answer'", id="no reference"),

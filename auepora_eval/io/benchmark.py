@@ -207,7 +207,16 @@ def read_hdf5(path: Path) -> object:
             if stored.dtype != np.dtype("u1") or stored.size > MAX_BYTES or is_elsewhere:
                 raise ValueError("this is not a list of bytes in this file")
             document = stored[()].tobytes()
-    except (OSError, RuntimeError, LookupError, ValueError, TypeError, AttributeError, MemoryError) as error:
+    except (
+        OSError,
+        RuntimeError,
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        MemoryError,
+    ) as error:
         what = "not an HDF5 file of ours, or one that is damaged or cut off."
         raise DataError(path.name, what, fix="Get it again, or write it again.") from error
     return parse_json(document, f"{path.name}: /{_DOCUMENT}")

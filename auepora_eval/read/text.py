@@ -75,7 +75,7 @@ def is_deep(value: Any) -> bool:
 
 
 def may_be_deep(line: bytes) -> bool:
-    """Return whether a text has so many brackets that it may be nested too deeply."""
+    """Return whether a text has enough brackets to be nested too deeply."""
     return line.count(b"{") + line.count(b"[") > MAX_DEPTH
 
 

@@ -62,6 +62,7 @@ def test_the_seeds_examples_survive(tmp_path: Path, name: str, ending: str) -> N
         pytest.param({"ground_truth_answer": ""}, None, id="an answer that is empty"),
         pytest.param({"asked_by": "Ada"}, None, id="a field that nobody knows"),
         pytest.param({"citations": [], "metadata": {"citations": 3}}, None, id="citations twice"),
+        pytest.param({"metadata": {"auepora": "ours?"}}, None, id="a key of ours that is not ours"),
         pytest.param({"relevant_documents": ["d", "d", "e"]}, {}, id="a document twice"),
         pytest.param({}, {"metadata": {"title": "U"}, "title": "T"}, id="a title twice"),
         pytest.param({}, {"pages": 3}, id="a document's field that nobody knows"),

@@ -122,14 +122,14 @@ def _note_odd(result: BuildResult, plan: BuildPlan) -> None:
                 f"note: {plan.outputs[name]}: its manifest is neither beside it nor in the folder above as a "
                 ".json file; runs made on it will not know the version."
             )
-    for name, sentence in {
-        MARKERS_OF_NOTHING: "markers [n] in reference answers point to no citation and to no context.",
-        EMPTY_PROMPT: "records have an empty prompt.",
-        NO_CONTEXTS: "records have no contexts.",
-        FIELDS_DIFFER: "records have two fields for one thing that differ; dataset check names them.",
+    for name, what in {
+        MARKERS_OF_NOTHING: "markers [n] of reference answers without a citation and a context",
+        EMPTY_PROMPT: "records with an empty prompt",
+        NO_CONTEXTS: "records without contexts",
+        FIELDS_DIFFER: "records with two fields for one thing that differ (dataset check names them)",
     }.items():
         if manifest.notes.get(name):
-            echo.note(f"note: {manifest.notes[name]} {sentence}")
+            echo.note(f"note: {what}: {manifest.notes[name]}")
 
 
 def _say(result: BuildResult, plan: BuildPlan) -> None:

@@ -65,10 +65,7 @@ def load_predictions(path: str | Path, *, max_line_bytes: int = MAX_LINE_BYTES) 
 
 
 class PredictionFile:
-    """Predictions that are looked up in their file: only the place of each is kept in memory.
-
-    A compressed file cannot be read from the middle, so its predictions are kept in memory.
-    """
+    """Predictions that are looked up in their file, which is not packed: only their places are in memory."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -76,30 +73,17 @@ class PredictionFile:
         self.longest = 0  # documents retrieved for a sample, at the most
         # The line of each prediction and its first byte, in one number: a pair takes 90 bytes more.
         self._places: dict[str, int] = {}
-        self._loaded: dict[str, SystemOutputs] | None = None
-        with opened(self.path) as file:
-            is_packed = isinstance(file, gzip.GzipFile)
-        if is_packed:
-            self._loaded = load_predictions(self.path)
-            self.longest = max((len(output.retrieved) for output in self._loaded.values()), default=0)
-        else:
-            self._survey()
-
-    def __contains__(self, sample_id: str) -> bool:
-        return sample_id in (self._places if self._loaded is None else self._loaded)
+        self._survey()
 
     def __len__(self) -> int:
-        return len(self._places if self._loaded is None else self._loaded)
+        return len(self._places)
 
     def check_known_samples(self, known: Container[str]) -> None:
         """DataError if there are predictions for samples that the data do not have."""
-        check_known_samples(self._places if self._loaded is None else self._loaded, known, self.path.name)
+        check_known_samples(self._places, known, self._name)
 
     def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]:
         """An output for each sample, in order; a sample without a prediction has failed."""
-        if self._loaded is not None:
-            yield from (self._loaded.get(sample_id) or missing_output() for sample_id in sample_ids)
-            return
         unread = UnreadFields()
         with opened(self.path) as file:
             for sample_id in sample_ids:
@@ -141,6 +125,12 @@ class PredictionFile:
             hits = head.retrieved.doc_id if isinstance(head.retrieved, _Ranked) else head.retrieved
             if hits and len(hits) > self.longest:
                 self.longest = len(hits)
+
+
+def is_packed(path: Path) -> bool:
+    """Return whether a file is gzip, which cannot be read from the middle."""
+    with opened(path) as file:
+        return isinstance(file, gzip.GzipFile)
 
 
 def check_known_samples(sample_ids: Iterable[str], known: Container[str], where: str) -> None:

@@ -28,7 +28,7 @@ from ..core.verdict import Stopping
 from ..errors import StorageError
 from ..io.detect import kind_of_file
 from ..io.files import remove_leftovers
-from ..io.outputs import FOREIGN_KINDS, ForeignPredictions, PredictionFile, predictions_of
+from ..io.outputs import FOREIGN_KINDS, ForeignPredictions, PredictionFile, is_packed, predictions_of
 from ..read.records import read_prediction
 from .cache import CallCache, call_key
 from .database import ANSWER, ANSWERED, FAILED, MAY_PASS, CallRow, Database
@@ -337,7 +337,7 @@ def predictions_at(path: str | Path, columns: Mapping[str, str] | None = None) -
     if path.name.endswith(DATABASE):
         return _stored_outputs(path)
     kind = kind_of_file(path) if columns is None else None
-    if kind is not None and kind not in FOREIGN_KINDS:
+    if kind is not None and kind not in FOREIGN_KINDS and not is_packed(path):
         return PredictionFile(path)
     return predictions_of(path, columns)
 

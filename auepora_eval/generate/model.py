@@ -13,16 +13,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from ..calls.asking import Result, ask_all
-from ..calls.chat import ChatModel, Prompt, Reply, load_prompt
+from ..calls.chat import ChatModel, Reply, load_prompt
 from ..calls.executors import ThreadExecutor
 from ..calls.policy import CALLS, PASSING, CallPolicy, Limits, Usage
 from ..core.dataset import canonical_json
@@ -32,11 +31,11 @@ from ..store.database import ANSWERED, FAILED, MAY_PASS, CallRow, Database, remo
 from ..store.identity import differences
 from ..store.lock import locked
 from ..text.content_words import content_words
-from .generator import TaskBuilder
-from .passages import CutDocument, Hit
+from .generator import Settings, TaskBuilder
+from .passages import CutDocument
 from .questions import VALUES, Question
-from .records import Record, Task, corpus_record, raw_record
-from .replies import KINDS, PER_DOCUMENT, AcceptedTask, Call, checked_tasks, find_quote, planned_calls
+from .records import Record, Task, raw_record
+from .replies import KINDS, PER_DOCUMENT, AcceptedTask, Call, find_quote, planned_calls
 
 GENERATE = "generate"  # the kind of a call to the generating model
 OnReply = Callable[[bool, int], None]  # whether the call failed, and how many are planned
@@ -46,57 +45,38 @@ _LONGEST = 200_000  # characters of a reply that are kept: it may be megabytes l
 
 
 @dataclass
-class Asked:
-    """A call and what came of it: a reply with its tasks, the kind of a failure, or nothing yet."""
-
-    call: Call
-    prompt: Prompt
-    reply: Reply | None = None
-    failed: str = ""
-    accepted: list[AcceptedTask] = field(default_factory=list)
-    rejected: list[str] = field(default_factory=list)
-
-    def answer(self, reply: Reply) -> None:
-        """Take the tasks of a reply."""
-        self.reply = reply
-        self.accepted, self.rejected = checked_tasks(reply.text, self.call)
-
-
-@dataclass
 class Made:
     """The result of a generation."""
 
-    asked: list[Asked]
+    asked: list[Call]
     run_id: str
     reused: int = 0  # calls that were answered before
 
     @property
-    def answered(self) -> list[Asked]:
-        """Return the calls that have a reply."""
-        return [each for each in self.asked if each.reply is not None]
+    def replies(self) -> list[Reply]:
+        """Return the replies of the calls that were answered."""
+        return [call.reply for call in self.asked if call.reply is not None]
 
-    def accepted(self) -> Iterable[tuple[Asked, AcceptedTask]]:
+    def accepted(self) -> Iterator[tuple[Call, AcceptedTask]]:
         """Yield each accepted task with its call."""
-        for each in self.asked:
-            yield from ((each, task) for task in each.accepted)
+        return ((call, task) for call in self.asked for task in call.accepted)
 
     def report(self) -> Record:
         """Return the counts of calls, failures by kind, rejected tasks by reason, and tokens.
 
         The tokens are None if a server did not report all of them.
         """
-        failed = Counter(each.failed for each in self.asked if each.failed)
-        reasons = Counter(why.partition(":")[0] for each in self.asked for why in each.rejected)
-        answered, planned = len(self.answered), len(self.asked)
+        failed = Counter(call.failed for call in self.asked if call.failed)
+        reasons = Counter(why.partition(":")[0] for call in self.asked for why in call.rejected)
+        answered, planned = len(self.replies), len(self.asked)
         left = planned - answered - failed.total()
-        replies = [each.reply for each in self.asked if each.reply is not None]
         return {
             "calls": {"planned": planned, "answered": answered, "reused": self.reused, "left": left},
             "failed_calls": dict(failed),
             "rejected": dict(reasons.most_common()),
             "tokens": {
-                "prompt": _known_sum([reply.prompt_tokens for reply in replies]),
-                "completion": _known_sum([reply.completion_tokens for reply in replies]),
+                "prompt": _known_sum([reply.prompt_tokens for reply in self.replies]),
+                "completion": _known_sum([reply.completion_tokens for reply in self.replies]),
             },
         }
 
@@ -130,59 +110,43 @@ def generate_tasks(
         raise PlanError(f"there is no task type {unknown[0]!r}. There are {', '.join(KINDS)}.")
     limits = limits or Limits(CallPolicy(retries=4, breaker_after=MOST_FAILURES))
     prompts = {name: load_prompt(f"generate_{name}") for name in wanted}
+    chunks = (canonical_json(chunk) for document in documents for chunk in document.chunks)
     made_with = {
         # Without the endpoint: a local server may come back on another port.
         **{name: value for name, value in model.identity.items() if name != "endpoint"},
         "prompts": {name: prompt.sha256 for name, prompt in prompts.items()},
-        "corpus": _corpus_sha256(documents),
+        "corpus": hashlib.sha256(b"".join(chunks)).hexdigest(),
         "wanted": dict(wanted),
     }
     run_id = hashlib.sha256(canonical_json(made_with)).hexdigest()[:16]
-    made = Made([Asked(call, prompts[call.task_type]) for call in planned_calls(documents, wanted)], run_id)
+    made = Made(planned_calls(documents, wanted, prompts), run_id)
     with _opened(calls, made_with, resume=resume, force=force) as database:
         limits.count(database.usages(GENERATE))
-        session = _Session(model, database)
-        session.replay(made.asked)
-        made.reused = len(made.answered)
-        todo = [each for each in made.asked if each.reply is None]
-        executor = ThreadExecutor(concurrency=concurrency)
+        rows = "SELECT key, reply FROM call WHERE kind = ? AND outcome = ?"
+        stored = dict(database.select(rows, [GENERATE, ANSWERED]))
+        asker = _Asker(model)
+        for call in made.asked:
+            reply = stored.get(asker.key(call))
+            if reply is not None:
+                call.answer(msgspec.json.decode(reply, type=Reply))
+        made.reused = len(made.replies)
+        todo = [call for call in made.asked if call.reply is None]
+        replies = ask_all(
+            asker,
+            todo,
+            limits,
+            reply=asker.row,
+            store=lambda pairs: database.add_calls(row for _, row in pairs),
+            executor=ThreadExecutor(concurrency=concurrency),
+        )
         try:
-            for each, turn in ask_all(
-                session, todo, limits, reply=_turn, store=session.store, executor=executor
-            ):
-                each.failed = turn.failed
-                if turn.reply is not None:
-                    each.answer(turn.reply)
+            for call, _ in replies:
                 if on_reply is not None:
-                    on_reply(bool(each.failed), len(made.asked))
+                    on_reply(bool(call.failed), len(made.asked))
         except RunStoppedError as stop:
             if not limits.halted and not limits.is_out_of_budget:
                 raise type(stop)(f"{stop} Answers are in {calls}: continue with --resume.") from stop
     return made
-
-
-class _Turn(NamedTuple):
-    """What asking once came to: a reply, or the kind of the failure and its message."""
-
-    attempts: int
-    reply: Reply | None = None
-    failed: str = ""
-    message: str = ""
-
-
-def _turn(asked: Asked, result: Result[Reply]) -> _Turn:
-    if result.failure is None:
-        return _Turn(len(result.attempts) + 1, result.answer())
-    kind = result.attempts[-1]["kind"] if result.attempts else result.failure.type
-    return _Turn(len(result.attempts), failed=kind, message=str(result.failure))
-
-
-def _corpus_sha256(documents: Sequence[CutDocument]) -> str:
-    corpus = hashlib.sha256()
-    for document in documents:
-        for chunk in document.chunks:
-            corpus.update(canonical_json(chunk))
-    return corpus.hexdigest()
 
 
 @contextmanager
@@ -205,64 +169,52 @@ def _opened(path: Path, made_with: Mapping[str, object], *, resume: bool, force:
             yield database
 
 
-class _Session:
-    """Asks a model, and stores what it replies."""
+class _Asker:
+    """Asks a model, and makes rows of what it replies."""
 
     keeps_time = True  # the model ends late calls itself
 
-    def __init__(self, model: ChatModel, database: Database) -> None:
-        self._model, self._database = model, database
-        self._who = canonical_json({**model.identity, "endpoint": ""})
+    def __init__(self, model: ChatModel) -> None:
+        self._model, self._who = model, canonical_json({**model.identity, "endpoint": ""})
 
-    def replay(self, asked: Sequence[Asked]) -> None:
-        """Take over the replies that are stored."""
-        rows = self._database.select(
-            "SELECT key, reply FROM call WHERE kind = ? AND outcome = ?", [GENERATE, ANSWERED]
-        )
-        stored = dict(rows)
-        for each in asked:
-            reply = stored.get(self._key(each))
-            if reply is not None:
-                each.answer(msgspec.json.decode(reply, type=Reply))
-
-    def __call__(self, asked: Asked) -> Reply:
-        reply = self._model.complete(asked.call.messages(asked.prompt), response_schema=asked.call.schema)
+    def __call__(self, call: Call) -> Reply:
+        reply = self._model.complete(call.messages(), response_schema=call.schema)
         return replace(reply, text=reply.text[:_LONGEST])
 
     def usage(self, reply: Reply) -> Usage:
         """Return the tokens that a reply took."""
         return {"input_tokens": reply.prompt_tokens, "output_tokens": reply.completion_tokens}
 
-    def _key(self, asked: Asked) -> bytes:
-        return call_key(GENERATE, self._who, canonical_json(asked.call.messages(asked.prompt)))
+    def key(self, call: Call) -> bytes:
+        """Return the key of a call: who is asked what."""
+        return call_key(GENERATE, self._who, canonical_json(call.messages()))
 
-    def store(self, pairs: Sequence[tuple[Asked, _Turn]]) -> None:
-        """Store replies and failures."""
-        self._database.add_calls(self._row(*pair) for pair in pairs)
-
-    def _row(self, asked: Asked, turn: _Turn) -> CallRow:
-        used: dict[str, float] = {CALLS: turn.attempts}
-        if turn.reply is None:
-            outcome = MAY_PASS if turn.failed in PASSING else FAILED
-            stored = msgspec.json.encode({"kind": turn.failed, "message": turn.message})
+    def row(self, call: Call, result: Result[Reply]) -> CallRow:
+        """Return what is stored of a call, and take its tasks or the kind of its failure."""
+        used: dict[str, float] = {CALLS: len(result.attempts)}
+        if result.failure is None:
+            reply = result.answer()
+            call.answer(reply)
+            outcome, stored = ANSWERED, msgspec.json.encode(reply)
+            used[CALLS] += 1
+            used |= {name: count for name, count in self.usage(reply).items() if count is not None}
         else:
-            outcome, stored = ANSWERED, msgspec.json.encode(turn.reply)
-            used |= {name: count for name, count in self.usage(turn.reply).items() if count is not None}
-        messages = msgspec.json.encode(asked.call.messages(asked.prompt)).decode()
-        document = asked.call.chunks[0].document
-        return CallRow(self._key(asked), GENERATE, document, outcome, stored.decode(), used, messages)
+            call.failed = result.attempts[-1]["kind"] if result.attempts else result.failure.type
+            outcome = MAY_PASS if call.failed in PASSING else FAILED
+            stored = msgspec.json.encode({"kind": call.failed, "message": str(result.failure)})
+        messages = msgspec.json.encode(call.messages()).decode()
+        document = call.chunks[0].document
+        return CallRow(self.key(call), GENERATE, document, outcome, stored.decode(), used, messages)
 
 
 # Raw records of offline_dataset.jsonl, in the same form as those by rules.
 
 _QUERY_TYPES = {"qa": "factual", "summaries": "summary"}
-
-
 # Two questions with this share of common words are duplicates.
 _NEAR = 0.8
 
 
-class ModelRecords:
+class ModelRecords(TaskBuilder):
     """The records of a generation, with counts of what is left out and of how easily BM25 finds the passages.
 
     A question that repeats an earlier one in other words is left out. The context of a question is what BM25
@@ -270,113 +222,91 @@ class ModelRecords:
     questions whose answer is a literal quote get variants.
     """
 
-    def __init__(
-        self,
-        made: Made,
-        documents: Sequence[CutDocument],
-        *,
-        variants: Sequence[str] = (),
-        variant_share: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        self._made, self._documents = made, documents
-        self._builder = TaskBuilder(documents, variants, variant_share, seed)
+    def __init__(self, made: Made, documents: Sequence[CutDocument], settings: Settings) -> None:
+        super().__init__(documents, settings)
+        self._made = made
         self.near_duplicates = 0
-
-    def corpus_records(self) -> Iterator[Record]:
-        """Yield the passages for the systems under test to index."""
-        return map(corpus_record, self._builder.chunks)
 
     def records(self) -> Iterator[Record]:
         """Yield the raw records."""
-        terms_by_document: dict[int, list[set[str]]] = defaultdict(list)
+        questions: dict[int, list[set[str]]] = defaultdict(list)  # the words of each, by document
         instructions: set[tuple[str, str]] = set()
-        for asked, task in self._made.accepted():
-            call = asked.call
+        for call, task in self._made.accepted():
             terms = set(content_words(task.instruction, stemmed=True))
-            others = terms_by_document[call.document_index]
+            others = questions[call.document_index] if call.task_type == "qa" else []
             flat = (call.task_type, " ".join(task.instruction.lower().split()))
-            is_question = call.task_type == "qa"
-            if flat in instructions or (is_question and _is_near(terms, others)):
+            near = (len(terms & other) >= _NEAR * max(1, len(terms | other)) for other in others)
+            if flat in instructions or any(near):
                 self.near_duplicates += 1
                 continue
             instructions.add(flat)
-            if is_question:
-                others.append(terms)
-            document = self._documents[call.document_index]
+            others.append(terms)
+            document = self.documents[call.document_index]
             for each in self._tasks(call, document, task):
-                self._builder.count(each)
+                self.count(each)
                 yield raw_record(
                     each,
                     run_id=self._made.run_id,
                     document_index=call.document_index,
-                    task_index=self._builder.tasks.total() - 1,
-                    more=_about(asked, task, document.source.name),
+                    task_index=self.tasks.total() - 1,
+                    more=_about(call, task, document.source.name),
                 )
 
-    def _tasks(self, call: Call, document: CutDocument, task: AcceptedTask) -> Iterator[Task]:
+    def _tasks(self, call: Call, document: CutDocument, accepted: AcceptedTask) -> Iterator[Task]:
         """Yield a task, and its variants if it is a question that gets some."""
-        if call.task_type != "qa":
-            yield self._task(call, document, task, [(chunk, None) for chunk in call.chunks])
-            return
-        evidence = task.evidence[0]
-        gold = document.chunks_with(evidence.start, evidence.end)
-        context, _ = self._builder.context(task.instruction, gold)
-        base = self._task(call, document, task, context)
-        quoted = find_quote(task.response, document.source.text[evidence.start : evidence.end])
+        is_question, text = call.task_type == "qa", document.source.text
+        evidence = accepted.evidence[0]
+        place = (evidence.start, evidence.end)
+        if is_question:
+            gold = document.chunks_with(*place)
+            context, _ = self.context(accepted.instruction, gold)
+        else:
+            context = tuple((chunk, None) for chunk in call.chunks)
+        ids = [chunk.id for chunk in gold] if is_question else [each.chunk for each in accepted.evidence]
+        task = Task(
+            call.task_type,
+            "model",
+            accepted.instruction,
+            accepted.response,
+            document.source,
+            context,
+            tuple(dict.fromkeys(ids)),
+            {"scenario": "base", "answerable": True, "query_type": _QUERY_TYPES[call.task_type]},
+            checks={"evidence_exact": True, "support": accepted.support},
+            closed=not is_question and len(call.chunks) < len(document.chunks),
+        )
+        quoted = find_quote(accepted.response, text[slice(*place)]) if is_question else None
         if quoted is None:  # not literal, so no fact can be edited
-            yield replace(base, gold=tuple(chunk.id for chunk in gold))
+            yield task
             return
         span = (evidence.start + quoted[0], evidence.start + quoted[1])
-        base = replace(base, gold=tuple(chunk.id for chunk in gold), span=span)
-        answer = document.source.text[slice(*span)]
+        answer = text[slice(*span)]
         kinds = [kind for kind, pattern in VALUES.items() if re.search(pattern, answer)]
         # A date has a number in it.
         kind = "date" if "date" in kinds else kinds[0] if kinds else "text"
-        place = (evidence.start, evidence.end)
-        question = Question(kind, base.instruction, "", answer, *span, evidence=place)
-        yield from self._builder.with_variants(base, question, document)
-
-    def _task(self, call: Call, document: CutDocument, task: AcceptedTask, context: Sequence[Hit]) -> Task:
-        is_part = call.task_type == "summaries" and len(call.chunks) < len(document.chunks)
-        return Task(
-            call.task_type,
-            "model",
-            task.instruction,
-            task.response,
-            document.source,
-            tuple(context),
-            tuple(dict.fromkeys(evidence.chunk for evidence in task.evidence)),
-            {"scenario": "base", "answerable": True, "query_type": _QUERY_TYPES[call.task_type]},
-            checks={"evidence_exact": True, "support": task.support},
-            closed=is_part,
-        )
+        question = Question(kind, task.instruction, "", answer, *span, evidence=place)
+        yield from self.with_variants(replace(task, span=span), question, document)
 
     def report(self) -> Record:
         """Return the counts, after all records were written."""
-        report = {**self._builder.report(), **self._made.report()}
+        report = {**super().report(), **self._made.report()}
         if self.near_duplicates:
             report["rejected"]["near duplicate"] = self.near_duplicates
-        accepted = self._builder.scenarios["base"]
+        accepted = self.scenarios["base"]
         judged = accepted + sum(report["rejected"].values())
         return {**report, "accepted_share": accepted / judged if judged else None}
 
 
-def _is_near(terms: set[str], others: Iterable[set[str]]) -> bool:
-    """Return whether a question has nearly the content words of another one."""
-    return any(len(terms & other) >= _NEAR * max(1, len(terms | other)) for other in others)
-
-
-def _about(asked: Asked, task: AcceptedTask, document: str) -> Record:
+def _about(call: Call, task: AcceptedTask, document: str) -> Record:
     """Return the metadata about the model and its call."""
-    reply = asked.reply
+    reply = call.reply
     return {
         "generator_model": reply and reply.model,
         "evidence_spans": [
             {"document": document, "start": evidence.start, "end": evidence.end} for evidence in task.evidence
         ],
         "generator_metadata": {
-            "prompt_sha256": asked.prompt.sha256,
+            "prompt_sha256": call.prompt.sha256,
             "tokens": reply and {"prompt": reply.prompt_tokens, "completion": reply.completion_tokens},
             "warnings": task.warnings,
         },

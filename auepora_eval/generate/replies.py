@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from ..calls.chat import Prompt, as_material, fence_of, parse_strictly
+from ..calls.chat import Prompt, Reply, as_material, fence_of, parse_strictly
 from ..calls.http import BadReplyError
 from ..text.content_words import content_words, numbers
 from ..text.tokens import words
@@ -182,25 +182,6 @@ def _check_text(what: str, text: str, *, least: int) -> None:
         raise RejectedError(f"control characters: in the {what}")
 
 
-def checked_tasks(text: str, call: Call) -> tuple[list[AcceptedTask], list[str]]:
-    """Return the good tasks of a reply, at most as many as were asked for, and why the others are not."""
-    kind, check = KINDS[call.task_type]
-    accepted: dict[str, AcceptedTask] = {}  # by instruction
-    rejected = []
-    try:
-        tasks = parse_strictly(text, kind).tasks
-    except BadReplyError as error:
-        return [], [f"not the form asked for: {error}"]
-    for task in tasks[: call.count]:
-        try:
-            passed = check(task, call.chunks)
-        except RejectedError as error:
-            rejected.append(str(error))
-        else:
-            accepted.setdefault(passed.instruction, passed)
-    return list(accepted.values()), rejected
-
-
 # The plan: which passages each call has, and how many tasks it asks for.
 
 
@@ -209,16 +190,21 @@ PER_DOCUMENT = {"qa": 4, "summaries": 1}  # tasks of each type
 _CHUNKS, _CHARACTERS = 6, 9_600
 
 
-@dataclass(frozen=True)
+@dataclass
 class Call:
-    """One call: which tasks, how many, about which passages."""
+    """One call: which tasks, how many, about which passages; and what came of it, if it was made."""
 
     task_type: str
     count: int
     chunks: list[Chunk]
     document_index: int
+    prompt: Prompt
+    reply: Reply | None = None
+    failed: str = ""  # the kind of the failure
+    accepted: list[AcceptedTask] = field(default_factory=list)
+    rejected: list[str] = field(default_factory=list)  # reasons
 
-    def messages(self, prompt: Prompt) -> list[dict[str, str]]:
+    def messages(self) -> list[dict[str, str]]:
         """Return the filled prompt: the passages are material between fences, not instructions."""
         passages = as_material(
             [
@@ -226,15 +212,35 @@ class Call:
                 for number, chunk in enumerate(self.chunks, start=1)
             ]
         )
-        return prompt.filled(fence=fence_of(passages), passages=passages, count=str(self.count))
+        return self.prompt.filled(fence=fence_of(passages), passages=passages, count=str(self.count))
 
     @property
     def schema(self) -> dict[str, Any]:
         """The form of a reply."""
         return msgspec.json.schema(KINDS[self.task_type][0])
 
+    def answer(self, reply: Reply) -> None:
+        """Take the good tasks of a reply, at most as many as were asked for, and why the others are not."""
+        kind, check = KINDS[self.task_type]
+        accepted: dict[str, AcceptedTask] = {}  # by instruction
+        self.reply, tasks = reply, []
+        try:
+            tasks = parse_strictly(reply.text, kind).tasks
+        except BadReplyError as error:
+            self.rejected.append(f"not the form asked for: {error}")
+        for task in tasks[: self.count]:
+            try:
+                passed = check(task, self.chunks)
+            except RejectedError as error:
+                self.rejected.append(str(error))
+            else:
+                accepted.setdefault(passed.instruction, passed)
+        self.accepted = list(accepted.values())
 
-def planned_calls(documents: Sequence[CutDocument], wanted: Mapping[str, int]) -> list[Call]:
+
+def planned_calls(
+    documents: Sequence[CutDocument], wanted: Mapping[str, int], prompts: Mapping[str, Prompt]
+) -> list[Call]:
     """Return the calls to make: groups of neighbouring passages, spread over each document.
 
     `wanted` is the number of tasks of each type per document.
@@ -247,7 +253,7 @@ def planned_calls(documents: Sequence[CutDocument], wanted: Mapping[str, int]) -
             for turn in range(used):
                 chunks = groups[turn * len(groups) // used]
                 share = count // used + (turn < count % used)
-                calls.append(Call(task_type, share, chunks, index))
+                calls.append(Call(task_type, share, chunks, index, prompts[task_type]))
     return calls
 
 

@@ -83,7 +83,7 @@ def test_nothing_is_written_if_no_call_is_answered(place: Path, capfd: pytest.Ca
         (["--llm", f"http://u:{CANARY}@h/v1#m"], 2, "holds a user name or a password"),
         (["--llm", "http://h/v1#m", "--api-key-env", "THE_KEY"], 2, "unencrypted"),
         (["--llm", "http://127.0.0.1:1/v1#m", "--api-key-env", CANARY], 2, "not the key itself"),
-        (["--llm", "http://127.0.0.1:1/v1#m", "--tasks", "poems"], 2, "no task type 'poems'"),
+        (["--llm", "http://127.0.0.1:1/v1#m", "--tasks", "citations"], 2, "no task type 'citations'"),
         (["--resume"], 2, "--resume is for a language model"),
         (["--budget-calls", "3"], 2, "--budget-calls is for a language model"),
     ],

@@ -23,6 +23,7 @@ from auepora_eval.builder.corpus import SourceDocument
 from auepora_eval.calls.chat import ChatModel, fence_of, load_prompt
 from auepora_eval.calls.policy import CallClock, CallPolicy, Limits
 from auepora_eval.errors import AccessRefusedError, DataError, StorageError
+from auepora_eval.generate.generator import Settings
 from auepora_eval.generate.model import MOST_FAILURES, Made, ModelRecords, generate_tasks
 from auepora_eval.generate.passages import Chunk, CutDocument, cut
 from auepora_eval.generate.replies import (
@@ -209,7 +210,7 @@ def test_find_quote_finds_every_piece_of_a_text(text: str, first: int, second: i
 def test_every_task_type_is_generated_and_stored(tmp_path: Path) -> None:
     with chat_server(says=good_model) as server:
         made = generated(server, tmp_path / "tasks.calls.db", wanted=ONE_EACH)
-    assert Counter(each.call.task_type for each, _ in made.accepted()) == {
+    assert Counter(each.task_type for each, _ in made.accepted()) == {
         "qa": 3,
         "summaries": 3,
     }
@@ -387,9 +388,9 @@ def test_resume_after_kill_loses_and_repeats_nothing(tmp_path: Path) -> None:
 def test_records_have_the_form_of_the_raw_dataset(tmp_path: Path) -> None:
     with chat_server(says=good_model) as server:
         made = generated(server, tmp_path / "tasks.calls.db", wanted=ONE_EACH)
-    records = ModelRecords(made, documents())
+    records = ModelRecords(made, documents(), Settings(variants=()))
     listed = list(records.records())
-    assert listed == list(ModelRecords(made, documents()).records())
+    assert listed == list(ModelRecords(made, documents(), Settings(variants=())).records())
     assert records.report()["tasks"] == {"qa": 3, "summaries": 3}
     assert len({record["task_id"] for record in listed}) == 6
     for record in listed:

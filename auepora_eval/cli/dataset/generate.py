@@ -40,8 +40,6 @@ from ..interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
     from ...builder.corpus import Corpus
-    from ...generate.model import Made
-    from ...generate.passages import CutDocument
     from ...generate.records import Record
 
 _SHOWN = 5
@@ -81,12 +79,22 @@ def run(args: Namespace) -> int:
         echo.note(f"note: {echo.one_line(left.name, 80)} is left out: {echo.one_line(left.reason, 120)}")
     if len(corpus.left_out) > _SHOWN:
         echo.note(f"note: ... and {len(corpus.left_out) - _SHOWN} more")
+    settings = Settings(
+        tasks=args.tasks or TASKS,
+        per_document=args.per_document,
+        seed=args.seed,
+        chunk_tokens=rare.chunk_tokens,
+        overlap=rare.overlap,
+        variants=args.variants,
+        variant_share=rare.variant_share,
+    )
+    tasks: Generation | ModelRecords
     if args.llm:
-        tasks: Generation | ModelRecords = _model_tasks(args, rare, corpus, (out, corpus_out))
+        tasks = _model_tasks(args, rare, corpus, settings, (out, corpus_out))
         where, problem = "the model's answers", "gave no task that its documents support."
         fix = f"{_calls_path(out).name} has its replies. Try another model."
     else:
-        tasks = Generation(corpus, _settings(args, rare))
+        tasks = Generation(corpus, settings)
         where, problem = "the documents", "gave no task."
         fix = "The rules read English prose. Check the documents."
     # A resumed generation is made again from the stored replies. Neither file gets its name before both are
@@ -143,18 +151,6 @@ def _check_arguments(
             )
 
 
-def _settings(args: Namespace, rare: GenerationConfig) -> Settings:
-    return Settings(
-        tasks=args.tasks or TASKS,
-        per_document=args.per_document,
-        seed=args.seed,
-        chunk_tokens=rare.chunk_tokens,
-        overlap=rare.overlap,
-        variants=args.variants,
-        variant_share=rare.variant_share,
-    )
-
-
 # What the table shows of a report, in this order; --json has the rest.
 _LABELS = {
     "documents": "documents",
@@ -205,7 +201,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _model_tasks(
-    args: Namespace, rare: GenerationConfig, corpus: Corpus, files: Sequence[Path]
+    args: Namespace, rare: GenerationConfig, corpus: Corpus, settings: Settings, files: Sequence[Path]
 ) -> ModelRecords:
     """Return the tasks that a language model writes."""
     for path in files:
@@ -216,34 +212,18 @@ def _model_tasks(
     ]
     calls = _calls_path(files[0])
     is_new = not calls.exists()
-    made = _ask_model(args, rare, documents, calls)
-    if not made.answered:
-        if is_new:  # it has only calls that failed
-            calls.unlink(missing_ok=True)
-        raise CallError("no call was answered; nothing is written.", kind="no_answer")
-    return ModelRecords(
-        made, documents, variants=args.variants, variant_share=rare.variant_share, seed=args.seed
-    )
-
-
-def _calls_path(out: Path) -> Path:
-    """Return the file of the model's replies: offline_dataset.calls.db beside offline_dataset.jsonl."""
-    return out.with_name(f"{out.name.removesuffix('.gz').removesuffix('.jsonl')}.calls.db")
-
-
-def _ask_model(
-    args: Namespace, rare: GenerationConfig, documents: Sequence[CutDocument], calls: Path
-) -> Made:
     counts = {"qa": args.per_document, "summaries": 1}
-    wanted = {name: counts.get(name, 1) for name in args.tasks or counts}
     limits = Limits(CallPolicy(retries=4, max_calls=args.budget_calls, breaker_after=MOST_FAILURES))
+    url, name = split_endpoint(args.llm)
+    key = key_from_environment(args.api_key_env) if args.api_key_env is not None else None
+    model = ChatModel(url, name, api_key=key, timeout=rare.timeout, plain_http=rare.plain_http)
     bar = progress_bar(None, "asking the model")
-    with finishing_first(limits.halt) as signalled, _model(args, rare) as model, bar as advance:
+    with finishing_first(limits.halt) as signalled, model, bar as advance:
         made = generate_tasks(
             documents,
             model,
             calls,
-            wanted=wanted,
+            wanted={name: counts.get(name, 1) for name in args.tasks or counts},
             resume=args.resume,
             force=args.force,
             concurrency=args.concurrency,
@@ -253,10 +233,13 @@ def _ask_model(
     if signalled.number:
         echo.note(f"The answers so far are in {calls}. Resume with the same command and --resume.")
         raise StopNow(signalled.number)
-    return made
+    if not made.replies:
+        if is_new:  # it has only calls that failed
+            calls.unlink(missing_ok=True)
+        raise CallError("no call was answered; nothing is written.", kind="no_answer")
+    return ModelRecords(made, documents, settings)
 
 
-def _model(args: Namespace, rare: GenerationConfig) -> ChatModel:
-    url, model = split_endpoint(args.llm)
-    key = key_from_environment(args.api_key_env) if args.api_key_env is not None else None
-    return ChatModel(url, model, api_key=key, timeout=rare.timeout, plain_http=rare.plain_http)
+def _calls_path(out: Path) -> Path:
+    """Return the file of the model's replies: offline_dataset.calls.db beside offline_dataset.jsonl."""
+    return out.with_name(f"{out.name.removesuffix('.gz').removesuffix('.jsonl')}.calls.db")

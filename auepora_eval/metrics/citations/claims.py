@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 
-import msgspec
-
 from ...core.metrics_base import metric, skip
 from ...core.scores import Scores
 from ...core.types import EvaluationSample, MetricResult, SampleScore
@@ -25,7 +23,7 @@ from .answer import (
     SupportMetric,
     share,
 )
-from .evaluator import CONSISTENT, WEIGHTS, Weights, assessed, consistencies
+from .evaluator import CONSISTENT, WEIGHTS, assessed, check_weights, consistencies, part_scores, weighted
 from .sources import Found
 
 _NO_CLAIMS = "the answer makes no claims"
@@ -148,7 +146,7 @@ class CitationHallucinationRate(SupportMetric):
 
 @metric(
     "citation_accuracy[support={support?},span={span?},quality={quality?},consistency={consistency?},hallucination={hallucination?}]",
-    ranges=dict.fromkeys(WEIGHTS.__struct_fields__, "[0, inf)"),
+    ranges=dict.fromkeys(WEIGHTS, "[0, inf)"),
 )
 class CitationAccuracy(CitationMetric):
     """Weighted mean of an answer's citation scores: spans, support, consistency and hallucination.
@@ -161,13 +159,13 @@ class CitationAccuracy(CitationMetric):
 
     _: KW_ONLY
     support: str = "lexical"
-    span: float = WEIGHTS.span
-    quality: float = WEIGHTS.quality
-    consistency: float = WEIGHTS.consistency
-    hallucination: float = WEIGHTS.hallucination
+    span: float = WEIGHTS["span"]
+    quality: float = WEIGHTS["quality"]
+    consistency: float = WEIGHTS["consistency"]
+    hallucination: float = WEIGHTS["hallucination"]
 
     def __post_init__(self) -> None:
-        self._weights()  # checks that one of them is above 0
+        check_weights(self._weights())
 
     def ready(self) -> None:
         support_function(self.support)
@@ -175,18 +173,18 @@ class CitationAccuracy(CitationMetric):
     def signature(self) -> Mapping[str, object]:
         return {
             "support": support_identity(self.support),
-            "weights": msgspec.structs.asdict(self._weights()),
+            "weights": self._weights(),
             "claims": "sentences",
         }
 
     def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
         if not answer.claims and not answer.gold:
             return skip(_NO_CLAIMS)
-        overall, _ = self._weights().of(assessed(answer).scores)
+        overall, _ = weighted(part_scores(assessed(answer)), self._weights())
         return skip("neither citations nor documents to measure by") if overall is None else overall
 
-    def _weights(self) -> Weights:
-        return Weights(self.span, self.quality, self.consistency, self.hallucination)
+    def _weights(self) -> dict[str, float]:
+        return {name: getattr(self, name) for name in WEIGHTS}
 
 
 # Citation quality by sentence, as ALCE and TREC RAG count it, over any support function.

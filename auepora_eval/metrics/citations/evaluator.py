@@ -17,7 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, pvariance
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -25,50 +25,16 @@ from ...core.types import Document, Response
 from ...errors import DataError
 from ..entailment import Support, support_function
 from .answer import THRESHOLD, CitedAnswer
-from .sources import GOOD, TOLERANCE, Citation, Sources
+from .sources import GOOD, TOLERANCE, Sources
 
 CONSISTENT = 0.8
+WEIGHTS = {"span": 0.30, "quality": 0.30, "consistency": 0.25, "hallucination": 0.15}  # of the four parts
 _DOCUMENTS = "Give {document_id: content}, or a list of documents with document_id and content."
 
-Section = dict[str, object]  # one section of the results format
+Section = dict[str, Any]  # one section of the results format
+Scores = dict[str, float | None]  # by part, each from 0 to 1, higher is better; None if it was not measured
 Threshold = Annotated[float, msgspec.Meta(gt=0, le=1)]
-Weight = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
-
-
-class Scores(NamedTuple):
-    """The parts, each from 0 to 1, higher is better; None where it was not measured."""
-
-    span: float | None
-    quality: float | None
-    consistency: float | None
-    hallucination: float | None
-
-
-class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What each part counts."""
-
-    span: Weight = 0.30
-    quality: Weight = 0.30
-    consistency: Weight = 0.25
-    hallucination: Weight = 0.15
-
-    def __post_init__(self) -> None:
-        if not any(msgspec.structs.astuple(self)):
-            raise ValueError("at least one weight must be above 0")
-
-    def of(self, scores: Scores) -> tuple[float | None, dict[str, float]]:
-        """Return the weighted mean of the measured parts, and the weights as they were used."""
-        measured = {name: score for name, score in scores._asdict().items() if score is not None}
-        weights = {name: getattr(self, name) for name in measured if getattr(self, name) > 0}
-        total = math.fsum(weights.values())
-        used = {name: weight / total for name, weight in weights.items()}
-        if not used:
-            return None, used
-        # To 12 digits: a mean of ones is one, whatever binary fractions make of it.
-        return round(math.fsum(weight * measured[name] for name, weight in used.items()), 12), used
-
-
-WEIGHTS = Weights()
+Part = Literal["span", "quality", "consistency", "hallucination"]
 
 
 class CitationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,7 +48,7 @@ class CitationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     good_match_threshold: Threshold = GOOD
     support_threshold: Threshold = THRESHOLD
     consistency_threshold: Threshold = CONSISTENT
-    weights: Weights = WEIGHTS
+    weights: dict[Part, Annotated[float, msgspec.Meta(ge=0, le=1e9)]] = {}
     support: Any = "lexical"
     claims: Any = None
 
@@ -91,6 +57,24 @@ class CitationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"support must be a name or a function, not {self.support!r:.60}")
         if self.claims is not None and not callable(self.claims):
             raise ValueError(f"claims must be a function, not {self.claims!r:.60}")
+        check_weights({**WEIGHTS, **self.weights})
+
+
+def check_weights(weights: Mapping[str, float]) -> None:
+    """Raise ValueError unless something counts."""
+    if not any(weights.values()):
+        raise ValueError("at least one weight must be above 0")
+
+
+def weighted(scores: Scores, weights: Mapping[str, float]) -> tuple[float | None, dict[str, float]]:
+    """Return the weighted mean of the measured parts, and the weights as they were used."""
+    measured = {name: score for name, score in scores.items() if score is not None and weights[name] > 0}
+    total = math.fsum(weights[name] for name in measured)
+    used = {name: weights[name] / total for name in measured}
+    if not used:
+        return None, used
+    # To 12 digits: a mean of ones is one, whatever binary fractions make of it.
+    return round(math.fsum(used[name] * score for name, score in measured.items()), 12), used
 
 
 class CitationEvaluator:
@@ -127,18 +111,29 @@ class CitationEvaluator:
         cited = CitedAnswer(
             Response(answer), citations, sources, gold, split=self.config.claims, support=self._support
         )
-        parts = assessed(cited, self.config)
-        overall, used = self.config.weights.of(parts.scores)
+        sections = assessed(cited, self.config)
+        scores = part_scores(sections)
+        overall, used = weighted(scores, {**WEIGHTS, **self.config.weights})
+        unknown = "only documents without a text are cited" if cited.attached else "no claims"
+        reasons = {
+            "span": "no gold citations with spans",
+            "quality": unknown,
+            "consistency": unknown,
+            "hallucination": "the documents have no text" if cited.claims else "no claims",
+        }
         return {
-            **parts.sections,
+            **sections,
             "overall_scores": {
-                "span_accuracy_score": parts.scores.span,
-                "citation_quality_score": parts.scores.quality,
-                "answer_consistency_score": parts.scores.consistency,
-                "hallucination_score": parts.scores.hallucination,
+                "span_accuracy_score": scores["span"],
+                "citation_quality_score": scores["quality"],
+                "answer_consistency_score": scores["consistency"],
+                "hallucination_score": scores["hallucination"],
                 "overall_citation_accuracy": math.nan if overall is None else overall,
             },
-            "measured": {"weights": used, "not_measured": parts.not_measured},
+            "measured": {
+                "weights": used,
+                "not_measured": {name: reasons[name] for name, score in scores.items() if score is None},
+            },
         }
 
 
@@ -170,40 +165,26 @@ def _document(source: Any, doc_id: str) -> Document:
     raise DataError("source_documents", f"{source!r:.80} is not a document.", fix=_DOCUMENTS)
 
 
-class Assessed(NamedTuple):
-    """The parts of an answer's citation accuracy, with what they are made of."""
-
-    sections: dict[str, Section]
-    scores: Scores
-    not_measured: dict[str, str]  # the reasons, by part
-
-
-def assessed(answer: CitedAnswer, config: CitationConfig | None = None) -> Assessed:
-    """Return all parts of an answer's citation accuracy that can be measured."""
+def assessed(answer: CitedAnswer, config: CitationConfig | None = None) -> dict[str, Section]:
+    """Return all parts of an answer's citation accuracy, with what they are made of."""
     config = config or CitationConfig()
-    sections = {
+    return {
         "span_accuracy": _span_section(answer, config.span_tolerance, config.good_match_threshold),
         "citation_quality": _quality_section(answer, config.support_threshold),
         "answer_consistency": _consistency_section(answer, config.consistency_threshold),
         "hallucination_detection": _hallucination_section(answer, config.support_threshold),
     }
-    span, quality, consistency, hallucination = sections.values()
-    rate: Any = hallucination["hallucination_rate"]
-    scores = Scores(
-        span["mean_tolerance_jaccard"],  # type: ignore[arg-type]  # a number or None
-        quality["citation_validity_rate"],  # type: ignore[arg-type]
-        consistency["mean_consistency"],  # type: ignore[arg-type]
-        None if rate is None else 1 - rate,
-    )
-    unknown = "only documents without a text are cited" if answer.attached else "no claims"
-    reasons = {
-        "span": "no gold citations with spans",
-        "quality": unknown,
-        "consistency": unknown,
-        "hallucination": "no claims" if not answer.claims else "the documents have no text",
+
+
+def part_scores(sections: Mapping[str, Section]) -> Scores:
+    """Return the score of each part; None where it could not be measured."""
+    rate = sections["hallucination_detection"]["hallucination_rate"]
+    return {
+        "span": sections["span_accuracy"]["mean_tolerance_jaccard"],
+        "quality": sections["citation_quality"]["citation_validity_rate"],
+        "consistency": sections["answer_consistency"]["mean_consistency"],
+        "hallucination": None if rate is None else 1 - rate,
     }
-    missing = {name: reasons[name] for name, score in scores._asdict().items() if score is None}
-    return Assessed(sections, scores, missing)
 
 
 def _span_section(answer: CitedAnswer, tolerance: int, good: float) -> Section:
@@ -226,9 +207,13 @@ def _quality_section(answer: CitedAnswer, valid: float) -> Section:
     for citation, found, support in zip(answer.attached, answer.found, answer.supports, strict=True):
         # No text is not a fault of the citation: it is neither valid nor invalid.
         problem = found.trouble or ("" if support is not None else "no text")
+        start, end = citation.span or (None, None)
         details.append(
             {
-                **_described(citation),
+                "file_name": citation.file_name if citation.number is None else f"[{citation.number}]",
+                "page_number": citation.page,
+                "start_char": start,
+                "end_char": end,
                 "document_id": None if found.document is None else found.document.doc_id,
                 "support_score": support,
                 "valid": None if problem == "no text" else support is not None and support >= valid,
@@ -274,9 +259,3 @@ def _hallucination_section(answer: CitedAnswer, valid: float) -> Section:
         "total_claims": len(answer.claims),
         "unsupported_claim_texts": unsupported,
     }
-
-
-def _described(citation: Citation) -> Section:
-    start, end = citation.span or (None, None)
-    name = citation.file_name if citation.number is None else f"[{citation.number}]"
-    return {"file_name": name, "page_number": citation.page, "start_char": start, "end_char": end}

@@ -17,7 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, pvariance
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
@@ -34,7 +34,7 @@ _DOCUMENTS = "Give {document_id: content}, or a list of documents with document_
 Section = dict[str, Any]  # one section of the results format
 Scores = dict[str, float | None]  # by part, each from 0 to 1, higher is better; None if it was not measured
 Threshold = Annotated[float, msgspec.Meta(gt=0, le=1)]
-Part = Literal["span", "quality", "consistency", "hallucination"]
+Part = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(WEIGHTS)})$")]
 
 
 class CitationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

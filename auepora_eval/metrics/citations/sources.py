@@ -15,9 +15,9 @@ document; a retrieved chunk says where it is from by `metadata["source"]`, `["st
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -112,10 +112,9 @@ def _placed(match: re.Match[str]) -> Iterator[Citation]:
     excerpt = (match["excerpt"] or "").strip(_QUOTES)
     page = None if place["page"] is None else int(place["page"])
     spans = [_SPAN.fullmatch(part) for part in place["spans"].split(",")]
-    if None in spans:
-        return
-    for span in filter(None, spans):
-        yield Citation(place["file"], page, (int(span[1]), int(span[2])), None, excerpt, match.span())
+    if all(spans):
+        for span in filter(None, spans):
+            yield Citation(place["file"], page, (int(span[1]), int(span[2])), None, excerpt, match.span())
 
 
 def citations_of(records: Any, what: str) -> list[Citation]:
@@ -251,58 +250,41 @@ def _flat(text: str) -> str:
 
 def _chunk_span(doc: Document) -> tuple[int, int] | None:
     start, end = doc.metadata.get("start"), doc.metadata.get("end")
-    if _is_whole(start) and _is_whole(end) and 0 <= start < end:  # type: ignore[operator]  # as checked
-        return start, end  # type: ignore[return-value]
-    return None
+    return (start, end) if _is_whole(start) and _is_whole(end) and 0 <= start < end else None
 
 
 def _first_text(documents: Iterable[Document], key: str) -> str:
-    for doc in documents:
-        value = doc.metadata.get(key)
-        if isinstance(value, str) and value:
-            return value
-    return ""
+    values = (doc.metadata.get(key) for doc in documents)
+    return next((value for value in values if isinstance(value, str) and value), "")
 
 
 def _citation(record: Any, where: str, number: int) -> Citation:
     if isinstance(record, str) and record:
         return Citation(record)
-    get: Callable[[str], Any] = partial(_attribute, record)
-    if isinstance(record, Mapping):
-        get = record.get
-    name = get("file_name") or _other(get, "source_path", "document_id", "doc_id")
-    page, start, end = get("page_number"), get("start_char"), get("end_char")
-    if page is None:
-        page = get("page")
+
+    def first(*keys: str) -> Any:
+        values = (
+            record.get(key) if isinstance(record, Mapping) else getattr(record, key, None) for key in keys
+        )
+        return next((value for value in values if value is not None), None)
+
+    name = first("file_name") or first("source_path", "document_id", "doc_id")
+    page, start, end = first("page_number", "page"), first("start_char"), first("end_char")
     if start is None and end is None:
-        start, end = get("start"), get("end")
-    excerpt = _other(get, "excerpt", "text")
-    if type(name) is not str or not _are_whole(page, start, end):
+        start, end = first("start"), first("end")
+    has_span = _is_whole(start) and _is_whole(end)
+    is_usable = (page is None or _is_whole(page)) and (has_span or (start is None and end is None))
+    if type(name) is not str or not is_usable:
         raise ScoringError(
             f"{where}[{number}] needs a file_name, and page_number, start_char and end_char that are whole "
             f"numbers or left out, unlike {record!r:.120}"
         )
-    span = None if start is None or end is None else (start, end)
+    excerpt = first("excerpt", "text")
+    span = (start, end) if has_span else None
     return Citation(name, page, span, None, excerpt if isinstance(excerpt, str) else "")
 
 
-def _attribute(record: Any, key: str) -> Any:
-    return getattr(record, key, None)
-
-
-def _other(get: Callable[[str], Any], *keys: str) -> Any:
-    """Return the first value that is not None."""
-    return next((value for value in map(get, keys) if value is not None), None)
-
-
-def _are_whole(page: Any, start: Any, end: Any) -> bool:
-    """Return whether a page is a number or none, and a span two numbers or none."""
-    if page is not None and not _is_whole(page):
-        return False
-    return (start is None and end is None) or (_is_whole(start) and _is_whole(end))
-
-
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -358,10 +340,7 @@ def overlapping(gold: Sequence[Place], cited: Sequence[Place], tolerance: int = 
     pairs = []
     for left, right in _same_page(gold, cited):
         one, other = gold[left].span, cited[right].span
-        if one is None or other is None:
-            continue
-        exact = jaccard(one, other)
-        if exact > 0:
+        if one is not None and other is not None and (exact := jaccard(one, other)) > 0:
             pairs.append(Match(left, right, exact, tolerant_jaccard(one, other, tolerance)))
     return pairs
 
@@ -375,15 +354,13 @@ def assigned(pairs: Sequence[Match]) -> list[Match]:
         return list(pairs)  # nobody competes for anything
     from scipy.optimize import linear_sum_assignment
 
-    gold, rows = np.unique(of_gold, return_inverse=True)
-    cited, columns = np.unique(of_cited, return_inverse=True)
-    worth = np.zeros((len(gold), len(cited)))
+    by_places = {(pair.gold, pair.cited): pair for pair in pairs}
+    worth = np.zeros((max(of_gold) + 1, max(of_cited) + 1))
     # Exact agreement only breaks ties: no sum of these differences reaches a real one.
-    worth[rows, columns] = np.array(tolerant) + 1e-9 * np.array(exact)
-    numbers = np.full(worth.shape, -1)
-    numbers[rows, columns] = np.arange(len(pairs))
-    chosen = numbers[linear_sum_assignment(worth, maximize=True)].tolist()
-    return [pairs[number] for number in chosen if number >= 0]
+    worth[of_gold, of_cited] = np.array(tolerant) + 1e-9 * np.array(exact)
+    rows, columns = linear_sum_assignment(worth, maximize=True)
+    chosen = zip(rows.tolist(), columns.tolist(), strict=True)
+    return [by_places[places] for places in chosen if places in by_places]
 
 
 def found(
@@ -395,8 +372,7 @@ def found(
     way round nothing agrees, or a vague citation would be worth more than one whose span is too long.
     """
     agreeing = [(pair.gold, pair.cited) for pair in pairs if pair.tolerant >= overlap]
-    if any(place.span is None for place in gold):
-        agreeing += [(left, right) for left, right in _same_page(gold, cited) if gold[left].span is None]
+    agreeing += [(left, right) for left, right in _same_page(gold, cited) if gold[left].span is None]
     return len({left for left, _ in agreeing}), len({right for _, right in agreeing})
 
 
@@ -406,5 +382,5 @@ def _same_page(gold: Sequence[Place], cited: Sequence[Place]) -> Iterator[tuple[
         by_file.setdefault(place.file, []).append(number)
     for left, (file, page, _) in enumerate(gold):
         for right in by_file.get(file, ()):
-            if page is None or (other := cited[right].page) is None or page == other:
+            if page is None or cited[right].page in (None, page):
                 yield left, right

@@ -91,7 +91,8 @@ def folded(text: str) -> str:
 _DOTTED = re.compile(r"(?<=\b[^\W\d_])\.(?=[^\W\d_]\b)")
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _IN_NUMBER = re.compile(r"(?<=\d)[.,:](?=\d)")
-_SIGN = re.compile(r"(?:(?<![\w.,)%])[-−–]|(?<!\d )\b(?:minus|negative) )(?=\.?\d)", re.IGNORECASE)
+_SIGN = re.compile(r"[-−–](?<![\w.,)%].)(?=\.?\d)")  # the sign first: few texts have one
+_SIGN_WORD = re.compile(r"(?<!\d )\b(?:minus|negative) (?=\.?\d)", re.IGNORECASE)
 
 
 def word_text(text: str) -> str:
@@ -104,6 +105,9 @@ def word_text(text: str) -> str:
         text = unicodedata.normalize("NFKC", text)
     # A letter in the place of the sign: "5" is not a word of "-5".
     text = _SIGN.sub("n", text)
+    small = text.lower()
+    if "minus " in small or "negative " in small:
+        text = _SIGN_WORD.sub("n", text)
     if "." in text or "," in text or ":" in text:
         # A letter in the place of the point keeps a number together: "5" is not a word of "3.5".
         text = _IN_NUMBER.sub("d", _GROUPED.sub("", _DOTTED.sub("", text)))

@@ -153,14 +153,12 @@ class MistakeReappearanceRate(CounterfactualMetric):
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
         answer_words = set(words(output.response.text))
-        best: tuple[float, int, int] | None = None
-        for edited in _edited_words(sample):
-            repeated = sum(word in answer_words for word in edited)
-            if best is None or repeated / len(edited) > best[0]:
-                best = repeated / len(edited), repeated, len(edited)
-        if best is None:
+        fakes = _edited_words(sample)
+        if not fakes:
             return skip("every word of the fake answer is in the true one")
-        return SampleScore(best[0], parts=best[1:])
+        counts = [(sum(word in answer_words for word in edited), len(edited)) for edited in fakes]
+        repeated, edited = max(counts, key=lambda count: count[0] / count[1])
+        return SampleScore(repeated / edited, parts=(repeated, edited))
 
     def aggregate(self, rows: Rows) -> Rows:
         with np.errstate(invalid="ignore"):
@@ -194,18 +192,17 @@ def holds_answer(text: str, label: Any) -> bool:
 
 def _groups(label: Any) -> list[list[str]]:
     """Return what must be there: of each inner list one."""
-    if not isinstance(label, list | tuple):
-        label = [label]
+    items = label if isinstance(label, list | tuple) else [label]
     # A flat list holds alternatives; a list of lists needs one of each.
-    nested = any(isinstance(item, list | tuple) for item in label)
-    groups = [item if isinstance(item, list | tuple) else [item] for item in label] if nested else [label]
-    for group in groups:
-        for item in group:
-            if isinstance(item, bool) or not isinstance(item, str | int | float) or not str(item).strip():
-                raise ScoringError(f"an answer is a text or a list of texts, none empty, not {label!r:.80}")
-        if not group:
-            raise ScoringError(f"an answer is a text or a list of texts, none empty, not {label!r:.80}")
+    nested = any(isinstance(item, list | tuple) for item in items)
+    groups = [item if isinstance(item, list | tuple) else [item] for item in items] if nested else [items]
+    if not all(group and all(map(_is_answer, group)) for group in groups):
+        raise ScoringError(f"an answer is a text or a list of texts, none empty, not {label!r:.80}")
     return [[str(item) for item in group] for group in groups]
+
+
+def _is_answer(item: Any) -> bool:
+    return isinstance(item, str | int | float) and not isinstance(item, bool) and bool(str(item).strip())
 
 
 def _texts(label: Any) -> list[str]:

@@ -27,15 +27,6 @@ from .paired_samples import OnGivenDocuments
 _NO_LABEL = "the sample has neither labels.answerable nor the scenario 'unanswerable'"
 
 
-class Case(NamedTuple):
-    """A labelled question with the system's decision to answer or decline."""
-
-    answerable: bool
-    declined: bool
-    sample: EvaluationSample
-    output: SystemOutputs
-
-
 class RejectionMetric(OnGivenDocuments):
     """A metric of two facts about a sample: is there an answer, and did the system decline?"""
 
@@ -56,12 +47,18 @@ class RejectionMetric(OnGivenDocuments):
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         if reason := self.not_about(sample, output):
             return skip(reason)
-        answerable = is_answerable(sample) is True
-        return self.judge(Case(answerable, refusal(output.response).declined, sample, output))
+        declined = refusal(output.response).declined
+        if is_answerable(sample) and not declined:
+            return self.of_answer(sample, output)
+        return self.of_decision(is_answerable(sample) is True, declined)
 
-    def judge(self, case: Case) -> float | SampleScore:
-        """Return the score of a sample whose label is known."""
-        raise NotImplementedError
+    def of_answer(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        """Return the score of an answer to a question that has one."""
+        return self.of_decision(True, False)
+
+    def of_decision(self, answerable: bool, declined: bool) -> float | SampleScore:
+        """Return the score of declining or answering such a question."""
+        return float(declined)
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         try:
@@ -77,15 +74,8 @@ class RejectionMetric(OnGivenDocuments):
         return {"detector": DETECTOR}
 
 
-class RateMetric(RejectionMetric):
-    """The share of the questions of one kind that the system declined."""
-
-    def judge(self, case: Case) -> float:
-        return float(case.declined)
-
-
 @metric("rejection_rate")
-class RejectionRate(RateMetric):
+class RejectionRate(RejectionMetric):
     """Share of the unanswerable questions that the system declined.
 
     Declined / unanswerable; answerable samples are skipped. The same as the recall of abstention. RGB's
@@ -96,7 +86,7 @@ class RejectionRate(RateMetric):
 
 
 @metric("over_refusal_rate")
-class OverRefusalRate(RateMetric):
+class OverRefusalRate(RejectionMetric):
     """Share of the answerable questions that the system declined all the same (lower is better).
 
     Declined / answerable; unanswerable samples are skipped.
@@ -107,15 +97,15 @@ class OverRefusalRate(RateMetric):
 
 
 @metric("answer_rate")
-class AnswerRate(RateMetric):
+class AnswerRate(RejectionMetric):
     """Share of the labelled questions, answerable or not, that the system answered: its coverage.
 
     Answered / (answerable + unanswerable). Higher means bolder rather than better: compare two systems'
     answered_accuracy at the coverage that each of them has.
     """
 
-    def judge(self, case: Case) -> float:
-        return float(not case.declined)
+    def of_decision(self, answerable: bool, declined: bool) -> float:
+        return float(not declined)
 
 
 class Decisions(NamedTuple):
@@ -127,21 +117,17 @@ class Decisions(NamedTuple):
     rightly_answered: Rows
 
 
-def _decision(answerable: bool, *, declined: bool) -> SampleScore:
-    place = 2 * (not declined) + answerable  # in the order of Decisions
-    return SampleScore(float(declined != answerable), parts=tuple(float(n == place) for n in range(4)))
-
-
 class ConfusionMetric(RejectionMetric):
     """A metric of how often each of four things happened; a sample's value is 1 if the decision was right."""
 
     of_sums = True
 
-    def judge(self, case: Case) -> SampleScore:
-        return _decision(case.answerable, declined=case.declined)
+    def of_decision(self, answerable: bool, declined: bool) -> SampleScore:
+        place = 2 * (not declined) + answerable  # in the order of Decisions
+        return SampleScore(float(declined != answerable), parts=tuple(float(n == place) for n in range(4)))
 
     def if_failed(self, answerable: bool, *, high: bool) -> SampleScore:
-        return _decision(answerable, declined=answerable != high)
+        return self.of_decision(answerable, answerable != high)
 
     def aggregate(self, rows: Rows) -> Rows:
         counts = Decisions(*np.moveaxis(rows[..., 1:].sum(axis=-2), -1, 0))
@@ -213,25 +199,25 @@ def _share_right(rows: Rows) -> Rows:
     return np.asarray(rows[..., 0].sum(axis=-1) / rows[..., 1:].sum(axis=(-2, -1)))
 
 
-class BaseMetric(RejectionMetric):
-    """A metric that hands answered, answerable questions to another one, its base."""
+class WithBase(SampleMetric):
+    """A metric of your choice, its base, that knows about declined and unanswerable questions."""
 
     base: str
 
     def __post_init__(self) -> None:
-        self._base = _base_metric(self.base)
-        self.base = self._base.name
+        self.base_metric = _base_metric(self.base)
+        self.base = self.base_metric.name
 
-    def _base_score(self, case: Case) -> float | SampleScore:
-        if missing := _missing(self._base, case.sample):
+    def of_answer(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
+        """Return the base's score of an answer, without the parts: here scores are averaged."""
+        if missing := _missing(self.base_metric, sample):
             return skip(missing)
-        score = self._base.score(case.sample, case.output)
-        # The parts are the base's own. Here scores are averaged, and rightful refusals have no parts.
+        score = self.base_metric.score(sample, output)
         return replace(score, parts=()) if isinstance(score, SampleScore) else score
 
 
 @metric("answered_accuracy[{base?}]")
-class AnsweredAccuracy(BaseMetric):
+class AnsweredAccuracy(WithBase, RejectionMetric):
     """How good the answers are that the system chose to give, by a metric of your choice.
 
     Mean of the base metric over the answerable questions that were answered: answered_accuracy[token_f1];
@@ -241,12 +227,12 @@ class AnsweredAccuracy(BaseMetric):
     base: str = "exact_match"
     counted = (True,)
 
-    def judge(self, case: Case) -> float | SampleScore:
-        return skip("the system declined") if case.declined else self._base_score(case)
+    def of_decision(self, answerable: bool, declined: bool) -> SampleScore:
+        return skip("the system declined")
 
 
 @metric("conditioned_score[{base?}]")
-class ConditionedScore(BaseMetric):
+class ConditionedScore(WithBase, RejectionMetric):
     """A metric of your choice, where declining an unanswerable question is a full success.
 
     1 for a rightful refusal; 0 for declining an answerable question or answering an unanswerable one;
@@ -256,14 +242,12 @@ class ConditionedScore(BaseMetric):
 
     base: str = "exact_match"
 
-    def judge(self, case: Case) -> float | SampleScore:
-        if case.declined or not case.answerable:
-            return float(case.declined and not case.answerable)
-        return self._base_score(case)
+    def of_decision(self, answerable: bool, declined: bool) -> float:
+        return float(declined and not answerable)
 
 
 @metric("right[{base?}]")
-class Right(SampleMetric):
+class Right(WithBase):
     """1 if the answer is right: what the reference says, or declined where there is no answer.
 
     By another metric, of which at least half is right: right[token_f1]. Declining a question that has an
@@ -273,10 +257,6 @@ class Right(SampleMetric):
 
     base: str = "contains_answer"
     target = TargetCategory.GENERATION_CORRECTNESS
-
-    def __post_init__(self) -> None:
-        self.base_metric = _base_metric(self.base)
-        self.base = self.base_metric.name
 
     def not_about(self, sample: EvaluationSample, output: SystemOutputs) -> str:
         try:
@@ -288,9 +268,7 @@ class Right(SampleMetric):
         declined = refusal(output.response).declined
         if is_answerable(sample) is False:
             return float(declined)
-        if why := self.not_about(sample, output):
-            return skip(why)
-        score = self.base_metric.score(sample, output)
+        score = self.of_answer(sample, output)
         value = score.value if isinstance(score, SampleScore) else score
         return score if value is None else float(value >= HALF and not declined)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -40,10 +40,13 @@ def true_label(sample: EvaluationSample) -> str:
 
 def predicted_label(output: SystemOutputs) -> str:
     """Return the label that a detector gave; ScoringError if there is none."""
-    for place in (output.extra, output.response.structured, output.response.metadata):
-        if isinstance(place, dict) and place.get(PREDICTED_LABEL) is not None:
-            return _known(place[PREDICTED_LABEL])
-    return _known(output.response.text)
+    places = (output.extra, output.response.structured, output.response.metadata)
+    given = [place.get(PREDICTED_LABEL) for place in places if isinstance(place, dict)]
+    label = next((one for one in given if one is not None), output.response.text)
+    known_label = label_of(label)
+    if known_label is None:
+        raise ScoringError(f"{label!r:.60} is not a predicted label: use {', '.join(LABELS)}")
+    return known_label
 
 
 def has_label(output: SystemOutputs) -> bool:
@@ -51,13 +54,6 @@ def has_label(output: SystemOutputs) -> bool:
     with suppress(ScoringError):
         return bool(predicted_label(output))
     return False
-
-
-def _known(label: Any) -> str:
-    known_label = label_of(label)
-    if known_label is None:
-        raise ScoringError(f"{label!r:.60} is not a predicted label: use {', '.join(LABELS)}")
-    return known_label
 
 
 class _Labelled(SampleMetric):
@@ -84,13 +80,14 @@ class _Labelled(SampleMetric):
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         try:
-            return self.if_failed(true_label(sample), high)
+            true = true_label(sample)
         except ScoringError as error:
             return SampleScore(None, str(error))
+        return self.of_labels(true, true if high else self.wrong_label(true))
 
-    def if_failed(self, true: str, high: bool) -> SampleScore:
-        """Return the best or the worst that a sample of this label could have been."""
-        return SampleScore(float(high))
+    def wrong_label(self, true: str) -> str:
+        """Return the label that a failed sample counts as: a missed error, or a false alarm."""
+        return LABELS[1] if true == LABELS[0] else LABELS[0]
 
 
 @metric("label_accuracy")
@@ -103,50 +100,54 @@ class LabelAccuracy(_Labelled):
     oracle = "scikit-learn accuracy_score"
 
 
+@dataclass
 class _OfClass(_Labelled):
-    label: str
+    label: str = "hallucination"
 
     def __post_init__(self) -> None:
         if self.label not in LABELS:
             raise ValueError(f"there is no label {self.label!r:.60}: use {', '.join(LABELS)}")
 
+    def wrong_label(self, true: str) -> str:
+        return super().wrong_label(true) if true == self.label else self.label
+
+
+class _ShareOfClass(_OfClass, ConditionalRate):
+    """The share of right labels among the samples that count for one label."""
+
+    def counts(self, true: str, predicted: str) -> bool:
+        """Return whether a sample is in the denominator."""
+        raise NotImplementedError
+
+    def of_labels(self, true: str, predicted: str) -> SampleScore:
+        counted = self.counts(true, predicted)
+        return SampleScore(float(counted and true == predicted), parts=(float(counted),))
+
 
 @metric("label_precision[{label?}]")
-class LabelPrecision(_OfClass, ConditionalRate):
+class LabelPrecision(_ShareOfClass):
     """Of the answers that were labelled so, the share that is: label_precision[accurate], ...
 
     n/a where the label was never predicted.
     """
 
-    label: str = "hallucination"
     oracle = "scikit-learn precision_score"
 
-    def of_labels(self, true: str, predicted: str) -> SampleScore:
-        counted = predicted == self.label
-        return SampleScore(float(counted and true == predicted), parts=(float(counted),))
-
-    def if_failed(self, true: str, high: bool) -> SampleScore:
-        if high:
-            return SampleScore(float(true == self.label), parts=(float(true == self.label),))
-        return SampleScore(0.0, parts=(float(true != self.label),))
+    def counts(self, true: str, predicted: str) -> bool:
+        return predicted == self.label
 
 
 @metric("label_recall[{label?}]")
-class LabelRecall(_OfClass, ConditionalRate):
+class LabelRecall(_ShareOfClass):
     """Of the answers that are so, the share that was labelled so: label_recall[accurate], ...
 
     n/a where no sample has the label.
     """
 
-    label: str = "hallucination"
     oracle = "scikit-learn recall_score"
 
-    def of_labels(self, true: str, predicted: str) -> SampleScore:
-        counted = true == self.label
-        return SampleScore(float(counted and true == predicted), parts=(float(counted),))
-
-    def if_failed(self, true: str, high: bool) -> SampleScore:
-        return SampleScore(float(high and true == self.label), parts=(float(true == self.label),))
+    def counts(self, true: str, predicted: str) -> bool:
+        return true == self.label
 
 
 class _OfTable(_Labelled):
@@ -161,13 +162,6 @@ class _OfTable(_Labelled):
     def of_labels(self, true: str, predicted: str) -> SampleScore:
         cell = LABELS.index(true) * len(LABELS) + LABELS.index(predicted)
         return SampleScore(float(true == predicted), parts=_CELLS[cell])
-
-    def if_failed(self, true: str, high: bool) -> SampleScore:
-        return self.of_labels(true, true if high else self.wrong_label(true))
-
-    def wrong_label(self, true: str) -> str:
-        """Return the label that a failed sample counts as: a missed error, or a false alarm."""
-        return LABELS[1] if true == LABELS[0] else LABELS[0]
 
     def aggregate(self, rows: Rows) -> Rows:
         return self.of_table(_table(rows))
@@ -201,7 +195,6 @@ class _OfCounts(_OfTable):
 class LabelF1(_OfClass, _OfCounts):
     """F1 of one label: 2 TP / (2 TP + FP + FN); label_f1[accurate], label_f1[contradiction]."""
 
-    label: str = "hallucination"
     oracle = "scikit-learn f1_score"
 
     def of_counts(self, counts: classification.ClassCounts) -> Rows:
@@ -210,9 +203,6 @@ class LabelF1(_OfClass, _OfCounts):
 
     def value_shares(self, rows: Rows) -> list[Share]:
         return [Share(self.aggregate, _concerned(rows)[:, LABELS.index(self.label)])]
-
-    def wrong_label(self, true: str) -> str:
-        return super().wrong_label(true) if true == self.label else self.label
 
 
 @metric("label_macro_f1[supported={supported?}]")

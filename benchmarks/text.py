@@ -192,7 +192,7 @@ def ours(workload: Workload) -> Callable[[Pairs], Scores]:
     metrics = [parse_metric(name) for name in workload.metrics]
 
     def run(_: Pairs) -> Scores:
-        porter.forget()
+        porter.stem.cache_clear()
         batch = Batch(samples, outputs)
         scores = [metric.score_batch(batch) for metric in metrics]
         if workload.corpus:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 
@@ -12,6 +12,13 @@ class DocumentName(NamedTuple):
     document_id: str
     file_path: str = ""
     title: str = ""
+
+
+class _Names(dict[str, int | None]):
+    def note(self, name: str, place: int) -> None:
+        """Add a name; one that comes twice is ambiguous, and maps to None."""
+        if name:
+            self[name] = None if name in self else place
 
 
 class DocumentNames:
@@ -26,18 +33,14 @@ class DocumentNames:
     """
 
     def __init__(self, documents: Iterable[DocumentName]) -> None:
-        self._paths: dict[str, int | None] = {}
-        self._bases: dict[str, int | None] = {}
-        self._stems: dict[str, int | None] = {}
-        self._ids: dict[str, int | None] = {}
-        self._titles: dict[str, int | None] = {}
+        self._paths, self._bases, self._stems, self._ids, self._titles = (_Names() for _ in range(5))
         for place, document in enumerate(documents):
             base = base_name(document.file_path)
-            _note(self._paths, document.file_path, place)
-            _note(self._bases, base, place)
-            _note(self._stems, stem_of(base), place)
-            _note(self._ids, document.document_id, place)
-            _note(self._titles, document.title, place)
+            self._paths.note(document.file_path, place)
+            self._bases.note(base, place)
+            self._stems.note(stem_of(base), place)
+            self._ids.note(document.document_id, place)
+            self._titles.note(document.title, place)
 
     def place_of(self, file_name: str) -> int | None:
         """Return the index of the document in the list, or None."""
@@ -51,7 +54,7 @@ class DocumentNames:
         base = base_name(file_name)
         stem = stem_of(base)
         # The first table that has the name decides, even if the name is ambiguous there.
-        lookups: tuple[tuple[Mapping[str, int | None], str], ...] = (
+        lookups = (
             (self._paths, file_name),
             (self._bases, base),
             (self._stems, base),
@@ -73,9 +76,3 @@ def stem_of(base: str) -> str:
     """Return a file name without its last suffix."""
     stem, dot, _ = base.rpartition(".")
     return stem if dot and stem else base
-
-
-# A name that comes twice maps to None: it is ambiguous.
-def _note(names: dict[str, int | None], name: str, place: int) -> None:
-    if name:
-        names[name] = None if name in names else place

@@ -32,28 +32,21 @@ _STEP_4 = (
     *("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion"),
     *("ou", "ism", "ate", "iti", "ous", "ive", "ize"),
 )
-# The end of a word shows whether a step applies to it at all: most words need no step.
-_STEP_2_ENDS = tuple(suffix for suffix, _ in _STEP_2)
-_STEP_3_ENDS = tuple(suffix for suffix, _ in _STEP_3)
 
 # Letters to v and c; what y is depends on the letter before it.
 _VOWELS_AND_CONSONANTS = {
     **dict.fromkeys(map(ord, "bcdfghjklmnpqrstvwxz0123456789"), "c"),
     **dict.fromkeys(map(ord, "aeiou"), "v"),
 }
-_LONGEST_KEPT = 64  # nobody needs the stem of a longer word twice
 
 
+@lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
     """Return the stem of a lower-case word.
 
     >>> stem("relational"), stem("flies"), stem("dies")
     ('relat', 'fli', 'die')
     """
-    return _kept(word) if len(word) <= _LONGEST_KEPT else _stem(word)
-
-
-def _stem(word: str) -> str:
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     if len(word) <= 2:
@@ -62,20 +55,8 @@ def _stem(word: str) -> str:
     word = _past_and_gerund(word)
     if word.endswith("y") and len(word) > 2 and _shape(word)[-2] == "c":
         word = word[:-1] + "i"
-    word = _double_suffix(word)
-    if word.endswith(_STEP_3_ENDS):
-        word = _replace_first(word, _STEP_3)
-    if word.endswith(_STEP_4):
-        word = _single_suffix(word)
-    return _final_e_and_l(word)
-
-
-_kept = lru_cache(maxsize=1 << 16)(_stem)
-
-
-def forget() -> None:
-    """Forget the stems of earlier calls, for fair timings."""
-    _kept.cache_clear()
+    word = _replace_first(_double_suffix(word), _STEP_3)
+    return _final_e_and_l(_single_suffix(word))
 
 
 def _plural(word: str) -> str:
@@ -89,8 +70,6 @@ def _plural(word: str) -> str:
 
 
 def _past_and_gerund(word: str) -> str:
-    if word[-1] not in "dg":  # most words
-        return word
     if word.endswith("ied"):
         return word[:-1] if len(word) == 4 else word[:-2]
     if word.endswith("eed"):
@@ -117,7 +96,7 @@ def _double_suffix(word: str) -> str:
     if word.endswith("logi"):
         # Measured with its l: "analogi" becomes "analog", as without a rule of its own it would not.
         return word[:-1] if _measure(word[:-3]) > 0 else word
-    return _replace_first(word, _STEP_2) if word.endswith(_STEP_2_ENDS) else word
+    return _replace_first(word, _STEP_2)
 
 
 def _single_suffix(word: str) -> str:

@@ -7,6 +7,7 @@ implication, and two numbers may both be right: an entailment model in its place
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -188,20 +189,10 @@ class _Sentences:
         )
 
 
-class Clash(NamedTuple):
-    """How two sentences differ: one negates, or they have opposite words or directions."""
-
-    negated: bool
-    opposite: bool
-
-
-def clash(first: str, second: str) -> Clash:
+def clash(first: str, second: str) -> tuple[bool, bool]:
     """Return whether one of two sentences negates, and whether they use opposite words or directions."""
     a, b = _read(first), _read(second)
-    return Clash(
-        a.negated != b.negated,
-        _differ(a.directions, b.directions) or _have_opposites(a, b),
-    )
+    return a.negated != b.negated, _differ(a.directions, b.directions) or _have_opposites(a, b)
 
 
 def _conflict(a: _Said, b: _Said) -> float:
@@ -217,9 +208,7 @@ def _conflict(a: _Said, b: _Said) -> float:
         _YES_AND_NO * ({a.answer, b.answer} == {"yes", "no"}),
     ]
     # Signs are taken as independent: each leaves a share of the doubt.
-    spared = 1.0
-    for sign in signs:
-        spared *= 1 - sign
+    spared = math.prod(1 - sign for sign in signs)
     return round((1 - spared) * min(1.0, shared / _SAME_TOPIC), 4)
 
 
@@ -231,15 +220,12 @@ def _other_numbers(a: _Said, b: _Said) -> bool:
 
 
 def _have_opposites(a: _Said, b: _Said) -> bool:
-    return any(_opposed_words(a.words, b.words, pair) for pair in _OPPOSITES)
-
-
-def _opposed_words(a: frozenset[str], b: frozenset[str], pair: tuple[frozenset[str], frozenset[str]]) -> bool:
-    left, right = pair
-    return bool(
-        (a & left and b & right and not a & right and not b & left)
-        or (a & right and b & left and not a & left and not b & right)
-    )
+    """Return whether each has words of one side of a pair of opposites, and not of the same one."""
+    for left, right in _OPPOSITES:
+        sides = [(bool(said.words & left), bool(said.words & right)) for said in (a, b)]
+        if sides in ([(True, False), (False, True)], [(False, True), (True, False)]):
+            return True
+    return False
 
 
 def _differ(a: frozenset[_T], b: frozenset[_T]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from bisect import bisect_left
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...core.metrics_base import SampleMetric, metric, skip
@@ -71,8 +71,8 @@ class NumericMatch(SampleMetric):
         wanted = [numbers for numbers in map(quantities, references(sample)) if numbers]
         if not wanted:
             return skip("the reference has no number in digits")
-        given = _Given(quantities(answer))
-        return float(any(all(given.has(q, self.tolerance) for q in numbers) for numbers in wanted))
+        given = set(quantities(answer))
+        return float(any(all(_has(given, q, self.tolerance) for q in numbers) for numbers in wanted))
 
 
 @metric("numeric_f1")
@@ -127,37 +127,24 @@ def _quantity(match: re.Match[str]) -> Quantity:
     return Quantity(-number if negative else number, _SCALES[scale] if scale else 1.0)
 
 
-class _Given:
-    """The numbers of an answer, sorted for each way to round them: a long answer is searched quickly."""
-
-    def __init__(self, quantities: list[Quantity]) -> None:
-        self._quantities = sorted(set(quantities))
-        self._sorted: dict[int | str | None, list[float]] = {}
-
-    def has(self, gold: Quantity, tolerance: float | None) -> bool:
-        """Return whether one of the numbers is the gold one, within the tolerance or by rounding."""
-        if tolerance is not None:
-            return self._near(None, gold.value, tolerance * abs(gold.value))
-        digits = _decimals(gold.number)
-        target = round(gold.number, digits) * gold.scale
-        if self._near(digits, target, 1e-9 * abs(target)):
-            return True
+def _has(given: Iterable[Quantity], gold: Quantity, tolerance: float | None) -> bool:
+    """Return whether one of the numbers is the gold one, within the tolerance or by rounding."""
+    if tolerance is not None:
+        return any(_is_near(q.value, gold.value, tolerance * abs(gold.value)) for q in given)
+    digits = _decimals(gold.number)
+    target = round(gold.number, digits) * gold.scale
+    plain = gold.value if gold.scale == 1 else target
+    return any(
+        _is_near(round(q.number, digits) * q.scale, target, 1e-9 * abs(target))
         # 0.2212 for 22.12%: where one of two has no scale, they are compared as they are, to four decimals.
         # 0.5% of the number at most, so that small numbers are not all equal.
-        if gold.scale == 1:
-            return self._near(None, gold.value, min(5e-5, 5e-3 * abs(gold.value)))
-        return self._near("unscaled", target, min(5e-5, 5e-3 * abs(target)))
+        or (1 in (q.scale, gold.scale) and _is_near(q.value, plain, min(5e-5, 5e-3 * abs(plain))))
+        for q in given
+    )
 
-    def _near(self, rounding: int | str | None, target: float, margin: float) -> bool:
-        if rounding not in self._sorted:
-            if isinstance(rounding, int):
-                values = [round(q.number, rounding) * q.scale for q in self._quantities]
-            else:
-                values = [q.value for q in self._quantities if rounding is None or q.scale == 1]
-            self._sorted[rounding] = sorted(values)
-        values = self._sorted[rounding]
-        place = bisect_left(values, target - margin)
-        return place < len(values) and values[place] <= target + margin
+
+def _is_near(value: float, target: float, margin: float) -> bool:
+    return target - margin <= value <= target + margin
 
 
 def _decimals(number: float) -> int:
@@ -170,7 +157,7 @@ def _decimals(number: float) -> int:
 def _same(answer: str, gold: str, tolerance: float | None) -> bool:
     wanted, given = whole_quantity(gold), whole_quantity(answer)
     if wanted is not None and given is not None:
-        return _Given([given]).has(wanted, tolerance)
+        return _has([given], wanted, tolerance)
     return _tokens(answer) == _tokens(gold)
 
 

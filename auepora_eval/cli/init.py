@@ -166,7 +166,7 @@ def _measured(plan: EvaluationPlan, pilot: Pilot) -> Sequence[Metric]:
 def _needed_match(pilot: Pilot) -> str | None:
     """Return how documents have to be matched; None if by their ids, or if nothing would match them."""
     lists = UnmatchedIds()
-    lists.look(Batch([sample for sample, _ in pilot.pairs], [output for _, output in pilot.pairs]))
+    lists.look(Batch.of(pilot.pairs))
     return lists.needed_match
 
 

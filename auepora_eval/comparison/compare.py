@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -241,8 +241,7 @@ def compare_runs(
     a, b = listed_runs(baseline), listed_runs(candidate)
     mismatches = data_mismatches([*a, *b], allowed=allow_mismatch)
     every, left_out = pairs_of(a, b, mismatches, allow_mismatch=allow_mismatch)
-    how: dict[str, Any] = {"seed": seed, "resamples": resamples}
-    family = [tested_pairs(pairs, **how) for pairs in every]
+    family = [tested_pairs(pairs, seed=seed, resamples=resamples) for pairs in every]
     metrics, tested = compared_family(family, margin, alpha)
     # Times are tested by whole runs, and a slice is only part of one.
     sliced = [pairs for pairs in every if not is_of_time(pairs.known)]
@@ -290,9 +289,14 @@ def metric_comparison(
     level = alpha / max(1, tests)
     lost = _regressions(pairs)
     is_open = verdict is Verdict.INCONCLUSIVE
-    if margin.size is not None and not margin.within:
-        margin = replace(margin, samples_needed=_samples_for_margin(tested, margin.size, alpha))
+    # Not where the loss itself is too large to be ruled out.
+    if margin.size is not None and not margin.within and tested.gain > -margin.size:
+        needed = tested.samples_to_rule_out(margin.size, alpha)
+        # It assumes no difference. If there are that many samples already, more are the wrong advice.
+        if needed is not None and needed > tested.questions:
+            margin = replace(margin, samples_needed=needed)
     detectable = tested.detectable(level)
+    values_of_repeats = list(zip(*(one.values() for one in pairs.repeats), strict=True))
     return MetricComparison(
         name=pairs.name,
         target=pairs.a.target,
@@ -327,7 +331,7 @@ def metric_comparison(
         candidate_interval=_limits(tested.interval_b),
         regressions=tuple(lost[:REGRESSIONS]),
         questions_lost=len(lost),
-        run_to_run=RunToRun.of(pairs),
+        run_to_run=RunToRun(*values_of_repeats) if len(pairs.repeats) > 1 else None,
         rests_on=_few_units(tested) if verdict.is_significant and not margin.within else None,
         is_share=pairs.a.is_share and pairs.b.is_share,
     )
@@ -447,13 +451,6 @@ def _regressions(pairs: Pairs) -> list[Regression]:
         for loss, worst, places in sorted(lost, key=lambda each: -each[0])
         if loss > 0
     ]
-
-
-def _samples_for_margin(tested: Tested, margin: float, alpha: float) -> int | None:
-    """Return how many samples would rule the margin out; None if the loss itself is too large for that."""
-    needed = None if tested.gain <= -margin else tested.samples_to_rule_out(margin, alpha)
-    # The estimate assumes no difference. If there are that many samples already, more are the wrong advice.
-    return None if needed is None or needed <= tested.questions else needed
 
 
 def _limits(interval: tuple[float, float, str] | None) -> Limits | None:

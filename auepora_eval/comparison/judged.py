@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..judges.trust.calibration import UNCALIBRATED, Rate, why_not_corrected
+from ..judges.trust.calibration import UNCALIBRATED, why_not_corrected
 from ..judges.trust.correction import FEWEST_LABELS, Powered, powered_mean
 from ..judges.trust.record import JudgeTrust, trust_of
 from ..stats.arrays import Array, Mask
@@ -157,15 +157,13 @@ def _by_error_rates(pairing: Pairs, a: JudgeTrust, b: JudgeTrust) -> JudgeCorrec
     if distrust := why_not_corrected(se, sp):
         return JudgeCorrection(distrust, not_tested=distrust)
     rows_a, rows_b, _ = pairing.used()
-    value_a, value_b = (_true_rate(rows[:, 0], se, sp) for rows in (rows_a, rows_b))
+    # Not kept in [0, 1], unlike the value of one run: the difference of both must stay exact.
+    value_a, value_b = (
+        (float(rows[:, 0].mean()) + sp.value - 1) / (se.value + sp.value - 1) for rows in (rows_a, rows_b)
+    )
     note = (
         f"corrected for the judge's error rates, sensitivity {se} and specificity {sp}, if they are the "
         f"same on both systems; the judged scores differ by {float((rows_b - rows_a)[:, 0].mean()):+.4f}"
     )
     error = math.sqrt(se.variance + sp.variance)
     return JudgeCorrection(note, (value_a, value_b), None, 0, informedness, error)
-
-
-def _true_rate(scores: Array, se: Rate, sp: Rate) -> float:
-    # Not kept in [0, 1], unlike the value of one run: the difference of both must stay exact.
-    return (float(scores.mean()) + sp.value - 1) / (se.value + sp.value - 1)

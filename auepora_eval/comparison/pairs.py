@@ -44,7 +44,11 @@ class Pairs:
         self.repeats: tuple[Pairs, ...] = (self,)
         self.failures = (a.coverage.failed, b.coverage.failed)
         self._samples = samples
-        self.metric = metric_of(a)
+        self.metric: SampleMetric | None
+        try:
+            self.metric = parse_metric(a.name)
+        except UnknownNameError:
+            self.metric = StoredMetric.of(a)
         self.scored, self.unmatched = False, 0
         if self.metric is None:
             return
@@ -62,9 +66,14 @@ class Pairs:
         self._settle()
 
     def _settle(self) -> None:
-        """Decide how failures count, which depends on the samples."""
+        """Set the rows: a failed answer is the worst; or the other's, if that makes the whole worse."""
         self.scored = bool(self.both.any())
-        self.rows_a, self.rows_b = self._without_gains()
+        self.rows_a, self.rows_b = a, b = self._filled
+        if self.scored and not self.is_mean:
+            # Decision 5, rule 2. If both failed, neither has an answer that the other could get.
+            failed_a, failed_b = self.failed
+            self.rows_a = self._worse(a, b, failed_a & ~failed_b & self.both)
+            self.rows_b = self._worse(b, a, failed_b & ~failed_a & self.both)
 
     @classmethod
     def of_repeats(cls, repeats: Sequence[Pairs]) -> Pairs:
@@ -84,7 +93,10 @@ class Pairs:
         whole.both = np.concatenate([one.both for one in repeats])
         whole.counted = np.concatenate([one.counted for one in repeats])
         whole.unmatched = sum(one.unmatched for one in repeats)
-        whole.failed = _stacked([one.failed for one in repeats])
+        whole.failed = (
+            np.concatenate([one.failed[0] for one in repeats]),
+            np.concatenate([one.failed[1] for one in repeats]),
+        )
         rows = equally_wide(*(side for one in repeats for side in one._filled))
         whole._filled = (np.concatenate(rows[::2]), np.concatenate(rows[1::2]))
         # The repeats of a question are not independent: a question without a cluster becomes one.
@@ -182,15 +194,6 @@ class Pairs:
         ahead = (b > a) == self.known.higher_is_better
         return bool(b != a and (self.failed[ahead] & self.both).any())
 
-    def _without_gains(self) -> tuple[Rows, Rows]:
-        """Return the rows, a failed answer as the worst; or as the other's, if that makes the whole worse."""
-        a, b = self._filled
-        if self.is_mean or not self.scored:
-            return a, b
-        # Decision 5, rule 2. If both failed, neither has an answer that the other could get.
-        alone_a, alone_b = self.failed[0] & ~self.failed[1], self.failed[1] & ~self.failed[0]
-        return self._worse(a, b, alone_a & self.both), self._worse(b, a, alone_b & self.both)
-
     def _worse(self, rows: Rows, other: Rows, failed_alone: Mask) -> Rows:
         """Return the rows, or those with the other's answers where this run failed: what is worse."""
         if not failed_alone.any():
@@ -263,10 +266,8 @@ class FilledRows:
         beside: Scores | None = None,
     ) -> None:
         measured: Mask = np.isfinite(scores.values)
-        self.there, self.counts = (
-            measured.copy(),
-            measured.copy(),
-        )  # the last: measured, or failed
+        self.there = measured.copy()
+        self.counts = measured.copy()  # measured, or failed
         parts = np.zeros((len(scores), 0)) if scores.parts is None else scores.parts
         self.rows = np.concatenate([scores.values[:, np.newaxis], parts], axis=1)
         failed = failed_places(scores)
@@ -276,11 +277,10 @@ class FilledRows:
             if sample is None:
                 self.counts[place] = True  # what it could have scored is not known
                 continue
-            other = None if beside is None or beside.parts is None else beside
-            if other is not None and other.parts is not None and math.isfinite(other.values[place]):
-                worst = metric.counted_if_failed(sample, other.parts[place].tolist())
-            else:
-                worst = metric.counted_if_failed(sample, usual)
+            weight = usual
+            if beside is not None and beside.parts is not None and math.isfinite(beside.values[place]):
+                weight = beside.parts[place].tolist()
+            worst = metric.counted_if_failed(sample, weight)
             # What the metric does not apply to is not counted, whether its call failed or not.
             self.counts[place] = worst.value is not None
             self.there[place] = worst.value is not None and math.isfinite(worst.value)
@@ -308,14 +308,6 @@ def failed_places(scores: Scores) -> list[int]:
     return [place for place, note in scores.notes.items() if note.failed]
 
 
-def metric_of(result: MetricResult) -> SampleMetric | None:
-    """Return the metric of a result, by its name or by what is stored of it; None if neither is enough."""
-    try:
-        return parse_metric(result.name)
-    except UnknownNameError:
-        return StoredMetric.of(result)
-
-
 def _joined(a: Scores, b: Scores) -> tuple[Scores, Scores, int]:
     """Return the scores of the samples that both have, in one order; and how many only one of them has."""
     if list(a.sample_ids) == list(b.sample_ids):
@@ -341,10 +333,6 @@ def _clusters(scores: Scores, samples: Mapping[str, EvaluationSample]) -> list[H
             return None
         names = [named.get(name, alone(name)) for name in scores.sample_ids]
     return shared_or_none(names)
-
-
-def _stacked(sides: Sequence[tuple[Mask, Mask]]) -> tuple[Mask, Mask]:
-    return np.concatenate([a for a, _ in sides]), np.concatenate([b for _, b in sides])
 
 
 def _of_repeat(scores: Scores, number: int) -> Scores:
@@ -376,14 +364,6 @@ class RunToRun:
     @property
     def candidate_sd(self) -> float | None:
         return _spread(self.candidate)
-
-    @classmethod
-    def of(cls, pairs: Pairs) -> RunToRun | None:
-        """Return the values of the repeats; None if there are none."""
-        if len(pairs.repeats) == 1:
-            return None
-        a, b = zip(*(one.values() for one in pairs.repeats), strict=True)
-        return cls(a, b)
 
 
 def _spread(values: Sequence[float]) -> float | None:

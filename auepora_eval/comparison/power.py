@@ -150,32 +150,26 @@ def power_from_runs(
 
 def _filled(report: PowerReport) -> PowerReport:
     """Return the report with what was asked for: detectable changes, samples needed for an effect."""
-    metrics = [
-        replace(one, detectable=_detectable(report, one), needed=_needed(report, one))
-        for one in report.metrics
-    ]
-    return replace(report, metrics=metrics)
+    return replace(report, metrics=[_asked(report, metric) for metric in report.metrics])
 
 
-def _detectable(report: PowerReport, metric: MetricPower) -> float | None:
-    """Return the smallest change that can be detected; None if nothing is known or there are too few."""
-    if metric.spread is None or metric.samples is None:
-        return None
-    # Part of a unit shows nothing. The 1e-6 keeps 59.9999999 of a division from becoming 59.
-    units = math.floor(metric.samples / metric.per_unit + 1e-6)
-    if units * metric.unit_worth < fewest_units(report.level):
-        return None
+def _asked(report: PowerReport, metric: MetricPower) -> MetricPower:
+    """Return a metric with what can be detected, and how many samples the effect takes, where known."""
+    spread = metric.spread
+    if spread is None:
+        return metric
+    levels = {"alpha": report.level, "power": report.power}
     reach = math.inf if metric.reach is None else metric.reach
-    return detectable_change(units, metric.spread, alpha=report.level, power=report.power, reach=reach)
-
-
-def _needed(report: PowerReport, metric: MetricPower) -> int | None:
-    """Return how many samples show the effect; None if none was asked for, or no number does."""
-    effect, spread = report.effect, metric.spread
-    if effect is None or spread is None or (metric.reach is not None and effect > metric.reach):
-        return None
-    units = units_needed(effect, spread, alpha=report.level, power=report.power)
-    return None if units is None else math.ceil(units * metric.per_unit)
+    if metric.samples is not None:
+        # Part of a unit shows nothing. The 1e-6 keeps 59.9999999 of a division from becoming 59.
+        units = math.floor(metric.samples / metric.per_unit + 1e-6)
+        if units * metric.unit_worth >= fewest_units(report.level):
+            detectable = detectable_change(units, spread, reach=reach, **levels)
+            metric = replace(metric, detectable=detectable)
+    if report.effect is not None and report.effect <= reach:
+        needed = units_needed(report.effect, spread, **levels)
+        metric = replace(metric, needed=None if needed is None else math.ceil(needed * metric.per_unit))
+    return metric
 
 
 def _metric_power(pairs: Pairs, guess: float | None, samples: int | None) -> MetricPower:

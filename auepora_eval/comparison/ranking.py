@@ -17,7 +17,7 @@ from .checks import data_mismatches, failed_calls, snapshot_notes, stopping_note
 from .compare import Comparison, Margin, compared_family
 from .paired_tests import RESAMPLES, Tested, judge_notes, tested_pairs
 from .pairs import Pairs, pairs_of
-from .regressions import quality_first
+from .regressions import NO_QUALITY
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,8 @@ def best_of_the_others(ranking: Ranking, metric: str | None = None) -> tuple[int
     candidates = [one for one in ranking.metrics if metric is None or one.name == metric]
     if not candidates:
         return 1, None
-    chosen = quality_first(candidates)[0]
+    # How good answers and documents are comes before times and variety.
+    chosen = min(candidates, key=lambda one: one.target in NO_QUALITY)
     others = range(1, len(ranking.run_ids))
     sign = -1 if chosen.higher_is_better else 1
     return min(others, key=lambda place: sign * chosen.standings[place].value), chosen.name

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 from ..core.matching import gold_found, match_of
-from ..core.types import EvaluationSample, SystemOutputs, Target, TargetCategory, retrieved_ids
+from ..core.types import EvaluationSample, SystemOutputs, TargetCategory, retrieved_ids
 from ..core.verdict import Verdict
 from ..store.pages import RunSamples
 from ..store.storage import database_of
@@ -17,15 +16,7 @@ from .compare import Comparison, MetricComparison
 from .pairs import single_id
 
 _FINDING = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
-_NO_QUALITY = (TargetCategory.LATENCY, TargetCategory.DIVERSITY)
-
-
-class _Targeted(Protocol):
-    @property
-    def target(self) -> Target: ...
-
-
-One = TypeVar("One", bound=_Targeted)
+NO_QUALITY = (TargetCategory.LATENCY, TargetCategory.DIVERSITY)
 
 
 @dataclass(frozen=True)
@@ -71,14 +62,9 @@ class LostSample:
     lost_in_all: int = 0
 
 
-def quality_first(metrics: Sequence[One]) -> list[One]:
-    """Metrics of how good answers and documents are, in their order; times and variety after them."""
-    return sorted(metrics, key=lambda metric: metric.target in _NO_QUALITY)
-
-
 def lost_most(comparison: Comparison) -> MetricComparison | None:
     """Return the quality metric to look at first: a significantly worse one, or else one that lost any."""
-    losing = [one for one in comparison.metrics if one.regressions and one.target not in _NO_QUALITY]
+    losing = [one for one in comparison.metrics if one.regressions and one.target not in NO_QUALITY]
     worse = [metric for metric in losing if metric.verdict is Verdict.WORSE]
     return next(iter([*worse, *losing]), None)
 

@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..core.display import (
-    TOO_FEW,
-    bounds_text,
-    interval_text,
-    listed,
-    p_cell,
-    value_text,
-)
+from ..core.display import TOO_FEW, bounds_text, interval_text, listed, p_cell, value_text
 from ..core.table import Table
 from ..core.types import TargetCategory
 from ..core.verdict import Verdict
@@ -21,22 +14,9 @@ from .compare import Comparison, MetricComparison
 from .ranking import Ranking, Standing
 from .regressions import LostSample
 from .slices import SliceComparison
-from .words import (
-    comparison_in_plain_words,
-    interval_notes,
-    names_apart,
-    verdict_text,
-)
+from .words import comparison_in_plain_words, interval_notes, names_apart, verdict_text
 
-_SIZE_HEADINGS = (
-    "Metric",
-    "Baseline",
-    "Candidate",
-    "Effect",
-    "Won/tied/lost",
-    "Detectable",
-    "If all scored",
-)
+_SIZE_HEADINGS = ("Metric", "Baseline", "Candidate", "Effect", "Won/tied/lost", "Detectable", "If all scored")
 _SLICE_HEADINGS = ("Slice", "Metric", "Size", "Baseline", "Candidate", "Change", "p (BH)", "Verdict")
 _LOST_HEADINGS = ("Sample", "Baseline", "Candidate", "Question", "Baseline gave", "Candidate gave")
 _NONE = "-"
@@ -50,7 +30,7 @@ def size_table(comparison: Comparison) -> Table:
             metric.name,
             interval_text(metric.baseline_interval, metric.unit),
             interval_text(metric.candidate_interval, metric.unit),
-            _effect(metric),
+            _NONE if metric.effect.d is None else f"d {metric.effect.d:+.2f}",
             _counts(metric),
             _detectable(metric),
             bounds_text(metric.effect.bounds, metric.unit),
@@ -149,14 +129,8 @@ def repeat_table(comparison: Comparison) -> Table:
         for metric in comparison.metrics
         if metric.run_to_run is not None
     ]
-    return Table(_REPEAT_HEADINGS, rows, numeric=range(1, 4))
-
-
-_REPEAT_HEADINGS = ("Metric", "Baseline, run to run", "Candidate, run to run", "Change")
-
-
-def _effect(metric: MetricComparison) -> str:
-    return _NONE if metric.effect.d is None else f"d {metric.effect.d:+.2f}"
+    headings = ("Metric", "Baseline, run to run", "Candidate, run to run", "Change")
+    return Table(headings, rows, numeric=range(1, 4))
 
 
 def _detectable(metric: MetricComparison) -> str:
@@ -329,13 +303,8 @@ def statistical_analysis(comparison: Comparison) -> dict[str, Any]:
             "significant": p_value is not None and p_value < comparison.alpha,
             "effect_size": metric.effect.d,
         }
-    return {
-        "significance_tests": tests,
-        "confidence_intervals": {
-            **{metric.name: metric.effect.interval for metric in comparison.metrics},
-            "confidence_level": 0.95,
-        },
-    }
+    intervals = {metric.name: metric.effect.interval for metric in comparison.metrics}
+    return {"significance_tests": tests, "confidence_intervals": {**intervals, "confidence_level": 0.95}}
 
 
 def ranking_to_dict(ranking: Ranking) -> dict[str, Any]:
@@ -354,15 +323,14 @@ def ranking_to_dict(ranking: Ranking) -> dict[str, Any]:
 
 def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
     """A comparison as JSON has it, with the verdict in plain words."""
-    metrics = [metric_to_dict(metric) for metric in comparison.metrics]
-    words = {
+    return {
+        **{field: getattr(comparison, field) for field in _ABOUT},
+        "slices": [asdict(one) for one in comparison.slices],
+        "metrics": [metric_to_dict(metric) for metric in comparison.metrics],
         "in_plain_words": comparison_in_plain_words(comparison),
         "on_intervals": interval_notes(comparison),
+        "statistical_analysis": statistical_analysis(comparison),
     }
-    analysis = {"statistical_analysis": statistical_analysis(comparison)}
-    about = {field: getattr(comparison, field) for field in _ABOUT}
-    slices = [asdict(one) for one in comparison.slices]
-    return {**about, "slices": slices, "metrics": metrics, **words, **analysis}
 
 
 def metric_to_dict(metric: MetricComparison) -> dict[str, object]:

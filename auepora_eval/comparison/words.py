@@ -132,8 +132,20 @@ def comparison_in_plain_words(comparison: Comparison) -> list[str]:
     if sure and not comparison.with_verdict(Verdict.WORSE):
         sure.append("Nothing is significantly worse.")
     sure += [*_cautions(comparison), *failures_in_words(comparison)]
+    no_worse = [
+        f"{metric.name} ({value_text(metric.margin.size, metric.unit)})"
+        for metric in comparison.with_verdict(Verdict.NO_WORSE)
+    ]
+    if no_worse:
+        sure.append(f"A loss as large as the margin is ruled out for {listed(no_worse)}.")
     unsure = [*_unclear(comparison, topics), *_margins_left_open(topics), *_untested(comparison)]
-    return [*sure, *_no_worse(comparison), *unsure, *_same_if_paired(topics), *_same(topics)]
+    same = [
+        topic.name
+        for topic, members in topics.items()
+        if all(metric.verdict is Verdict.SAME for metric in members)
+    ]
+    no_change = [f"No change in {listed(same)}."] if same else []
+    return [*sure, *unsure, *_same_if_paired(topics), *no_change]
 
 
 def _sure(comparison: Comparison, topic: _Topic, members: Sequence[MetricComparison]) -> list[str]:
@@ -188,14 +200,6 @@ def _units(metric: MetricComparison, count: int, comparison: Comparison) -> str:
     return f"{count:,} {kind}"
 
 
-def _no_worse(comparison: Comparison) -> list[str]:
-    names = [
-        f"{metric.name} ({value_text(metric.margin.size, metric.unit)})"
-        for metric in comparison.with_verdict(Verdict.NO_WORSE)
-    ]
-    return [f"A loss as large as the margin is ruled out for {listed(names)}."] if names else []
-
-
 def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
     """Return the topics without a significant difference, and how many more questions they need."""
     needed: dict[str, int | None] = {}
@@ -203,7 +207,7 @@ def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
     nearest: dict[str, MetricComparison] = {}
     for topic, members in topics.items():
         verdicts = {metric.verdict for metric in members}
-        if Verdict.INCONCLUSIVE not in verdicts or verdicts & _SIGNIFICANT:
+        if verdicts & _SIGNIFICANT:
             continue
         unclear = [
             metric
@@ -221,28 +225,25 @@ def _unclear(comparison: Comparison, topics: Grouped) -> list[str]:
         name = f"{topic.name} ({names})" if Verdict.NO_WORSE in verdicts else topic.name
         nearest[name] = best
         if best.margin.samples_needed is None:
-            needed[name] = _more_questions(best, comparison.repeats)
+            more = best.power.samples_needed
+            needed[name] = None if more is None else _rounded(more - best.pairs // comparison.repeats)
         else:
             named = unclear if Verdict.NO_WORSE in verdicts else [best]
             in_all[name] = max(metric.margin.samples_needed or 0 for metric in named)
     if not nearest:
         return []
-    more = f"{_telling(needed)}{_ruling_out(in_all, len(nearest))}"
+    why = "the differences may be due to chance"
     if len(nearest) == 1:
-        ((name, metric),) = nearest.items()
+        metric = next(iter(nearest.values()))
+        why = f"{_said(metric)}, which may be due to chance"
         if _is_even(metric):
-            return [f"Inconclusive on {name}: on balance {_said(metric)}, but {_both_ways(metric)}.{more}"]
-        return [f"Inconclusive on {name}: {_said(metric)}, which may be due to chance.{more}"]
-    return [f"Inconclusive on {listed(list(nearest))}: the differences may be due to chance.{more}"]
-
-
-def _both_ways(metric: MetricComparison) -> str:
-    """ "40 samples gained and 40 lost. A difference of up to 0.1710 in either direction ..." """
-    gone = f"{metric.effect.wins:,} samples gained and {metric.effect.losses:,} lost"
-    if metric.effect.interval is None:
-        return gone
-    most = value_text(max(map(abs, metric.effect.interval)), metric.unit)
-    return f"{gone}. A difference of up to {most} in either direction cannot be ruled out"
+            effect = metric.effect
+            why = f"on balance {_said(metric)}, but {effect.wins:,} samples gained and {effect.losses:,} lost"
+            if effect.interval is not None:
+                most = value_text(max(map(abs, effect.interval)), metric.unit)
+                why += f". A difference of up to {most} in either direction cannot be ruled out"
+    advice = f"{_telling(needed)}{_ruling_out(in_all, len(nearest))}"
+    return [f"Inconclusive on {listed(list(nearest))}: {why}.{advice}"]
 
 
 def _margins_left_open(topics: Grouped) -> list[str]:
@@ -309,11 +310,9 @@ def _ruling_out(in_all: Mapping[str, int], topics: int) -> str:
     return f" Ruling out a loss of the margin takes about {', '.join(texts)}, if there is no difference."
 
 
-def _more_questions(metric: MetricComparison, repeats: int) -> int | None:
-    """Return how many more would settle it, to two digits, if the difference is as observed."""
-    if metric.power.samples_needed is None:
-        return None
-    more = max(10, metric.power.samples_needed - metric.pairs // repeats)
+def _rounded(more: int) -> int:
+    """Return a number of further questions to two digits, and at least 10."""
+    more = max(10, more)
     step = int(10 ** max(1, len(str(more)) - 2))
     return math.ceil(more / step) * step
 
@@ -332,13 +331,6 @@ def _same_if_paired(topics: Grouped) -> list[str]:
             f"({names}), but {fewest.coverage.unmatched:,} others have a score in one run only."
         )
     return sentences
-
-
-def _same(topics: Grouped) -> list[str]:
-    same = [
-        t.name for t, members in topics.items() if {metric.verdict for metric in members} == {Verdict.SAME}
-    ]
-    return [f"No change in {listed(same)}."] if same else []
 
 
 def _most_telling(metrics: Sequence[MetricComparison]) -> MetricComparison:
@@ -362,13 +354,14 @@ def _template(metric: MetricComparison) -> str | None:
 
 
 def _said(metric: MetricComparison) -> str:
-    template = _template(metric)
-    if template is None or metric.unit == "s":
-        name, percent = "", ""
-        now, before = _told_apart(metric.candidate, metric.baseline, metric.unit)
+    template, name, percent = _template(metric), "", ""
+    if metric.unit == "s" or (template is None and math.isnan(metric.candidate - metric.baseline)):
+        now, before = (value_text(value, metric.unit) for value in (metric.candidate, metric.baseline))
+    elif template is None:
+        now, before = _told_apart(metric.candidate, metric.baseline, 2)
     else:
         name, percent = f" ({metric.name})", "%"
-        now, before = _of_100(metric.candidate, metric.baseline)
+        now, before = _told_apart(100 * metric.candidate, 100 * metric.baseline, 0)
     # Not formatted without a template: the name of a user's metric may have braces.
     value = (
         template.format(now=now, k=metric.name.partition("[")[0].partition("@")[2])
@@ -387,16 +380,10 @@ def _is_even(metric: MetricComparison) -> bool:
     return math.isclose(metric.candidate, metric.baseline, rel_tol=1e-12, abs_tol=1e-12)
 
 
-def _of_100(now: float, before: float) -> tuple[str, str]:
-    digits = next((d for d in range(7) if f"{100 * now:.{d}f}" != f"{100 * before:.{d}f}"), 0)
-    return f"{100 * now:.{digits}f}", f"{100 * before:.{digits}f}"
-
-
-def _told_apart(now: float, before: float, unit: str) -> tuple[str, str]:
-    if unit == "s" or math.isnan(now - before):
-        return value_text(now, unit), value_text(before, unit)
-    digits = next((d for d in range(2, 9) if f"{now:.{d}f}" != f"{before:.{d}f}"), 2)
-    return f"{now:.{digits}f}", f"{before:.{digits}f}"
+def _told_apart(now: float, before: float, fewest: int) -> tuple[str, str]:
+    """Return two numbers with as many digits as show that they differ, or with the `fewest`."""
+    texts = [(f"{now:.{digits}f}", f"{before:.{digits}f}") for digits in range(fewest, fewest + 7)]
+    return next((each for each in texts if each[0] != each[1]), texts[0])
 
 
 # What failed calls do to a comparison, in words: how many there were, and which verdicts rest on them.
@@ -460,9 +447,13 @@ def verdict_text(metric: MetricComparison) -> str:
 
 def interval_notes(comparison: Comparison) -> list[str]:
     """Return sentences on inconclusive metrics whose test alone is significant, and so excludes 0."""
-    alone = [one for one in comparison.with_verdict(Verdict.INCONCLUSIVE) if _below(one.test.p, LEVEL)]
-    by_holm = [one for one in alone if _below(one.test.p, comparison.alpha)]
-    by_alpha = [one for one in alone if one not in by_holm]
+    alone = [
+        (one, one.test.p)
+        for one in comparison.with_verdict(Verdict.INCONCLUSIVE)
+        if one.test.p is not None and one.test.p < LEVEL
+    ]
+    by_holm = [one for one, p in alone if p < comparison.alpha]
+    by_alpha = [one for one, p in alone if p >= comparison.alpha]
     notes = []
     if by_holm:
         tests = sum(metric.test.p_adjusted is not None for metric in comparison.metrics)
@@ -479,10 +470,6 @@ def interval_notes(comparison: Comparison) -> list[str]:
             f"{listed(names)}: the 95% interval excludes 0, but alpha requires p below {comparison.alpha:g}."
         )
     return notes
-
-
-def _below(p: float | None, alpha: float) -> bool:
-    return p is not None and p < alpha
 
 
 # What runs are called where they stand side by side: never two by the same letters.

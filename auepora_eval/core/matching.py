@@ -97,7 +97,7 @@ def matched(batch: Batch, match: str) -> Batch:
     pairs = [
         _renamed(sample, output, match) for sample, output in zip(batch.samples, batch.outputs, strict=True)
     ]
-    return Batch([sample for sample, _ in pairs], [output for _, output in pairs])
+    return Batch.of(pairs)
 
 
 def _renamed(

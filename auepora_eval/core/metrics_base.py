@@ -300,7 +300,11 @@ class SampleMetric(Metric):
         is_usable = np.isfinite(scores.values) & (scores.values >= least) & (scores.values <= most)
         for place in np.flatnonzero(~is_usable).tolist():
             if place not in scores.notes:
-                scores.notes[place] = Note(self._why_unusable(float(scores.values[place])), failed=True)
+                value, scale = float(scores.values[place]), scale_text(self.bounds, self.unit)
+                why = f"{value:g}, outside its bounds ({scale}): declare the bounds that it has"
+                if not math.isfinite(value):
+                    why = f"{value}, which is not a number to average"
+                scores.notes[place] = Note(f"the metric returned {why}", failed=True)
                 scores.values[place] = math.nan
         failed = [batch.samples[place] for place, note in scores.notes.items() if note.failed]
         if failed:
@@ -310,12 +314,6 @@ class SampleMetric(Metric):
             )
             scores.if_failed = (low, high)
         return scores
-
-    def _why_unusable(self, value: float) -> str:
-        if not math.isfinite(value):
-            return f"the metric returned {value}, which is not a number to average"
-        scale = scale_text(self.bounds, self.unit)
-        return f"the metric returned {value:g}, outside its bounds ({scale}): declare the bounds that it has"
 
     def seen(self, batch: Batch) -> Batch:
         """Return the batch as the metric compares its documents."""

@@ -126,7 +126,11 @@ def as_system(
     if run is not None:
         if any(one.kind is one.VAR_KEYWORD for one in run):
             return cast(RAGSystemProtocol, thing)
-        raise _unsuitable_run(thing, run)
+        name, parameters = type(thing).__name__, ", ".join(one.name for one in run)
+        raise ArgumentError(
+            f"{name}.run({parameters}) is not run(sample, top_k=...). Pass the call that answers a question: "
+            f"lambda query: {name.lower()}.run(query)"
+        )
     if callable(thing):
         return _Function(thing)
     raise wrong_type("system", _SYSTEM_FORMS, thing)
@@ -140,14 +144,6 @@ def _parameters(method: Any) -> list[inspect.Parameter] | None:
         return list(inspect.signature(method).parameters.values())
     except (TypeError, ValueError):
         return []
-
-
-def _unsuitable_run(thing: Any, parameters: Sequence[inspect.Parameter]) -> ArgumentError:
-    name, names = type(thing).__name__, ", ".join(one.name for one in parameters)
-    return ArgumentError(
-        f"{name}.run({names}) is not run(sample, top_k=...). Pass the call that answers a question: "
-        f"lambda query: {name.lower()}.run(query)"
-    )
 
 
 def parts_of(system: Any) -> tuple[Any, ...]:
@@ -329,15 +325,12 @@ class Answerer:
     def answer(self, query: str | EvaluationSample, documents: Sequence[Document]) -> Any:
         """Return what the system makes of these documents; a coroutine if it is async."""
         sample = query if isinstance(query, EvaluationSample) else EvaluationSample("query", query)
-        return self._marked(self.system.run(sample, **{self._parameter: list(documents)}), documents)
+        raw = self.system.run(sample, **{self._parameter: list(documents)})
 
-    def _marked(self, raw: Any, documents: Sequence[Document]) -> Any:
-        if inspect.isawaitable(raw):
-            return self._awaited(raw, documents)
-        return with_given(to_output(raw), documents)
+        async def awaited() -> SystemOutputs:
+            return with_given(to_output(await raw), documents)
 
-    async def _awaited(self, raw: Any, documents: Sequence[Document]) -> SystemOutputs:
-        return with_given(to_output(await raw), documents)
+        return awaited() if inspect.isawaitable(raw) else with_given(to_output(raw), documents)
 
     def retrieve(self, query: str, top_k: int) -> Any:
         """Return what the system retrieves; without a retriever of its own the whole system is asked."""

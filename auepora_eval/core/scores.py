@@ -213,6 +213,11 @@ class Batch:
         self.clusters = cluster_names(samples)
         self._results: dict[Hashable, Any] = {}
 
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[EvaluationSample, SystemOutputs]]) -> Batch:
+        """Return the batch of samples with their outputs."""
+        return cls([sample for sample, _ in pairs], [output for _, output in pairs])
+
     def __len__(self) -> int:
         return len(self.samples)
 

@@ -9,7 +9,7 @@ import platform
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -85,12 +85,11 @@ def measurable(
                 break
     if not lacking or not is_answered:
         return plan
-    return EvaluationPlan([_unless_lacking(metric, lacking) for metric in plan.metrics])
-
-
-def _unless_lacking(metric: Metric, lacking: Sequence[OutputNeed]) -> Metric:
-    reason = next((need.reason for need in lacking if need.is_of(metric)), None)
-    return metric.unmeasured(reason) if reason and isinstance(metric, SampleMetric) else metric
+    metrics: list[Metric] = []
+    for metric in plan.metrics:
+        reason = next((need.reason for need in lacking if need.is_of(metric)), None)
+        metrics.append(metric.unmeasured(reason) if reason and isinstance(metric, SampleMetric) else metric)
+    return EvaluationPlan(metrics)
 
 
 class OutputNeed(NamedTuple):
@@ -182,13 +181,9 @@ def _batches(pairs: Iterable[Pair], size: int | None) -> Iterator[Batch]:
     """Yield batches of `size` pairs; one batch of all pairs, even if there are none, if `size` is None."""
     rest = iter(pairs)
     if size is None:
-        yield _batch(list(rest))
+        yield Batch.of(list(rest))
     # No name is kept for a chunk: while the caller works, its texts would stay in memory.
-    yield from map(_batch, iter(lambda: list(islice(rest, size)), []))
-
-
-def _batch(chunk: list[Pair]) -> Batch:
-    return Batch([sample for sample, _ in chunk], [output for _, output in chunk])
+    yield from map(Batch.of, iter(lambda: list(islice(rest, size)), []))
 
 
 @dataclass
@@ -209,21 +204,16 @@ class Tally:
         for output in outputs:
             self.total += 1
             self.usage.add(usage_of(output))
-            if output.extra:
-                self._add_attempts(output)
+            if output.extra and not is_from_cache(output):  # an answer from a cache was made by another run
+                kinds = [record["kind"] for record in failed_attempts(output.extra)]
+                self.failed_attempts.update(kinds)
+                self.recovered += bool(kinds) and output.error is None
             if output.error is not None:
                 self.failures[output.error.type, output.error.message] += 1
                 self.first_failure = self.first_failure or output.error
             elif is_time(seconds := output.timings.get("end_to_end", math.nan)):
                 self.seconds.append(seconds)
         return self
-
-    def _add_attempts(self, output: SystemOutputs) -> None:
-        if is_from_cache(output):
-            return  # an answer from a cache was made by another run
-        kinds = [record["kind"] for record in failed_attempts(output.extra)]
-        self.failed_attempts.update(kinds)
-        self.recovered += bool(kinds) and output.error is None
 
     @property
     def failed(self) -> int:

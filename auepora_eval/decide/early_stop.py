@@ -19,7 +19,6 @@ from ..core.scores import Batch, as_columns, cluster_names
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
-    MetricResult,
     SystemOutputs,
 )
 from ..core.verdict import Goal, GoalOutcome, Outcome, Stopping
@@ -58,32 +57,26 @@ class StopRule:
 
     def watch(self, evaluator: AueporaEvaluator, dataset: EvaluationDataset, dataset_sha256: str) -> Watch:
         """Look at the plan and the data before the first call; PlanError where the rule does not fit them."""
-        return Watch(self, evaluator.plan.metrics, dataset, dataset_sha256, evaluator.seed)
+        return Watch(self, evaluator, dataset, dataset_sha256)
 
 
 class Watch:
     """The answers of one run, taken in the order of the samples until every goal is decided."""
 
     def __init__(
-        self,
-        rule: StopRule,
-        metrics: Sequence[Metric],
-        dataset: EvaluationDataset,
-        dataset_sha256: str,
-        seed: int,
+        self, rule: StopRule, evaluator: AueporaEvaluator, dataset: EvaluationDataset, dataset_sha256: str
     ) -> None:
-        self._rule, self._seed, self._sha256 = rule, seed, dataset_sha256
-        self._metrics = _watched_metrics(rule, metrics)
+        self._rule, self._seed, self._sha256 = rule, evaluator.seed, dataset_sha256
+        self._metrics = _watched_metrics(rule, evaluator.plan.metrics)
         baseline = _baseline_scores(rule, self._metrics, dataset_sha256)
-        self._units = _random_order(list(dataset), seed)
-        largest = max((len(unit) for unit in self._units), default=1)
+        self._units = _random_order(list(dataset), evaluator.seed)
+        self._largest = max((len(unit) for unit in self._units), default=1)
         # Bonferroni: the chance of any wrong verdict is at most the sum over the goals.
         alpha = rule.alpha / len(rule.goals)
         self._goals = [
-            GoalWatch(goal, self._metrics[goal.metric], largest, alpha, baseline.get(goal.metric, {}))
+            GoalWatch(goal, self._metrics[goal.metric], self._largest, alpha, baseline.get(goal.metric, {}))
             for goal in rule.goals
         ]
-        self._largest = largest
         self._answered: dict[str, tuple[EvaluationSample, dict[str, Known]]] = {}
         self._lock = threading.Lock()
         self._next = 0  # the unit that comes next
@@ -166,14 +159,6 @@ def _watched_metrics(rule: StopRule, metrics: Sequence[Metric]) -> dict[str, Sam
     return watched
 
 
-def _baseline_result(baseline: EvaluationRun, name: str) -> MetricResult:
-    for result in baseline.results:
-        if result.name == name:
-            return result
-    names = ", ".join(result.name for result in baseline.results)
-    raise PlanError(f"the baseline {baseline.evaluation_id} has no {name}; it has {names}.")
-
-
 def _baseline_scores(
     rule: StopRule, metrics: Mapping[str, SampleMetric], dataset_sha256: str
 ) -> dict[str, dict[str, Known]]:
@@ -190,20 +175,18 @@ def _baseline_scores(
         )
     scores_by_metric: dict[str, dict[str, Known]] = {}
     for name in {goal.metric for goal in rule.goals if goal.is_of_baseline}:
-        result, metric = _baseline_result(baseline, name), metrics[name]
-        ours, theirs = {"metric": name, **metric.signature()}, result.signature
+        if name not in baseline:
+            names = ", ".join(result.name for result in baseline)
+            raise PlanError(f"the baseline {baseline.evaluation_id} has no {name}; it has {names}.")
+        result = baseline.result(name)
+        ours, theirs = {"metric": name, **metrics[name].signature()}, result.signature
         if theirs != ours:
             raise PlanError(
                 f"{name} was not computed alike in the baseline: {theirs}, here {ours}. Score it again."
             )
         scores = as_columns(result.scores)
         scores_by_metric[name] = {
-            sample_id: Known(value, value)
-            if math.isfinite(value)
-            else Known(failed=scores.notes[place].failed)
-            for place, (sample_id, value) in enumerate(
-                zip(scores.sample_ids, scores.values.tolist(), strict=True)
-            )
+            score.sample_id: Known(score.value, score.value, score.failed) for score in scores
         }
     return scores_by_metric
 
@@ -250,22 +233,16 @@ class GoalWatch:
     ) -> None:
         self.goal, self._metric, self._baseline = goal, metric, baseline
         self._alpha, self._largest = alpha, largest
-        self._low, high = metric.bounds
+        self._low, high = _reach(goal, metric)
         self._width = high - self._low
-        if goal.is_of_baseline:
-            # A change lies between -width and +width of the scores.
-            self._low, self._width = -self._width, 2 * self._width
+        # What the value, or the change, is to be on one side of.
+        self.threshold = _threshold(goal, metric)
         threshold = (self.threshold - self._low) / self._width
         self._above = Evidence(threshold, largest=largest)
         self._below = Evidence(1 - threshold, largest=largest)
         self._units: list[tuple[float, float, int]] = []
         self._sum, self._scored, self._failed = 0.0, 0, 0
         self.side: Side | None = None
-
-    @property
-    def threshold(self) -> float:
-        """What the value, or the change, is to be on one side of."""
-        return _threshold(self.goal, self._metric)
 
     def add(self, unit: Sequence[tuple[EvaluationSample, Known]]) -> None:
         """A further cluster of samples, or a single one."""
@@ -318,24 +295,13 @@ class GoalWatch:
             high = min(high, self.threshold)
         value = self._sum / self._scored if self._scored else None
         interval = (min(low, high), max(low, high))
-        return GoalOutcome(
-            self.goal.metric,
-            self.goal.kind,
-            self.goal.limit,
-            self._outcome(),
-            value,
-            interval,
-            self._scored,
-            self._failed,
-        )
-
-    def _outcome(self) -> Outcome:
-        if self.side is None:
-            return Outcome.INCONCLUSIVE
-        wants_above = (
-            self._metric.higher_is_better if self.goal.is_of_baseline else self.goal.kind == "at least"
-        )
-        return Outcome.PASSED if (self.side == "above") == wants_above else Outcome.FAILED
+        outcome = Outcome.INCONCLUSIVE
+        if self.side is not None:
+            higher, is_least = self._metric.higher_is_better, self.goal.kind == "at least"
+            wanted = "above" if (higher if self.goal.is_of_baseline else is_least) else "below"
+            outcome = Outcome.PASSED if self.side == wanted else Outcome.FAILED
+        goal = (self.goal.metric, self.goal.kind, self.goal.limit)
+        return GoalOutcome(*goal, outcome, value, interval, self._scored, self._failed)
 
 
 def check_fit(goal: Goal, metric: Metric) -> SampleMetric:
@@ -352,14 +318,18 @@ def check_fit(goal: Goal, metric: Metric) -> SampleMetric:
             f"{goal.metric} {why}: no run can be stopped by it and stay right. Name a metric with scores "
             "between bounds, such as recall@5, or run all samples."
         )
-    low, high = metric.bounds
-    if goal.is_of_baseline:
-        low, high = low - high, high - low
+    low, high = _reach(goal, metric)
     if not low < _threshold(goal, metric) < high:
         raise PlanError(
             f"{goal.metric}: {goal.limit:g} leaves nothing to find out: it lies from {low:g} to {high:g}."
         )
     return metric
+
+
+def _reach(goal: Goal, metric: SampleMetric) -> tuple[float, float]:
+    """Return the lowest and the highest value of a score, or of a change of it."""
+    low, high = metric.bounds
+    return (low - high, high - low) if goal.is_of_baseline else (low, high)
 
 
 def _threshold(goal: Goal, metric: SampleMetric) -> float:

@@ -99,10 +99,6 @@ class GatedRun:
             path=path.resolve(),
         )
 
-    def is_the_same_as(self, other: GatedRun) -> bool:
-        """Whether both are one run, given or read twice; another run that is equal is not the same."""
-        return self.run is other.run or (self.path is not None and self.path == other.path)
-
     @property
     def evaluation_id(self) -> str:
         return self.run.evaluation_id
@@ -171,12 +167,13 @@ def metric_figure(result: MetricResult) -> Figure:
         value = result.details.get(name)
         # Not measured is null. Anything else that cannot be read as limits must not pass as "no limits".
         if value is not None and limits is None:
-            what = f"its {name} is {value!r:.60}, which no run writes."
-            raise DataError(
-                result.name[:200], what, fix="Was the file edited? auepora show RUN --verify checks it."
-            )
+            what, fix = f"its {name} is {value!r:.60}, which no run writes.", "auepora show RUN --verify"
+            raise DataError(result.name[:200], what, fix=f"Was the file edited? {fix} checks it.")
     trust = _trust(result)
     corrected = None if trust is None else trust.corrected
+    counted = "" if trust is None else f"as the judge gave it; {trust.uncorrected}"
+    if corrected is not None:
+        counted = f"corrected by labels of people; the judged value is {result.value:.4g}"
     coverage = as_columns(result.scores).coverage() if len(result.scores) else result.coverage
     # By the stored bounds, because the metric need not be registered: times have no upper bound.
     is_time = result.bounds == (0.0, None) or result.name.startswith("slo_share")
@@ -191,19 +188,10 @@ def metric_figure(result: MetricResult) -> Figure:
         coverage.scored if len(result.scores) or result.reports_coverage else None,
         coverage.failed,
         result.target is TargetCategory.LATENCY and is_time,
-        _correction_text(result, trust),
+        counted,
         uncorrected="" if trust is None else trust.uncorrected,
         distrust="" if trust is None else trust.distrust,
     )
-
-
-def _correction_text(result: MetricResult, trust: JudgeTrust | None) -> str:
-    """Return what the value of a judge is: corrected, or as the judge gave it."""
-    if trust is None:
-        return ""
-    if trust.corrected is None:
-        return f"as the judge gave it; {trust.uncorrected}"
-    return f"corrected by labels of people; the judged value is {result.value:.4g}"
 
 
 def _trust(result: MetricResult) -> JudgeTrust | None:

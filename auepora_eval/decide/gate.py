@@ -64,12 +64,17 @@ def gate_run(
     if base is not None:
         runs = [base.run, ours.run]
         mismatches = data_mismatches(runs, allowed=allow_mismatch)
-        a, b = (_asked_of(run, chosen.relative) for run in runs)
+        # Only the metrics that the rules are about: others may differ in whatever they like.
+        names = {name for rule in chosen.relative for name in (rule.name, canonical(rule.name))}
+        a, b = (
+            replace(run, results=[one for one in run.results if ALL in names or one.name in names])
+            for run in runs
+        )
         every, left_out = pairs_of([a], [b], mismatches, allow_mismatch=allow_mismatch)
         named, about_names = _each_named(chosen.relative, base, left_out)
         wanted = {canonical(rule.name) for rule in named}
         tested = [tested_pairs(one, seed=seed, resamples=resamples) for one in every if one.name in wanted]
-        pair = _Pair.of(base, ours, named, tested, left_out, chosen.alpha)
+        pair = _Pair(base, ours, _compared(named, tested, chosen.alpha), left_out, chosen.alpha)
         verdicts += [_relative_verdict(rule, pair) for rule in named]
         judged += [rule.name for rule in named]
         notes += [*about_names, *snapshot_notes(*runs), *judge_notes(tested), *stopping_notes(*runs)]
@@ -110,7 +115,8 @@ def _complete(rules: GateRules, run: GatedRun, baseline: GatedRun | None) -> Gat
         if not rules.rules:
             raise PlanError("there is no rule. Give one, such as min={'recall@5': 0.8}, or name a baseline.")
         return rules
-    if run.is_the_same_as(baseline):
+    # Given or read twice; another run that is equal is not the same.
+    if run.run is baseline.run or (run.path is not None and run.path == baseline.path):
         raise PlanError(f"{run.evaluation_id} is its own baseline. Name another run to compare it with.")
     added = []
     if not rules.of("margin", "no_regression", "max_loss"):
@@ -119,13 +125,6 @@ def _complete(rules: GateRules, run: GatedRun, baseline: GatedRun | None) -> Gat
     if not rules.of("max_count_drop"):
         added.append(Rule("max_count_drop", limit=COUNT_DROP))
     return replace(rules, rules=(*rules.rules, *added))
-
-
-def _asked_of(run: EvaluationRun, rules: Sequence[Rule]) -> EvaluationRun:
-    """The run with the metrics that the rules are about: others may differ in whatever they like."""
-    names = {name for rule in rules for name in (rule.name, canonical(rule.name))}
-    results = [one for one in run.results if ALL in names or one.name in names]
-    return replace(run, results=results)
 
 
 def _each_named(
@@ -175,30 +174,25 @@ class _Pair:
     left_out: Mapping[str, str]
     alpha: float
 
-    @classmethod
-    def of(
-        cls,
-        baseline: GatedRun,
-        candidate: GatedRun,
-        rules: Sequence[Rule],
-        tested: Sequence[Tested],
-        left_out: Mapping[str, str],
-        alpha: float,
-    ) -> _Pair:
-        # Decision 12: only no_regression is corrected, over its own rules. Margins are an intersection-union
-        # test (Berger 1982), and limits are not tests.
-        compared = {}
-        for kind in ("no_regression", "margin", "max_loss"):
-            limits = {canonical(rule.name): rule.limit or 0.0 for rule in rules if rule.kind == kind}
-            family = [one for one in tested if one.pairs.name in limits]
-            margins = {one.pairs.name: limits[one.pairs.name] for one in family}
-            metrics, _ = compared_family(family, margins if kind == "margin" else None, alpha)
-            compared[kind] = {metric.name: metric for metric in metrics}
-        return cls(baseline, candidate, compared, left_out, alpha)
-
     @property
     def hint(self) -> str:
         return regressions_hint(self.baseline, self.candidate)
+
+
+def _compared(
+    rules: Sequence[Rule], tested: Sequence[Tested], alpha: float
+) -> dict[str, dict[str, MetricComparison]]:
+    """Return the metrics that the rules of each kind are about, by name."""
+    # Decision 12: only no_regression is corrected, over its own rules. Margins are an intersection-union
+    # test (Berger 1982), and limits are not tests.
+    compared = {}
+    for kind in ("no_regression", "margin", "max_loss"):
+        limits = {canonical(rule.name): rule.limit or 0.0 for rule in rules if rule.kind == kind}
+        family = [one for one in tested if one.pairs.name in limits]
+        margins = {one.pairs.name: limits[one.pairs.name] for one in family}
+        metrics, _ = compared_family(family, margins if kind == "margin" else None, alpha)
+        compared[kind] = {metric.name: metric for metric in metrics}
+    return compared
 
 
 def _relative_verdict(rule: Rule, pair: _Pair) -> RuleResult:

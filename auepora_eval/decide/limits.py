@@ -171,21 +171,14 @@ class Change:
         better = metric.higher_is_better
         return cls(metric.baseline, metric.candidate, better, metric.unit, metric.effect.interval)
 
-    @property
-    def loss(self) -> float:
-        """The share of the old value that is lost: less of what is better, more of what is worse."""
-        return self._share(self.now - self.before)
-
-    @property
-    def worst_loss(self) -> float | None:
-        """The same at the worse end of the interval."""
-        if self.interval is None:
-            return None
-        return self._share(self.interval[0] if self.higher_is_better else self.interval[1])
-
-    def _share(self, change: float) -> float:
+    def lost(self, change: float) -> float:
+        """The share of the old value that a change loses: less of what is better, more of what is worse."""
         lost = -change if self.higher_is_better else change
         return lost / abs(self.before) + 0.0 if self.before else 0.0  # no loss is 0, not -0
+
+    @property
+    def loss(self) -> float:
+        return self.lost(self.now - self.before)
 
     def __str__(self) -> str:
         return f"{shown(self.before, self.unit)} before, {shown(self.now, self.unit)} now"
@@ -210,13 +203,13 @@ def loss_verdict(rule: Rule, baseline: GatedRun, candidate: GatedRun, change: Ch
     if change.before == 0 and change.now != 0:
         why = f"{change}: of nothing no share can be lost"
         return _lost(rule, Outcome.INCONCLUSIVE, why, "Give a limit with --min or --max.", change, None)
-    held = change.worst_loss if rule.on == "bound" and change.now != change.before else change.loss
-    if held is None and change.loss > (rule.limit or 0.0):
-        held = change.loss  # no interval is needed to see that
-    if held is None:
-        why = f"{change}, with no interval to hold it by"
-        return _lost(rule, Outcome.INCONCLUSIVE, why, "Judge the value (on: value).", change, None)
-    limit = rule.limit or 0.0
+    limit, held = rule.limit or 0.0, change.loss
+    if rule.on == "bound" and change.now != change.before:
+        if change.interval is not None:
+            held = change.lost(change.interval[0] if change.higher_is_better else change.interval[1])
+        elif held <= limit:  # a loss above the limit needs no interval
+            why = f"{change}, with no interval to hold it by"
+            return _lost(rule, Outcome.INCONCLUSIVE, why, "Judge the value (on: value).", change, None)
     fails = held > limit
     word = f"{abs(held):.1%} {'worse' if held > 0 else 'better'}" if held else "no loss"
     ends = " at the worse end of the interval" if held != change.loss else ""
@@ -262,26 +255,20 @@ def count_drop(rule: Rule, baseline: GatedRun, candidate: GatedRun) -> RuleResul
         return RuleResult(rule, Outcome.MISSING, why, "Judge runs with the same metrics.")
     drop, what, before, now = max(drops, key=lambda one: one[0])
     limit = rule.limit or 0.0
+    outcome, fix = Outcome.PASSED, ""
     why = f"{what}: {before} before, {now} now; a loss of {limit:.1%} is allowed"
     if drop > limit:
-        why = f"{drop:.1%} fewer {why}{_most_frequent_reason(what.removeprefix('scores of '), candidate)}"
+        # Why samples have no score of a metric: a system that declines more has fewer scores.
+        name = what.removeprefix("scores of ")
+        scores = [as_columns(one.scores) for one in candidate.run if one.name == name and len(one.scores)]
+        reasons = Counter(note.reason for one in scores for note in one.notes.values())
+        most = "".join(f"; {count} have none: {reason}" for reason, count in reasons.most_common(1))
+        outcome, why = Outcome.FAILED, f"{drop:.1%} fewer {why}{most}"
+        fix = _COUNTS.format(command_for(f"show {candidate.named}", candidate))
+    change = float(now - before)
     return RuleResult(
-        rule,
-        Outcome.FAILED if drop > limit else Outcome.PASSED,
-        why,
-        _COUNTS.format(command_for(f"show {candidate.named}", candidate)) if drop > limit else "",
-        value=float(now),
-        baseline=float(before),
-        change=float(now - before),
-        loss=drop,
+        rule, outcome, why, fix, value=float(now), baseline=float(before), change=change, loss=drop
     )
-
-
-def _most_frequent_reason(name: str, run: GatedRun) -> str:
-    """Say why samples have no score of a metric: a system that declines more has fewer scores."""
-    scores = [as_columns(one.scores) for one in run.run.results if one.name == name and len(one.scores)]
-    reasons = Counter(note.reason for one in scores for note in one.notes.values())
-    return "".join(f"; {count} have none: {reason}" for reason, count in reasons.most_common(1))
 
 
 def _counts(baseline: GatedRun, candidate: GatedRun) -> list[tuple[str, int, int]]:

@@ -7,7 +7,7 @@ call is made twice.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,16 +23,8 @@ from ..core.types import END_TO_END, EvaluationSample, MetricResult, SystemOutpu
 from ..errors import InterruptedRunError
 from ..store.record import StoredRecord
 
-
-class Use(NamedTuple):
-    """What one output took; None where the system does not report it."""
-
-    calls: float
-    input_tokens: float | None
-    output_tokens: float | None
-    total_tokens: float | None
-    cost: float | None
-    seconds: float | None
+# What one output took, by name; None where the system does not report it.
+Use = dict[str, float | None]
 
 
 @dataclass
@@ -80,7 +72,8 @@ def run_pilot(record: StoredRecord, *, scored: bool = False) -> Pilot:
                 record.keep(sample, output)
                 add(sample, output)
             if scored:
-                pilot.results = _scored(record, pilot)
+                asked, outputs = [one for one, _ in pilot.pairs], [one for _, one in pilot.pairs]
+                pilot.results = score_outputs(evaluator.plan, asked, outputs)
             # The record is left by an error, so that it stays unfinished and can be resumed.
             raise PilotFinishedError(f"stopped after a pilot of {len(pilot.uses)} samples.")
     except PilotFinishedError:
@@ -94,12 +87,6 @@ def _spread(ids: Sequence[str], count: int) -> set[str]:
     return {ids[place * len(ids) // count] for place in range(count)} if count > 0 else set()
 
 
-def _scored(record: StoredRecord, pilot: Pilot) -> list[MetricResult]:
-    plan = record.evaluator.plan
-    samples, outputs = [sample for sample, _ in pilot.pairs], [output for _, output in pilot.pairs]
-    return score_outputs(plan, samples, outputs)
-
-
 def use_of(output: SystemOutputs, policy: CallPolicy) -> Use:
     """Return what an output took, by its own count and the prices of the policy."""
     usage = ApiUsage()
@@ -107,15 +94,15 @@ def use_of(output: SystemOutputs, policy: CallPolicy) -> Use:
     prices = {"price_input": policy.price_input, "price_output": policy.price_output}
     sums = usage.as_dict(prices) or {}
     failed = output.error.seconds if output.error is not None else None
-    return Use(
+    return {
         # Attempts count retries of ours, `requests` the calls inside the system. Both see only their part.
-        calls=max(attempts_of(output), usage_of(output).get("requests", 0)),
-        input_tokens=sums.get("input_tokens"),
-        output_tokens=sums.get("output_tokens"),
-        total_tokens=sums.get("total_tokens"),
-        cost=sums.get("estimated_cost_usd"),
-        seconds=output.timings.get(END_TO_END, failed),
-    )
+        "calls": max(attempts_of(output), usage_of(output).get("requests", 0)),
+        "input_tokens": sums.get("input_tokens"),
+        "output_tokens": sums.get("output_tokens"),
+        "total_tokens": sums.get("total_tokens"),
+        "cost": sums.get("estimated_cost_usd"),
+        "seconds": output.timings.get(END_TO_END, failed),
+    }
 
 
 class Estimate(NamedTuple):
@@ -127,7 +114,8 @@ class Estimate(NamedTuple):
     high: float
 
 
-Estimates = dict[str, Estimate | None]  # by the names of `Use`; None if nothing was measured
+Estimates = dict[str, Estimate | None]  # None if nothing was measured
+_NAMES = ("calls", "input_tokens", "output_tokens", "total_tokens", "cost", "seconds")
 
 
 def estimated(pilot: Pilot, policy: CallPolicy, concurrency: int) -> Estimates:
@@ -136,29 +124,23 @@ def estimated(pilot: Pilot, policy: CallPolicy, concurrency: int) -> Estimates:
     Calls that run at the same time share their seconds; limits per minute make the run last longer.
     """
 
-    def of(values: Iterable[float | None]) -> Estimate | None:
-        known = [value for value in values if value is not None]
+    def of(name: str) -> Estimate | None:
+        known = [value for use in pilot.uses if (value := use[name]) is not None]
         if not known:
             return None
         mean, count = math.fsum(known) / len(known), pilot.to_call
         return Estimate(mean, mean * count, min(known) * count, max(known) * count)
 
-    estimates = {name: of(getattr(use, name) for use in pilot.uses) for name in Use._fields}
-    return {**estimates, "seconds": _seconds_of_run(estimates, policy, concurrency)}
-
-
-def _seconds_of_run(estimates: Estimates, policy: CallPolicy, concurrency: int) -> Estimate | None:
-    calls, tokens, seconds = estimates["calls"], estimates["total_tokens"], estimates["seconds"]
-    if seconds is None:
-        return None
-    least = 0.0
-    if calls is not None and policy.requests_per_minute:
-        least = 60 * calls.total / policy.requests_per_minute
-    if tokens is not None and policy.tokens_per_minute:
-        least = max(least, 60 * tokens.total / policy.tokens_per_minute)
-    # seconds[1:] is the total, the lowest and the highest. A limit per minute holds for each of them.
-    totals = (max(least, total / concurrency) for total in seconds[1:])
-    return Estimate(seconds.per_sample, *totals)
+    estimates = {name: of(name) for name in _NAMES}
+    if (seconds := estimates["seconds"]) is not None:
+        limits = {"calls": policy.requests_per_minute, "total_tokens": policy.tokens_per_minute}
+        least = [
+            60 * one.total / limit for name, limit in limits.items() if limit and (one := estimates[name])
+        ]
+        # seconds[1:] is the total, the lowest and the highest. A limit per minute holds for each of them.
+        totals = (max([total / concurrency, *least]) for total in seconds[1:])
+        estimates["seconds"] = Estimate(seconds.per_sample, *totals)
+    return estimates
 
 
 def estimate_table(pilot: Pilot, estimates: Estimates, concurrency: int) -> Table:

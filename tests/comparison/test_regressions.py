@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from auepora_eval.comparison.compare import Comparison, compare_runs
-from auepora_eval.comparison.regressions import lost_most, lost_samples, quality_first, stored_texts
+from auepora_eval.comparison.regressions import lost_most, lost_samples, stored_texts
 from auepora_eval.comparison.tables import regression_table
 from auepora_eval.core.types import EvaluationRun, TargetCategory
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_failure, a_sample, an_output
 from tests.comparison.test_margins_and_repeats import scored
-from tests.comparison.test_plain_words import RECALL, metric
+from tests.comparison.test_plain_words import metric
 
 T = TargetCategory
 REGRESSION = compare_runs(scored([1.0, 0.5]), scored([0.0, 0.5])).metrics[0].regressions
@@ -32,10 +32,6 @@ def test_regressions_are_of_quality_and_the_first_metric_is_the_one_that_matters
     assert chosen(varied, slow, recall, answers) == "recall@5"
     assert chosen(varied, recall, lost) == "mrr"
     assert chosen(varied, slow) is None
-    assert [one.name for one in quality_first([metric(*varied), RECALL])] == [
-        "recall@5",
-        "lexical_diversity@5",
-    ]
 
 
 def with_documents(run: EvaluationRun) -> EvaluationRun:

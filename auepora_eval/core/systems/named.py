@@ -21,10 +21,10 @@ import msgspec
 
 from ...calls.chat import ChatModel, Prompt, as_material, fence_of, load_prompt, read_prompt, split_endpoint
 from ...calls.http import BadReplyError, Endpoint
-from ...calls.keys import Secret, headers_from_environment, key_from_environment
+from ...calls.keys import headers_from_environment, key_from_environment
 from ...errors import DataError
 from ...read.records import converted
-from ..rag_interface import RAGSystemProtocol, as_system, rag_prompt_of, required_prompt
+from ..rag_interface import RAGSystemProtocol, as_system, hits_of, rag_prompt_of, required_prompt
 from ..settings import is_endpoint
 from ..types import (
     CONTEXTS_AS_RETRIEVED,
@@ -121,18 +121,13 @@ def _module(module_name: str, where: str, folder: Path) -> ModuleType:
         if module_name.endswith(".py"):
             return _from_file(folder / module_name)
         return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        # Otherwise the module was found, and one of its own imports is missing: that error is shown.
-        if error.name and module_name.startswith(error.name):
-            raise DataError(
-                where,
-                f"there is no module {error.name!r}.",
-                fix="Run from the folder that holds it.",
-            ) from error
-        raise DataError(where, _in_one_line(error)) from error
     except FileNotFoundError as error:
         raise DataError(where, "there is no such file.") from error
     except (Exception, SystemExit) as error:
+        # Otherwise the module was found, and one of its own imports is missing: that error is shown.
+        if isinstance(error, ModuleNotFoundError) and error.name and module_name.startswith(error.name):
+            what = f"there is no module {error.name!r}."
+            raise DataError(where, what, fix="Run from the folder that holds it.") from error
         raise DataError(where, _in_one_line(error)) from error
 
 
@@ -180,28 +175,25 @@ def endpoint_system(name: str, options: Mapping[str, Any]) -> ChatSystem | HttpS
     """Return the system of a name that starts with openai:, http: or https:."""
     key_name = options.get("api_key_env")
     key = key_from_environment(key_name) if key_name else None
-    timeout = options.get("timeout") or DEFAULT_TIMEOUT
     _check_no_key_in_url(name)
-    plain_http = bool(options.get("plain_http"))
-    headers = headers_from_environment(options.get("headers") or {})
+    connection: dict[str, Any] = {
+        "timeout": options.get("timeout") or DEFAULT_TIMEOUT,
+        "plain_http": bool(options.get("plain_http")),
+        "headers": headers_from_environment(options.get("headers") or {}),
+        "private": True,
+    }
+    request = dict(options.get("request") or {})
     if name.startswith("openai:"):
         url, model = split_endpoint(name.removeprefix("openai:"))
-        return ChatSystem(
-            url,
-            model,
-            key=key,
-            timeout=timeout,
-            plain_http=plain_http,
-            prompt=_prompt(options.get("prompt")),
-            headers=headers,
-            request=_request(options.get("request") or {}),
-        )
-    if options.get("request"):
+        converted(request, _Request, "request")  # null leaves a field out of the request
+        chat = ChatModel(url, model, api_key=key, extra=request, **connection)
+        return ChatSystem(model, chat, _prompt(options.get("prompt")), request)
+    if request:
         raise DataError("request", "is for openai:URL#MODEL.", fix="Leave it out.")
     is_url = name.startswith(("http://", "https://"))
     url = name if is_url else name.removeprefix("http:")
     fields = converted(options.get("fields") or {}, Fields, "http")
-    return HttpSystem(url, key=key, timeout=timeout, plain_http=plain_http, fields=fields, headers=headers)
+    return HttpSystem(Endpoint(url, key, **connection), fields)
 
 
 def _check_no_key_in_url(name: str) -> None:
@@ -230,41 +222,15 @@ class ChatSystem:
     keeps_time = True
     has_depth = False
 
-    def __init__(
-        self,
-        url: str,
-        model: str,
-        *,
-        key: Secret | None = None,
-        timeout: float = DEFAULT_TIMEOUT,
-        plain_http: bool = False,
-        prompt: Prompt | None = None,
-        headers: Mapping[str, Secret] | None = None,
-        request: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.name = model
-        self._prompt = prompt or load_prompt("answer")
-        self._request = dict(request or {})
-        self._model = ChatModel(
-            url,
-            model,
-            api_key=key,
-            timeout=timeout,
-            extra=self._request,
-            plain_http=plain_http,
-            private=True,
-            headers=headers,
-        )
+    def __init__(self, name: str, model: ChatModel, prompt: Prompt, request: Mapping[str, Any]) -> None:
+        self.name, self._model, self._prompt, self._request = name, model, prompt, request
+        self.close = model.close
 
     @property
     def identity(self) -> dict[str, object]:
         """Return what decides its answers, without keys."""
         request = hashlib.sha256(msgspec.json.encode(self._request, order="sorted")).hexdigest()
         return {**self._model.identity, "prompt_sha256": self._prompt.sha256, "request_sha256": request}
-
-    def close(self) -> None:
-        """Close the connections that are kept."""
-        self._model.close()
 
     def run(
         self, sample: EvaluationSample, *, top_k: int = 5, documents: Sequence[Document] | None = None
@@ -288,7 +254,7 @@ class ChatSystem:
         if not shows_documents:
             extra[DOCUMENTS_MISSING] = True
         return SystemOutputs(
-            [unscored(doc, rank) for rank, doc in enumerate(documents, start=1)],
+            hits_of(documents),
             Response(reply.text, metadata={"model": reply.model, "finish_reason": reply.finish_reason}),
             {"generation": reply.seconds},
             {name: fact for name, fact in extra.items() if fact is not None},
@@ -323,31 +289,15 @@ class HttpSystem:
 
     keeps_time = True
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        key: Secret | None = None,
-        timeout: float = DEFAULT_TIMEOUT,
-        plain_http: bool = False,
-        fields: Fields | None = None,
-        headers: Mapping[str, Secret] | None = None,
-    ) -> None:
-        self._endpoint = Endpoint(
-            url, key, timeout=timeout, plain_http=plain_http, private=True, headers=headers or {}
-        )
-        self._fields = fields or Fields()
-        self.name = self._endpoint.name
+    def __init__(self, endpoint: Endpoint, fields: Fields) -> None:
+        self.name, self._endpoint, self._fields = endpoint.name, endpoint, fields
+        self.close = endpoint.close
 
     @property
     def identity(self) -> dict[str, object]:
         """Return what decides its answers, as far as it is known here, without keys."""
         names = {field: name for field, name in msgspec.structs.asdict(self._fields).items() if name}
         return {"endpoint": self._endpoint.name, "fields": names}
-
-    def close(self) -> None:
-        """Close the connections that are kept."""
-        self._endpoint.close()
 
     def takes_documents(self, sample: EvaluationSample) -> bool:
         """Return whether the server gets a sample's own documents: in a field, or in the sample's prompt."""
@@ -433,18 +383,12 @@ def _put(document: dict[str, Any], name: str, value: Any) -> None:
     document[last] = value
 
 
-def _prompt(path: str | None) -> Prompt | None:
-    """Return the prompt in a file; raise DataError if it has no placeholder for the material."""
+def _prompt(path: str | None) -> Prompt:
+    """Return the prompt in a file, or the usual one; DataError if it has no place for the material."""
     if not path:
-        return None
+        return load_prompt("answer")
     prompt = read_prompt(Path(path))
     if _MATERIAL not in prompt.user and _RAG_PROMPT not in prompt.user:
         fix = f"Put it where the question goes, or {_RAG_PROMPT} for the prompt of each record."
         raise DataError(path, f"the prompt has no {_MATERIAL}.", fix=fix)
     return prompt
-
-
-def _request(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a chat request that a plan sets; null leaves one out of the request."""
-    converted(dict(fields), _Request, "request")
-    return fields

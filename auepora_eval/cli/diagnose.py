@@ -41,7 +41,7 @@ from .interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
     from ..core.rag_interface import Answerer
-    from ..core.types import EvaluationSample, SystemOutputs
+    from ..core.types import SystemOutputs
 
 DIAGNOSIS = "diagnosis"  # a fact of the stored run: Diagnosis.to_dict()
 
@@ -238,7 +238,10 @@ def _say_stage(found: Diagnosis, probe: Probe, name: str) -> None:
         there = ", ".join(one.name for one in found.stages) or "none"
         raise PlanError(f"No answer was lost at {name}. There are: {there}.")
     echo.say(f"{stage.text}: {stage.count} answers ({stage.rule})")
-    outputs = {key: dict(zip(_ids(run), run.outputs, strict=True)) for key, run in probe.runs.items()}
+    outputs = {
+        key: {one.sample_id: output for one, output in zip(run.samples, run.outputs, strict=True)}
+        for key, run in probe.runs.items()
+    }
     for sample_id in stage.sample_ids:
         sample = probe.cases[sample_id].sample
         echo.say(f"\n{echo.one_line(sample_id, 60)}: {echo.one_line(sample.query, 200)}")
@@ -247,11 +250,6 @@ def _say_stage(found: Diagnosis, probe: Probe, name: str) -> None:
         for key in ("retrieved", "ordered", "cleaned", "gold_first", "gold"):
             if sample_id in outputs.get(key, {}):
                 echo.say(f"  {key:10} {_answer(outputs[key][sample_id])}")
-
-
-def _ids(run: EvaluationRun) -> list[str]:
-    samples: Sequence[EvaluationSample] = run.samples
-    return [sample.sample_id for sample in samples]
 
 
 def _answer(output: SystemOutputs) -> str:

@@ -8,22 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..core.scores import Batch
-from ..core.types import (
-    STORED_OUTPUT,
-    Document,
-    EvaluationSample,
-    Failure,
-    Response,
-    RetrievedDocument,
-    SystemOutputs,
-)
+from ..core.types import STORED_OUTPUT, EvaluationSample, Failure, Response, SystemOutputs
 from ..errors import PlanError
 from ..io.label_set import ScoredSample
 from ..metrics.answers.contradiction import lexical_contradiction
 from ..metrics.parse import parse_metric
+from ..read.outputs import to_output
 from .scoring import nearest_earlier, pairs_of
 
 CONTRADICTS = 0.15  # from this score on, in either direction, two answers of a pair contradict each other
@@ -33,22 +27,14 @@ def stored_output(sample: EvaluationSample) -> SystemOutputs:
     """Return the answer that the label describes as an output; a failure where there is none."""
     stored = sample.metadata.get(STORED_OUTPUT)
     stored = stored if isinstance(stored, dict) else {}
-    answer = stored.get("answer")
-    if not isinstance(answer, str) or not answer.strip():
+    if not str(stored.get("answer") or "").strip():
         failure = Failure("NoStoredAnswer", "the label set has no answer for this sample")
         return SystemOutputs([], Response(""), error=failure)
-    passages = [
-        str(each.get("text", "")) if isinstance(each, dict) else str(each)
-        for each in _list_of(stored, "passages")
-    ]
-    hits = [
-        RetrievedDocument(Document(f"passage-{rank}", text), 1.0 / rank, rank)
-        for rank, text in enumerate(passages, start=1)
-    ]
+    output = to_output({"answer": stored["answer"], "retrieved_passages": stored.get("passages") or []})
     # The last turn is the answer that is judged; the others come before it.
     turns = [turn for turn in _list_of(stored, "turns")[:-1] if isinstance(turn, dict)]
     extra = {"earlier_answers": [str(turn.get("answer", "")) for turn in turns]} if turns else {}
-    return SystemOutputs(hits, Response(answer), extra=extra)
+    return replace(output, extra=extra)
 
 
 def _list_of(record: Mapping[str, Any], name: str) -> list[Any]:

@@ -10,7 +10,6 @@ from ..text.label_terms import LABELS
 from .scoring import OF_A_CLASS, OVERALL, Record
 from .sweep import EVERYTHING, LEAST_RECALL, Figures, Sweep, SweepPart
 
-_MOST_PAIRS = 20  # in the table; there may be as many pairs as samples
 _IN_SLICES = ("accuracy", "macro_f1", "macro_f1_supported")
 _IN_SWEEPS = ("accuracy", "macro_f1", "hall_recall", "accurate_recall", "contr_recall")
 
@@ -69,25 +68,17 @@ def _share(name: str, share: Record, total: int, remark: str) -> list[str]:
 
 
 def _slice(name: str, tables: Mapping[str, Record]) -> Table:
-    parts = list(tables.items())
-    if name == "pair" and len(parts) > _MOST_PAIRS:
-        # The worst; a pair without any prediction comes first.
-        parts.sort(key=lambda item: item[1]["metrics"]["overall"]["accuracy"] or -1.0)
-        parts = parts[:_MOST_PAIRS]
     rows = [
         [
             value,
             str(part["metrics"]["overall"]["total_samples"]),
             *(_cell(part, "overall", figure) for figure in _IN_SLICES),
         ]
-        for value, part in parts
+        for value, part in tables.items()
     ]
-    notes = []
-    if len(rows) < len(tables):
-        notes = [f"The {len(rows)} worst of {len(tables)}; all of them are in --json"]
     title = name.replace("_", " ").capitalize()
     headings = (title, "Samples", "Accuracy", "Macro-F1", "of occurring labels")
-    return Table(headings, rows, notes=notes, numeric=range(1, 5))
+    return Table(headings, rows, numeric=range(1, 5))
 
 
 def _cell(part: Record, group: str, figure: str) -> str:

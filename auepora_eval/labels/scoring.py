@@ -6,7 +6,6 @@ A label describes the answer that is stored with it, which is what the detector 
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -51,7 +50,6 @@ def score_labels(
     A sample without a prediction is a failure, not left out.
     """
     check_labelled(samples)
-    warn_of_missing_partners(samples)
     whole, of_accuracy = _scored(samples, outputs)
     by_slice: dict[str, dict[str, Record]] = {}
     for name, label in SLICES.items() if slices else ():
@@ -262,10 +260,6 @@ def _values(results: Mapping[str, MetricResult]) -> dict[str, float | None]:
 # the file, whatever their labels are.
 
 
-class MissingPartnerWarning(UserWarning):
-    """A sample that names a pair in which it is alone."""
-
-
 def nearest_earlier(
     groups: Sequence[Hashable | None], answered: Sequence[bool] | None = None
 ) -> list[int | None]:
@@ -287,19 +281,6 @@ def pairs_of(samples: Sequence[EvaluationSample]) -> list[str | None]:
     """Return the pair of each sample, or None."""
     pairs = [sample.labels.get(PAIR) for sample in samples]
     return [None if pair is None else str(pair) for pair in pairs]
-
-
-def warn_of_missing_partners(samples: Sequence[EvaluationSample]) -> None:
-    """Warn of the pairs that only one sample names."""
-    sizes = Counter(pair for pair in pairs_of(samples) if pair is not None)
-    alone = [pair for pair, size in sizes.items() if size == 1]
-    if alone:
-        more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
-        warnings.warn(
-            f"no partner for {', '.join(alone[:3])}{more}: a contradiction needs two answers.",
-            MissingPartnerWarning,
-            stacklevel=2,
-        )
 
 
 def pair_accuracy(samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]) -> Record | None:

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.scores import shared_or_none
-from ..errors import DataError
 from ..metrics.labels import LabelMacroF1
 from ..stats.arrays import Array, Indices
 from ..stats.classification import (
@@ -74,10 +73,6 @@ class ScoredLabels:
         label_numbers = {label: place for place, label in enumerate(LABELS)}
         rows = len(labels)
         values = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
-        beyond = np.flatnonzero((values < 0) | (values > 1))
-        if len(beyond):
-            where, what = f"scores[{beyond[0]}]", f"{values[beyond[0]]:g} is not a score from 0 to 1."
-            raise DataError(where, what, fix="Scale the scores, or leave it out (None).")
         return cls(
             np.array([label_numbers[label] for label in labels], dtype=np.intp),
             values,
@@ -146,8 +141,6 @@ def sweep(
     seed: int = 0,
 ) -> Sweep:
     """Try every threshold on everything, or on each scenario by itself; `folds` of 0 leaves out the check."""
-    if not len(data):
-        raise DataError("sweep", "there is nothing to sweep: no sample has both a label and a score.")
     scenarios = np.array(data.scenarios if per_scenario else [EVERYTHING] * len(data), dtype=object)
     names, groups = np.unique(scenarios.astype(str), return_inverse=True)
     fold_of = _folds(data, max(folds, 1), seed)

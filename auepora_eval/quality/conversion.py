@@ -150,24 +150,22 @@ def _write_other(kind: str, source: Path, target: Path, *, force: bool) -> Count
         records = (prediction_record(sample_id, output) for sample_id, output in outputs.items())
         save_records(records, target, force=force)
         return {"predictions": len(outputs)}
-    if kind == GROUND_TRUTH:
-        document = read_document(source)
-        check_annotations(document, source.name)
-        write_document(document, target, force=force)
-        return {"annotations": len(annotations_in(document))}
-    if kind == CONFIG:
-        document = read_document(source)
-        check_no_errors(config_form_errors(document), source.name)
-        write_document(document, target, force=force)
-        return {"keys": len(document)}
     if kind == RESULTS:
         return _write_results(source, target, force=force)
-    from ..io.benchmark import load_benchmark, save_benchmark
+    if kind == BENCHMARK:
+        from ..io.benchmark import load_benchmark, save_benchmark
 
-    data = load_benchmark(source)
-    save_benchmark(data, target, force=force)
-    records_of = data.get("records")
-    return {"records": len(records_of)} if isinstance(records_of, list) else {"parts": len(data)}
+        data = load_benchmark(source)
+        save_benchmark(data, target, force=force)
+        listed = data.get("records")
+        return {"records": len(listed)} if isinstance(listed, list) else {"parts": len(data)}
+    document = read_document(source)
+    if kind == GROUND_TRUTH:
+        check_annotations(document, source.name)
+    else:
+        check_no_errors(config_form_errors(document), source.name)
+    write_document(document, target, force=force)
+    return {"annotations": len(annotations_in(document))} if kind == GROUND_TRUTH else {"keys": len(document)}
 
 
 def _write_results(source: Path, target: Path, *, force: bool) -> Counts:

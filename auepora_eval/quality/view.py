@@ -43,11 +43,6 @@ class QualityIssue(str):
         return {name: getattr(self, name) for name in names}
 
 
-def at_least(issue: QualityIssue, severity: str) -> bool:
-    """Return whether a finding is of this severity or a worse one."""
-    return SEVERITIES.index(issue.severity) <= SEVERITIES.index(severity)
-
-
 @dataclass
 class DatasetView:
     """Samples, corpus and description; and how to name a place in them."""

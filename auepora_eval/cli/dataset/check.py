@@ -29,7 +29,6 @@ from ...io.loader import FORMATS
 from ...io.validate import file_errors
 from ...quality.checks import DataQualityChecker
 from ...quality.view import SEVERITIES
-from ...quality.view import at_least as is_at_least
 from .. import echo
 from ..common import open_samples
 from ..flags import add_flag, add_json, add_settings, at_least
@@ -115,8 +114,8 @@ def _manifest_in(name: str) -> str:
 
 
 def _is_bad(one: _Checked, fail_on: str) -> bool:
-    severe = fail_on != "never" and any(is_at_least(issue, fail_on) for issue in one.issues)
-    return bool(one.errors or one.drops or severe)
+    bad = () if fail_on == "never" else SEVERITIES[: SEVERITIES.index(fail_on) + 1]
+    return bool(one.errors or one.drops or any(issue.severity in bad for issue in one.issues))
 
 
 def _checked(name: str, args: Namespace) -> _Checked:

@@ -180,8 +180,6 @@ def _say_report(report: Record) -> None:
         elif name in report:
             rows.append([label, _figure(value)])
     echo.say_table(("What", "How many"), rows, numeric=(1,))
-    for note in report.get("notes", ()):
-        echo.note(f"note: {note}")
     if report.get("failed_calls") or report.get("calls", {}).get("left"):
         echo.note("note: calls are missing; the same command with --resume makes them")
 

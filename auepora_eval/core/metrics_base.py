@@ -285,18 +285,15 @@ class SampleMetric(Metric):
     def score_batch(self, batch: Batch) -> Scores:
         """Return a score for each sample, in order: a value, or the reason why there is none."""
         batch = self.seen(batch)
-        scores = Scores.of([SampleScore(None)] * len(batch)) if self.not_measured else self.score_all(batch)
+        none = [skip(self.not_measured)] * len(batch)
+        scores = Scores.of(none) if self.not_measured else self.score_all(batch)
         scores.sample_ids = batch.sample_ids
         scores.clusters = batch.clusters
-        if self.not_measured:
-            scores.notes |= dict.fromkeys(range(len(batch)), Note(self.not_measured))
         scores.notes |= self.unscorable(batch)
         # What cannot be scored is NaN in the columns, never 0.
         scores.values[list(scores.notes)] = math.nan
-        least, most = (
-            bound + sign * _LAST_BITS * (1 + abs(bound))
-            for bound, sign in zip(self.bounds, (-1, 1), strict=True)
-        )
+        low, high = self.bounds
+        least, most = low - _LAST_BITS * (1 + abs(low)), high + _LAST_BITS * (1 + abs(high))
         is_usable = np.isfinite(scores.values) & (scores.values >= least) & (scores.values <= most)
         for place in np.flatnonzero(~is_usable).tolist():
             if place not in scores.notes:
@@ -308,11 +305,11 @@ class SampleMetric(Metric):
                 scores.values[place] = math.nan
         failed = [batch.samples[place] for place, note in scores.notes.items() if note.failed]
         if failed:
-            low, high = (
-                Scores.of(self.score_if_failed(sample, high=best) for sample in failed).rows()
-                for best in (False, True)
+            worst, best = (
+                Scores.of(self.score_if_failed(sample, high=high) for sample in failed).rows()
+                for high in (False, True)
             )
-            scores.if_failed = (low, high)
+            scores.if_failed = (worst, best)
         return scores
 
     def seen(self, batch: Batch) -> Batch:
@@ -606,13 +603,12 @@ def metric_class(name: str) -> type[SampleMetric]:
 
 def _metrics_in(module: ModuleType) -> list[str]:
     """Return the names of the metrics that a user's file defines."""
-    registered: dict[type[Metric], str] = {METRICS.get(name): name for name in METRICS}
-    classes = {
-        name: made
+    registered: dict[object, str] = {METRICS.get(name): name for name in METRICS}
+    return [
+        registered.get(made, name)
         for name, made in vars(module).items()
         if isinstance(made, type) and issubclass(made, Metric) and made.__module__ == module.__name__
-    }
-    return [registered.get(made, name) for name, made in classes.items()]
+    ]
 
 
 def _written(name: str) -> WrittenName:

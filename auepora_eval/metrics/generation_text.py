@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -122,10 +123,11 @@ _MOST_PAIRS = 2_000_000_000
 Line = tuple[str, ...]
 
 
+@dataclass
 class Rouge(AnswerMetric):
     """A ROUGE: what the words of two texts share, as an F-measure."""
 
-    stem: bool
+    stem: bool = True
     oracle = "rouge-score 0.1.2 (ASCII text)"
 
     def agreement(self, answer: str, gold: str) -> float:
@@ -162,7 +164,6 @@ class Rouge1(RougeN):
     2PR / (P + R), P = shared / words of the answer, R = shared / words of the reference, repeats counted.
     """
 
-    stem: bool = True
     n = 1
 
 
@@ -173,7 +174,6 @@ class Rouge2(RougeN):
     As rouge1 with pairs for words: a text of one word has none, and scores 0 even against itself.
     """
 
-    stem: bool = True
     n = 2
 
 
@@ -185,22 +185,16 @@ class RougeLAnswer(Rouge):
     counts, gaps do not. Equal to rouge-score on ASCII text; unlike it, 1.0 for identical texts in any script.
     """
 
-    stem: bool = True
-
     def of_words(self, given: Line, gold: Line) -> float:
-        return _rouge_l(given, gold)
+        from rapidfuzz.distance import LCSseq
 
-
-def _rouge_l(given: Line, gold: Line) -> float:
-    from rapidfuzz.distance import LCSseq
-
-    if len(given) * len(gold) > _MOST_PAIRS and given != gold:
-        raise ScoringError("answer and reference are too long for a longest common subsequence")
-    return f_measure(LCSseq.similarity(given, gold), len(given), len(gold))
+        if len(given) * len(gold) > _MOST_PAIRS and given != gold:
+            raise ScoringError("answer and reference are too long for a longest common subsequence")
+        return f_measure(LCSseq.similarity(given, gold), len(given), len(gold))
 
 
 @metric("rougeLsum[stem={stem?}]")
-class RougeLsum(Rouge):
+class RougeLsum(RougeLAnswer):
     """ROUGE-Lsum: ROUGE-L line by line, so that the order of the lines does not count (stemmed).
 
     Of each line of the reference, the words in a longest common subsequence with any line of the answer
@@ -208,36 +202,26 @@ class RougeLsum(Rouge):
     end at line breaks, as in rouge-score; without line breaks it equals rougeL_answer.
     """
 
-    stem: bool = True
-
     def agreement(self, answer: str, gold: str) -> float:
-        if "\n" not in answer and "\n" not in gold:
+        if answer == gold or ("\n" not in answer and "\n" not in gold):
             return super().agreement(answer, gold)
         given, right = ([_words(line, self.stem) for line in text.split("\n")] for text in (answer, gold))
-        return f_measure(*_shared_by_lines(given, right, same=answer == gold))
-
-    def of_words(self, given: Line, gold: Line) -> float:
-        return _rouge_l(given, gold)
+        return f_measure(*_shared_by_lines(given, right))
 
 
-def _shared_by_lines(given: list[Line], gold: list[Line], *, same: bool) -> tuple[int, int, int]:
+def _shared_by_lines(given: list[Line], gold: list[Line]) -> tuple[int, int, int]:
     """Count the words that two texts share by lines, and those of each; ScoringError if it takes minutes."""
     size_given, size_gold = sum(map(len, given)), sum(map(len, gold))
-    if same:
-        return size_gold, size_given, size_gold
-    others, longest = set(given), max(map(len, gold))
-    work = max(size_given, longest) * size_gold + _WORK_OF_A_LINE * len(others) * len(set(gold))
+    others, lines, longest = set(given), Counter(gold), max(map(len, gold))
+    work = max(size_given, longest) * size_gold + _WORK_OF_A_LINE * len(others) * len(lines)
     if work > _MOST_WORK:
         raise ScoringError(f"texts of {size_given} and {size_gold} words are too long to compare by lines")
-    in_common: dict[Line, list[str]] = {}
-    common: list[str] = []
-    for line in gold:
-        if line not in in_common:
-            in_common[line] = _in_common(line, others)
-        common += in_common[line]
+    common: Counter[str] = Counter()
+    for line, times in lines.items():
+        for word in _in_common(line, others):
+            common[word] += times
     # A word counts at most as often as both texts have it. That the reference has it so often is clear.
-    available = Counter(chain.from_iterable(given))
-    hits = sum(min(count, available[word]) for word, count in Counter(common).items())
+    hits = (common & Counter(chain.from_iterable(given))).total()
     return hits, size_given, size_gold
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pyndeval  # type: ignore[import-untyped]
 import pytest
@@ -14,7 +12,6 @@ from hypothesis import strategies as st
 from auepora_eval.core.types import Document, EvaluationSample, RetrievedDocument, SystemOutputs
 from auepora_eval.metrics.embeddings import embedder
 from auepora_eval.metrics.parse import parse_metric
-from auepora_eval.metrics.retrieval import diversity as retrieval_diversity
 from tests.builders import a_failure, a_sample, an_output, quick_scores
 
 PIER = "the boat is at the north pier"
@@ -180,9 +177,3 @@ def test_any_text_is_scored_or_explained(texts: list[str]) -> None:
         for score in quick_scores(metric, [a_sample("1"), a_sample("2")], [output, output])[1]:
             low, high = metric.bounds
             assert score.reason if score.value is None else low <= score.value <= high + 1e-9
-
-
-@given(st.lists(st.sets(st.integers(0, 9)), min_size=2, max_size=8))
-def test_all_pairs_at_once_equal_pairs_one_by_one(sets: list[set[int]]) -> None:
-    expected = [len(a & b) / len(a | b) if a or b else 1.0 for a, b in combinations(sets, 2)]
-    assert retrieval_diversity.jaccard_of_pairs(sets).tolist() == expected

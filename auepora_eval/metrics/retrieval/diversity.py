@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
+from itertools import combinations
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from ...core.matching import source_of
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
-from ...stats.arrays import Array
 from ...text.tokens import words
 from ..answers.relevance import EmbeddingMetric
 from .hits import gold_grades, in_order
@@ -61,8 +61,7 @@ class LexicalDiversity(PairwiseMetric):
 
     def of_texts(self, texts: Sequence[str]) -> float | SampleScore:
         similarities = jaccard_of_pairs([set(words(text)) for text in texts])
-        distances: list[float] = (1 - similarities).tolist()
-        return sum(distances) / len(distances)
+        return sum(1 - similarity for similarity in similarities) / len(similarities)
 
 
 @metric("embedding_diversity@{k?}[{model?}]", ranges={"k": "[2, inf)"})
@@ -101,7 +100,7 @@ class NearDuplicateRate(PairwiseMetric):
 
     def of_texts(self, texts: Sequence[str]) -> float | SampleScore:
         similarities = jaccard_of_pairs([set(_shingles(words(text))) for text in texts])
-        return int((similarities >= self.threshold).sum()) / len(similarities)
+        return sum(similarity >= self.threshold for similarity in similarities) / len(similarities)
 
 
 @metric("distinct_source_share@{k?}")
@@ -221,22 +220,14 @@ def gold_subtopics(sample: EvaluationSample) -> dict[str, frozenset[str]]:
     return subtopics
 
 
-def jaccard_of_pairs(sets: Sequence[Set[Hashable]]) -> Array:
-    """Return |shared| / |all of both| of every two sets, in the order of itertools.combinations.
-
-    Two empty sets are the same.
-    """
-    from scipy.sparse import csr_array
-
-    codes: dict[Hashable, int] = {}
-    members = [codes.setdefault(one, len(codes)) for each in sets for one in each]
-    sizes = np.array([len(each) for each in sets])
-    ends = np.concatenate([[0], np.cumsum(sizes)])
-    table = csr_array((np.ones(len(members)), members, ends), shape=(len(sets), max(len(codes), 1)))
-    first, second = np.triu_indices(len(sets), 1)
-    in_both = (table @ table.T).toarray()[first, second]
-    in_either = sizes[first] + sizes[second] - in_both
-    return np.asarray(np.where(in_either > 0, in_both / np.maximum(in_either, 1), 1.0))
+def jaccard_of_pairs(sets: Sequence[Set[Hashable]]) -> list[float]:
+    """Return |shared| / |all of both| of every two sets; two empty sets are the same."""
+    shares = []
+    for one, other in combinations(sets, 2):
+        in_both = len(one & other)
+        in_either = len(one) + len(other) - in_both
+        shares.append(in_both / in_either if in_either else 1.0)
+    return shares
 
 
 def _shingles(tokens: Sequence[str]) -> Iterable[tuple[str, ...]]:

@@ -165,18 +165,23 @@ class JudgedAtK(SampleMetric):
 Ranked = list[tuple[int, float]]  # place and grade, the best place first
 
 
+class CandidateMetric(SampleMetric):
+    """A metric of the order of graded candidates."""
+
+    target = TargetCategory.RETRIEVAL_ACCURACY
+    requires = ("candidate_docs",)
+    matches_documents = True
+    scores_blank = True
+
+
 @metric("pairwise_accuracy")
-class PairwiseAccuracy(SampleMetric):
+class PairwiseAccuracy(CandidateMetric):
     """Share of the pairs of a relevant and an irrelevant candidate that are in the right order.
 
     (pairs in order + tied pairs / 2) / pairs: the area under the ROC curve (AUC). 0.5 is what chance gives,
     and also what a system gets that retrieves none of the candidates. Relevant is a grade above 0.
     """
 
-    target = TargetCategory.RETRIEVAL_ACCURACY
-    requires = ("candidate_docs",)
-    matches_documents = True
-    scores_blank = True
     oracle = "scikit-learn roc_auc_score"
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
@@ -189,7 +194,7 @@ class PairwiseAccuracy(SampleMetric):
 
 
 @metric("kendall_tau")
-class KendallTau(SampleMetric):
+class KendallTau(CandidateMetric):
     """How far the order of the candidates agrees with their grades: 1 is the same order, -1 the reverse.
 
     Kendall's tau-b: (pairs in order - pairs in reverse order) / √(pairs with different grades · pairs with
@@ -197,10 +202,6 @@ class KendallTau(SampleMetric):
     scipy calls that not a number.
     """
 
-    target = TargetCategory.RETRIEVAL_ACCURACY
-    requires = ("candidate_docs",)
-    matches_documents = True
-    scores_blank = True
     bounds = (-1.0, 1.0)
     oracle = "scipy.stats.kendalltau"
 

@@ -41,6 +41,10 @@ class ByRatio(Contrast):
         """Return what the aggregate needs beside a sample's score."""
         return ()
 
+    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
+        ratio = _number(sample.labels.get("noise_ratio")) or 0.0
+        return SampleScore(self.base_metric.bounds[high], parts=self.parts(ratio, []))
+
     def levels(self, batch: Batch) -> list[float]:
         """Return the different ratios of the samples that the base scores or failed on, in order."""
         skipped = {place for place, note in self.base_scores(batch).notes.items() if not note.failed}
@@ -82,9 +86,6 @@ class NoiseAccuracy(ByRatio):
         if self.ratio is None or ratio == round(self.ratio, 9):
             return ""
         return f"its noise_ratio is {ratio:g}, not {self.ratio:g}"
-
-    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
-        return SampleScore(self.base_metric.bounds[high])
 
 
 @metric("noise_slope[{base?}]")
@@ -219,10 +220,6 @@ class NoiseArea(ByRatio):
     def parts(self, ratio: float, levels: list[float]) -> tuple[float, ...]:
         return ratio, float(len(levels))
 
-    def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
-        ratio = _number(sample.labels.get("noise_ratio")) or 0.0
-        return SampleScore(self.base_metric.bounds[high], parts=(ratio, 0.0))
-
     def aggregate(self, rows: Rows) -> Rows:
         blocks = rows.reshape(-1, *rows.shape[-2:])
         return np.array([_area(block) for block in blocks]).reshape(rows.shape[:-2])
@@ -252,21 +249,22 @@ class Paired(Contrast):
         super().__post_init__()
 
     def score_all(self, batch: Batch) -> Scores:
-        base = self.base_scores(batch)
-        values, notes = base.values.copy(), dict(base.notes)
-        parts: list[tuple[float, ...]] = [()] * len(batch)
-        for place, question in batch.once(base_questions).items():
-            lost = base.notes.get(question)
+        base, questions = self.base_scores(batch), batch.once(base_questions)
+        scores = []
+        for place in range(len(batch)):
+            question = questions.get(place)
+            own, lost = base.notes.get(place), None if question is None else base.notes.get(question)
             if lost is not None:
-                notes[place] = Note(f"its base question has no score: {lost.reason}", lost.failed)
-            values[place], *more = self.of_pair(base.values[question], base.values[place])
-            parts[place] = tuple(more)
-        width = max(map(len, parts), default=0)
-        filled = [part or (0.0,) * width for part in parts] if width else None
-        return Scores(base.sample_ids, values, parts=filled, notes=notes)
+                reason = f"its base question has no score: {lost.reason}"
+                scores.append(SampleScore(None, reason, failed=lost.failed))
+            elif question is None or own is not None:
+                scores.append(SampleScore(None, own.reason, failed=own.failed) if own else SampleScore(None))
+            else:
+                scores.append(self.of_pair(base.values[question], base.values[place]))
+        return Scores.of(scores)
 
-    def of_pair(self, base_question: float, variant: float) -> tuple[float, ...]:
-        """Return the value of a pair, and its parts."""
+    def of_pair(self, base_question: float, variant: float) -> SampleScore:
+        """Return the score of a variant from the base's scores of its question and of itself."""
         raise NotImplementedError
 
     def left_out(self, batch: Batch) -> Mapping[int, Note]:
@@ -306,9 +304,9 @@ class FlipRate(ConditionalRate, Paired):
     def bounds_with(self, low: float, high: float) -> tuple[float, float]:
         return 0.0, 1.0
 
-    def of_pair(self, base_question: float, variant: float) -> tuple[float, ...]:
+    def of_pair(self, base_question: float, variant: float) -> SampleScore:
         right = base_question >= self.threshold
-        return float(right and variant < self.threshold), float(right)
+        return SampleScore(float(right and variant < self.threshold), parts=(float(right),))
 
 
 @metric("variant_drop[{base?},scenario={scenario?}]")
@@ -326,8 +324,8 @@ class VariantDrop(Paired):
     def bounds_with(self, low: float, high: float) -> tuple[float, float]:
         return low - high, high - low
 
-    def of_pair(self, base_question: float, variant: float) -> tuple[float, ...]:
-        return (base_question - variant,)
+    def of_pair(self, base_question: float, variant: float) -> SampleScore:
+        return SampleScore(float(base_question - variant))
 
 
 def noise_ratios(batch: Batch) -> dict[int, float]:

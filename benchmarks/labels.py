@@ -34,11 +34,11 @@ def main() -> int:
     scenarios = [f"scenario {rng.randrange(10)}" for _ in range(args.rows)]
     few = max(1, args.rows // 10)
     loop, tables = timed(1, lambda: plain_loop(labels[:few], scores[:few]))
-    check = sweep(ScoredLabels.of(labels[:few], scores[:few]), folds=0).parts[0].rows
+    check = sweep(ScoredLabels(labels[:few], scores[:few]), folds=0).parts[0].rows
     for threshold, row in zip(THRESHOLDS, check, strict=True):
         right = sum(tables[threshold][label, label] for label in LABELS)
         assert abs((row["accuracy"] or 0.0) - right / few) < 1e-12
-    data = ScoredLabels.of(labels, scores, scenarios=scenarios)
+    data = ScoredLabels(labels, scores, scenarios=scenarios)
     whole, _ = timed(args.rounds, lambda: sweep(data))
     parts, _ = timed(args.rounds, lambda: sweep(data, per_scenario=True))
     print(f"{args.rows:,} rows x {len(THRESHOLDS)} thresholds, best of {args.rounds}")

@@ -5,7 +5,6 @@ A label describes the answer that is stored with it, which is what the detector 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -184,17 +183,18 @@ def _scored(
     }
 
     def each(field: str) -> dict[str, Record]:
-        """Return a field of every result, by label and figure; pairs are lists, as in JSON."""
+        """Return a field of every result, by label and figure, as JSON has it: no pairs, no NaN."""
+
+        def plain(value: Any) -> Any:
+            return list(value) if isinstance(value, tuple) else None if value != value else value
+
         return {
-            group: {
-                figure: list(value) if isinstance(value := getattr(result, field), tuple) else value
-                for figure, result in figures.items()
-            }
+            group: {figure: plain(getattr(result, field)) for figure, result in figures.items()}
             for group, figures in results.items()
         }
 
     record: Record = {
-        "metrics": {group: {**_values(figures), **counts[group]} for group, figures in results.items()},
+        "metrics": {group: {**values, **counts[group]} for group, values in each("value").items()},
         "confusion_matrix": confusion,
         "intervals": each("interval"),
         "interval_methods": each("interval_method"),
@@ -248,10 +248,6 @@ def _failures(result: MetricResult, outputs: Sequence[SystemOutputs]) -> Counter
             # A reply without a known label is a failure of the detector, not of the call.
             counts[kind, score.reason if output.error is None else output.error.message] += 1
     return counts
-
-
-def _values(results: Mapping[str, MetricResult]) -> dict[str, float | None]:
-    return {name: None if math.isnan(r.value) else r.value for name, r in results.items()}
 
 
 # Pairs of questions whose answers must not contradict each other: samples with one contradiction_pair_id.

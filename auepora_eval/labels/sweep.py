@@ -46,40 +46,30 @@ _SHORT = {HALLUCINATION: "hall", ACCURATE: "accurate", CONTRADICTION: "contr"}
 _A, _H, _C = (LABELS.index(label) for label in (ACCURATE, HALLUCINATION, CONTRADICTION))
 
 
-@dataclass(frozen=True)
 class ScoredLabels:
     """The true labels and scores of a sweep, one row per sample, and what no threshold changes.
 
-    `contradictions` marks what a detector called one. Any other row without a score (NaN) is a failure.
+    `contradictions` marks what a detector called one. Any other row without a score is a failure. Without
+    clusters every row is independent of the others.
     """
 
-    true: Indices
-    scores: Array
-    contradictions: NDArray[np.bool_]
-    scenarios: Sequence[str]
-    clusters: Sequence[Hashable]
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         labels: Sequence[str],
         scores: Sequence[float | None],
         *,
         contradictions: Sequence[bool] | None = None,
         scenarios: Sequence[str] | None = None,
         clusters: Sequence[Hashable] | None = None,
-    ) -> ScoredLabels:
-        """Return the same from lists; without clusters every row is independent of the others."""
-        label_numbers = {label: place for place, label in enumerate(LABELS)}
+    ) -> None:
         rows = len(labels)
-        values = np.array([math.nan if score is None else score for score in scores], dtype=np.float64)
-        return cls(
-            np.array([label_numbers[label] for label in labels], dtype=np.intp),
-            values,
-            np.zeros(rows, dtype=bool) if contradictions is None else np.asarray(contradictions, dtype=bool),
-            [EVERYTHING] * rows if scenarios is None else scenarios,
-            range(rows) if clusters is None else clusters,
+        self.true: Indices = np.array([LABELS.index(label) for label in labels], dtype=np.intp)
+        self.scores: Array = np.array([math.nan if score is None else score for score in scores], dtype=float)
+        self.contradictions: NDArray[np.bool_] = np.array(
+            [False] * rows if contradictions is None else contradictions, bool
         )
+        self.scenarios = [EVERYTHING] * rows if scenarios is None else scenarios
+        self.clusters: Sequence[Hashable] = range(rows) if clusters is None else clusters
 
     def __len__(self) -> int:
         return len(self.true)

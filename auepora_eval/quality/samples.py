@@ -48,13 +48,12 @@ def check_prompts(view: DatasetView) -> Iterator[QualityIssue]:
     """Yield records of a split with an empty prompt, without contexts, or with two versions of a field."""
     for place, sample in enumerate(view.samples):
         split = sample.metadata.get("split")
-        prompt, contexts = (
-            (split.get("rag_prompt"), split.get("contexts")) if isinstance(split, Mapping) else (None, None)
-        )
+        split = split if isinstance(split, Mapping) else {}
+        prompt = split.get("rag_prompt")
         if isinstance(prompt, str) and not prompt.strip():
             fix = "Add it: a model that is run on the prompt is asked nothing."
             yield view.issue("warning", "prompts", "the rag_prompt is empty.", place=place, fix=fix)
-        if contexts == [] and sample.labels.get("answerable") is not False:
+        if split.get("contexts") == [] and sample.labels.get("answerable") is not False:
             fix = "Add the passages that the answer comes from, or label it answerable: false."
             yield view.issue("warning", "prompts", "there are no contexts.", place=place, fix=fix)
         differing = sample.metadata.get(FIELDS_DIFFER)

@@ -35,7 +35,7 @@ def _plainly(row: tuple[str, float | None, bool], threshold: float) -> str | Non
 def test_every_threshold_is_what_scikit_learn_says_of_the_plain_labels(
     rows: list[tuple[str, float | None, bool]],
 ) -> None:
-    data = ScoredLabels.of(
+    data = ScoredLabels(
         [row[0] for row in rows],
         [row[1] for row in rows],
         contradictions=[row[2] for row in rows],
@@ -63,7 +63,7 @@ def test_every_threshold_is_what_scikit_learn_says_of_the_plain_labels(
 def test_a_detector_gains_nothing_by_giving_hallucinations_no_score() -> None:
     """Six of ten have a score, and they are accurate: what the detector says of the others is not known."""
     labels = ["accurate"] * 6 + ["hallucination"] * 4
-    result = sweep(ScoredLabels.of(labels, [0.9] * 6 + [None] * 4))
+    result = sweep(ScoredLabels(labels, [0.9] * 6 + [None] * 4))
     assert result.samples_without_score == 4
     for figures, bounds in (
         (result.fitted, result.fitted_bounds_if_failed),
@@ -84,7 +84,7 @@ def test_bounds_hold_whatever_the_missing_labels_are(
 ) -> None:
     """The figures at the chosen threshold, with any labels for the failures, are within the bounds."""
     labels, contradictions = [row[0] for row in rows], [row[2] for row in rows]
-    scored = ScoredLabels.of(labels, [row[1] for row in rows], contradictions=contradictions)
+    scored = ScoredLabels(labels, [row[1] for row in rows], contradictions=contradictions)
     result = sweep(scored, folds=0)
     bounds, threshold = result.fitted_bounds_if_failed, result.parts[0].chosen_threshold
     predicted = [_plainly(row, threshold or 0) for row in rows]
@@ -101,7 +101,7 @@ def test_bounds_hold_whatever_the_missing_labels_are(
 
 def _data(accurate: list[float], hallucinated: list[float]) -> ScoredLabels:
     labels = ["accurate"] * len(accurate) + ["hallucination"] * len(hallucinated)
-    return ScoredLabels.of(labels, [*accurate, *hallucinated])
+    return ScoredLabels(labels, [*accurate, *hallucinated])
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_fitted_figure_of_noise_is_not_confirmed() -> None:
     rng = np.random.default_rng(3)
     labels = [LABELS[n] for n in rng.integers(2, size=60)]
     scenarios = [f"s{n}" for n in rng.integers(6, size=60)]
-    result = sweep(ScoredLabels.of(labels, rng.random(60).tolist(), scenarios=scenarios), per_scenario=True)
+    result = sweep(ScoredLabels(labels, rng.random(60).tolist(), scenarios=scenarios), per_scenario=True)
     assert result.cross_validated is not None
     fitted, checked = result.fitted["macro_f1"], result.cross_validated["macro_f1"]
     assert fitted is not None
@@ -157,12 +157,12 @@ def test_the_threshold_of_a_sample_is_chosen_without_it() -> None:
     # Leave-one-out by hand: five rows, five folds.
     labels = ["accurate", "accurate", "hallucination", "hallucination", "hallucination"]
     scores = [0.52, 0.93, 0.22, 0.47, 0.88]
-    result = sweep(ScoredLabels.of(labels, scores), folds=5)
+    result = sweep(ScoredLabels(labels, scores), folds=5)
     right = 0
     for place in range(5):
         rest = [n for n in range(5) if n != place]
         chosen = (
-            sweep(ScoredLabels.of([labels[n] for n in rest], [scores[n] for n in rest]), folds=0)
+            sweep(ScoredLabels([labels[n] for n in rest], [scores[n] for n in rest]), folds=0)
             .parts[0]
             .chosen_threshold
         )
@@ -181,7 +181,7 @@ def test_the_threshold_of_a_sample_is_chosen_without_it() -> None:
 def test_a_cluster_is_never_split(clusters: list[int], folds: int, seed: int) -> None:
     from auepora_eval.labels.sweep import _folds
 
-    data = ScoredLabels.of(["accurate"] * len(clusters), [0.5] * len(clusters), clusters=clusters)
+    data = ScoredLabels(["accurate"] * len(clusters), [0.5] * len(clusters), clusters=clusters)
     fold_of = _folds(data, folds, seed)
     assert len({(cluster, fold) for cluster, fold in zip(clusters, fold_of, strict=True)}) == len(
         set(clusters)

@@ -142,19 +142,13 @@ def _form(path: Path, kind: str | None) -> _Checked:
 
 def _read(one: _Checked, args: Namespace) -> None:
     """Check the content of a dataset, describe it and choose samples, as far as its form allows it."""
-
-    def find_issues(data: Mapping[str, Any] | EvaluationDataset, size: int) -> None:
-        # The check of the form is left out: the errors are there already.
-        one.issues = [issue for issue in DataQualityChecker().issues(data) if issue.check != "form"]
-        one.size = size
-
     try:
         document = _document(one)
         if document is not None:  # as it is: its mistakes are to be found
-            find_issues(document, len(document["queries"]))
+            one.issues, one.size = DataQualityChecker().issues(document), len(document["queries"])
         dataset = open_samples(one.name, args.format)
         if document is None:
-            find_issues(dataset, len(dataset))
+            one.issues, one.size = DataQualityChecker().issues(dataset), len(dataset)
         one.description = description(dataset, one.name, one.kind or "")
         if args.runs or args.corpus:
             one.issues += _at_fault(dataset, args)

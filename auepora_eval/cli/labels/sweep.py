@@ -48,7 +48,7 @@ def run(args: Namespace) -> int:
 
 def _scored(args: Namespace, samples: list[EvaluationSample]) -> ScoredLabels:
     scored = scores_of(args, samples)
-    return ScoredLabels.of(
+    return ScoredLabels(
         [str(sample.labels[TRUE_LABEL]) for sample in samples],
         [one.score for one in scored],
         contradictions=[one.contradiction for one in scored],

@@ -9,7 +9,15 @@ Names are imported when they are first used, so `import auepora_eval` loads none
 the same names for editors and type checkers.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .core.hooks import RUN_ACTIONS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _PUBLIC = {
     ".api": "compare evaluate gate load_run score score_rankings",
@@ -69,6 +77,28 @@ def __getattr__(name: str) -> object:
     value = getattr(import_module(_HOME[name], __name__), name)
     globals()[name] = value  # so that the next use is not looked up
     return value
+
+
+def _save(run: Any, folder: Path, force: bool) -> Path:
+    from .store.storage import EvaluationResultsStorage
+
+    return EvaluationResultsStorage(folder).save_run(run, force=force)
+
+
+def _to_html(run: Any, path: Path, force: bool) -> None:
+    from .pages.one_file import write_run
+
+    write_run(run, path, force=force)
+
+
+def _view(arguments: list[str]) -> None:
+    from .cli.main import main
+
+    main(["view", *arguments])
+
+
+# A run is stored and shown by packages that `core` must not know.
+RUN_ACTIONS.update(save=_save, to_html=_to_html, view=_view)
 
 
 # What `dir(auepora_eval)` and completion show: the names that people need. docs/api.md has all of them.

@@ -179,7 +179,7 @@ def score(
         plan = judged_plan(plan, judge)
     record = MemoryRecord(samples, plan, name, evaluation_id)
     survey = record.survey
-    plan.validate_counts(survey.counts, survey.size, survey.unanswerable, survey.others)
+    plan.validate_survey(survey)
     for sample, output in zip(samples, answers.outputs(ids), strict=True):
         record.keep(sample, output)
     run = score_record(record, plan, system_name=name, top_k=depth, seed=0, configuration={})

@@ -426,7 +426,10 @@ def margin_tests(tested: Sequence[Tested], margin: Margin, alpha: float) -> list
         if size is None:
             tests.append(MarginTest())
             continue
-        p_value, limit = one.margin_p(size), one.margin_limit(size, 1 - alpha)
+        estimate = one.margin_estimate(size)
+        # The one-sided p-value of "worse by the margin or more", and the lower limit of a two-sided interval.
+        p_value = 1.0 if estimate is None else estimate.p_below(-size)
+        limit = None if estimate is None else float(estimate.limits(1 - alpha)[0])
         tests.append(MarginTest(size, None if one.not_tested else p_value, p_value < alpha / 2, limit))
     return tests
 

@@ -122,16 +122,6 @@ class Tested:
         estimate = weighted_sum([(one, plus_two(one, -reach, reach)) for one in gains])
         return estimate if self.judge is None else self.judge.estimate(estimate, self.sign)
 
-    def margin_p(self, margin: float) -> float:
-        """Return the one-sided p-value of "worse by the margin or more"; 1 where there is no telling."""
-        estimate = self.margin_estimate(margin)
-        return 1.0 if estimate is None else estimate.p_below(-margin)
-
-    def margin_limit(self, margin: float, confidence: float) -> float | None:
-        """Return the lowest gain that is not ruled out: the lower limit of the two-sided interval."""
-        estimate = self.margin_estimate(margin)
-        return None if estimate is None else float(estimate.limits(confidence)[0])
-
     @property
     def clusters_worth(self) -> float | None:
         """The number of equal clusters with the same information; None without clusters."""

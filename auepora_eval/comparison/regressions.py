@@ -8,14 +8,13 @@ from itertools import compress
 from pathlib import Path
 
 from ..core.matching import gold_found, match_of
-from ..core.types import EvaluationSample, SystemOutputs, TargetCategory, retrieved_ids
+from ..core.types import RETRIEVAL, EvaluationSample, SystemOutputs, TargetCategory, retrieved_ids
 from ..core.verdict import Verdict
 from ..store.pages import RunSamples
 from ..store.storage import database_of
 from .compare import Comparison, MetricComparison
 from .pairs import single_id
 
-_FINDING = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
 NO_QUALITY = (TargetCategory.LATENCY, TargetCategory.DIVERSITY)
 
 
@@ -86,7 +85,7 @@ def lost_samples(
                 candidate_answer=theirs.answer,
                 baseline=lost.baseline,
                 candidate=lost.candidate,
-                of_documents=metric.target in _FINDING,
+                of_documents=metric.target in RETRIEVAL,
                 baseline_documents=ours.documents,
                 candidate_documents=theirs.documents,
                 right=(*ours.right, *theirs.right),

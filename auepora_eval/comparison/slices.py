@@ -70,10 +70,15 @@ def slice_comparisons(
                 if (part := pairs.at(places)).scored:
                     tested.append((field, value, tested_pairs(part, seed=seed, resamples=resamples)))
     settled, adjusted = corrected([one for _, _, one in tested], alpha, benjamini_hochberg)
-    compared = [
-        (_slice(field, value, one, 1.0 if p is None else p, alpha), _range(one))
-        for (field, value, _), one, p in zip(tested, settled, adjusted, strict=True)
-    ]
+    compared = []
+    for (field, value, _), one, p in zip(tested, settled, adjusted, strict=True):
+        low, high = one.pairs.known.bounds
+        # Losses of metrics with different units are compared as shares of their ranges. Seconds have no
+        # upper bound: the loss is measured against the larger value.
+        span = high - low
+        if not math.isfinite(span) or span <= 0:
+            span = max(abs(one.value_a), abs(one.value_b)) or 1.0
+        compared.append((_slice(field, value, one, 1.0 if p is None else p, alpha), span))
     return [one for one, _ in sorted(compared, key=lambda each: _worst_first(*each))], notes
 
 
@@ -135,15 +140,6 @@ def _slice(name: str, value: str, tested: Tested, p_adjusted: float, alpha: floa
         questions < FEW,
         questions,
     )
-
-
-def _range(tested: Tested) -> float:
-    """Return the range of a metric, so that changes of metrics with different units can be compared."""
-    low, high = tested.pairs.known.bounds
-    if math.isfinite(high - low) and high > low:
-        return high - low
-    # Seconds have no upper bound: the loss is measured against the larger value.
-    return max(abs(tested.value_a), abs(tested.value_b)) or 1.0
 
 
 def _worst_first(one: SliceComparison, span: float) -> tuple[int, bool, float, float]:

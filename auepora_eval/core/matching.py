@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ..errors import ArgumentError, ScoringError
-from .scores import Batch, given, is_given
+from .scores import Batch, given, is_given, spaced
 from .types import (
     DOCUMENTS_MISSING,
     Document,
@@ -184,11 +184,11 @@ def _by_text(sample: EvaluationSample, output: SystemOutputs) -> Names:
     """
     judged = _judged(sample)
     judged_ids = {doc.doc_id for doc in judged}
-    texts = {doc.doc_id: text for doc in judged if (text := _words(doc.text))}
+    texts = {doc.doc_id: text for doc in judged if (text := spaced(doc.text))}
     ids: dict[str, str] = {}  # of the judged documents that were found, with the id that they share
     names = [""] * len(output.retrieved)
     for place, hit in sorted(enumerate(output.retrieved), key=lambda each: each[1].rank):
-        chunk = _words(hit.doc.text)
+        chunk = spaced(hit.doc.text)
         contained = [doc_id for doc_id, text in texts.items() if text in chunk]
         # Overlapping chunks share texts: each chunk counts as a text that no better one has.
         new = [doc_id for doc_id in contained if doc_id not in ids]
@@ -198,11 +198,6 @@ def _by_text(sample: EvaluationSample, output: SystemOutputs) -> Names:
         names[place] = ids[(new or contained)[0]] if contained else own
 
     def name_of(doc: Document) -> str | None:
-        return ids.get(doc.doc_id, doc.doc_id) if _words(doc.text) else None
+        return ids.get(doc.doc_id, doc.doc_id) if spaced(doc.text) else None
 
     return name_of, names
-
-
-def _words(text: str) -> str:
-    # Loaders and splitters change white space, which changes nothing about what a text says.
-    return " ".join(text.split())

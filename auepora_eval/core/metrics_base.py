@@ -55,7 +55,9 @@ from .scores import (
 )
 from .types import (
     DOCUMENTS_GIVEN,
+    GENERATION,
     NOT_ESTIMABLE,
+    RETRIEVAL,
     EvaluationSample,
     MetricResult,
     Response,
@@ -88,11 +90,8 @@ def fields_needed(metric: Metric) -> list[str]:
 
 
 _LAST_BITS = 1e-9  # far above the rounding of a score, far below what one is read to
-_OF_RETRIEVAL = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
 _OF_ANSWERS = (
-    TargetCategory.GENERATION_RELEVANCE,
-    TargetCategory.GENERATION_FAITHFULNESS,
-    TargetCategory.GENERATION_CORRECTNESS,
+    *GENERATION,
     TargetCategory.NEGATIVE_REJECTION,
     TargetCategory.COUNTERFACTUAL_ROBUSTNESS,
 )
@@ -123,7 +122,7 @@ class SampleMetric(Metric):
     @property
     def is_of_retrieval(self) -> bool:
         """Return whether it is about which documents were retrieved."""
-        return as_target(self.target) in _OF_RETRIEVAL
+        return as_target(self.target) in RETRIEVAL
 
     @property
     def reads_answers(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 
@@ -83,20 +83,19 @@ class EvaluationPlan:
 
     def validate_dataset(self, samples: Sequence[EvaluationSample]) -> None:
         """Raise PlanError if no sample has a field that a metric needs; warn if only some have it."""
-        needed = {name for metric in self.metrics for name in fields_needed(metric)}
-        counts = {name: sum(has_field(sample, name) for sample in samples) for name in needed}
-        others = {name for sample in samples for name in sample.metadata}
-        self.validate_counts(counts, len(samples), sum(map(is_unanswerable, samples)), others)
+        survey = Survey.new(self)
+        for sample in samples:
+            survey.add(sample)
+        self.validate_survey(survey)
 
-    def validate_counts(
-        self, counts: Mapping[str, int], total: int, unanswerable: int = 0, others: Iterable[str] = ()
-    ) -> None:
-        """Do the same, by how many of the samples have each field; `others` are names that were not read.
+    def validate_survey(self, survey: Survey) -> None:
+        """Do the same, by how many of the samples have each field.
 
         Samples that are unanswerable on purpose need no reference answer and no documents: if there are as
         many of them as samples without the field, nothing is missing.
         """
         self.check_metrics()
+        total = survey.size
         if not total:
             return
         users: dict[str, list[str]] = {}
@@ -104,14 +103,14 @@ class EvaluationPlan:
             for field_name in fields_needed(metric):
                 users.setdefault(field_name, []).append(metric.name)
         for field_name, metrics in users.items():
-            present = counts[field_name]
+            present = survey.counts[field_name]
             if present == 0:
                 raise PlanError(
                     f"Dataset missing required field '{field_name}' for metric '{metrics[0]}': none of the "
-                    f"{total} samples has it. {_maybe_unread(field_name, others)}Add the field, or leave out "
-                    f"{', '.join(metrics)}."
+                    f"{total} samples has it. {_maybe_unread(field_name, survey.others)}Add the field, or "
+                    f"leave out {', '.join(metrics)}."
                 )
-            if present < total - unanswerable:
+            if present < total - survey.unanswerable:
                 warn_user(
                     f"{present} of {total} samples have {field_name}: {', '.join(metrics)} "
                     "will score only those.",

@@ -60,60 +60,47 @@ class RunStorage(Protocol):
     ) -> EvaluationRun: ...
 
 
-class ScoredRecord(Protocol):
-    """Has the samples and outputs of one run, and takes their scores."""
-
-    dataset: EvaluationDataset
-    started_at: str
-
-    @property
-    def evaluation_id(self) -> str: ...
-
-    @property
-    def names_documents(self) -> bool:
-        """Return whether some output is known to have documents."""
-        ...
-
-    def pairs(self) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-        """Yield each sample of the run with its output, in the order of the dataset."""
-        ...
-
-    def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
-        """Take the scores of further samples."""
-        ...
-
-    def fingerprint(self) -> str:
-        """Return the fingerprint of the samples of the run."""
-        ...
-
-    def finish(self, run: EvaluationRun) -> None:
-        """Complete the run and give it its name."""
-        ...
-
-
-class RunRecord(ScoredRecord, Protocol):
-    """Keeps one run: in memory (below) or on the disk (`store`).
+class RunRecord:
+    """One run while it is made: in memory (below) or on the disk (`store.record`).
 
     It is entered before the first call and left when the run is recorded, or when it failed.
     """
 
+    dataset: EvaluationDataset
+    started_at: str
+    evaluation_id: str
     survey: Survey
+    names_documents: bool = False  # some output is known to have documents
 
-    def __enter__(self) -> object: ...
+    def __enter__(self) -> RunRecord:
+        return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        pass
 
     def missing(self) -> Iterable[EvaluationSample]:
         """Yield the samples that have no output yet."""
-        ...
+        return ()
 
     def store(self, pairs: Sequence[tuple[EvaluationSample, SystemOutputs]]) -> None:
         """Store outputs before they count; called by the thread that received them."""
-        ...
 
     def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
         """Take an output that has arrived, and is stored by now."""
-        ...
+
+    def pairs(self) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
+        """Yield each sample of the run with its output, in the order of the dataset."""
+        raise NotImplementedError
+
+    def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
+        """Take the scores of further samples."""
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the samples of the run."""
+        return self.survey.sha256
+
+    def finish(self, run: EvaluationRun) -> None:
+        """Complete the run and give it its name."""
 
 
 class AueporaEvaluator:
@@ -201,7 +188,11 @@ class AueporaEvaluator:
         finally:
             self._stopping.clear()  # also a request that came too late for this run
             self._limits = None
-        report_failures(run)
+        failed = run.failed_calls()
+        if failed and len(failed) == (len(run.samples) or run.sample_count):
+            raise no_answers(f"every call failed ({len(failed):,} of {len(failed):,}).", failed, run=run)
+        if failed:
+            warn_user(f"{run.failures_in_words()}.")
         return run
 
     def settings(self) -> dict[str, Any]:
@@ -281,15 +272,6 @@ def no_answers(
     return EvaluationError(f"{text.rstrip('. ')}. {fix}".rstrip(), first.traceback, run)
 
 
-def report_failures(run: EvaluationRun) -> None:
-    """Raise EvaluationError if every call of a run failed; warn, once, if some did."""
-    failed = run.failed_calls()
-    if failed and len(failed) == (len(run.samples) or run.sample_count):
-        raise no_answers(f"every call failed ({len(failed):,} of {len(failed):,}).", failed, run=run)
-    if failed:
-        warn_user(f"{run.failures_in_words()}.")
-
-
 class NoTimeWarning(UserWarning):
     """A system reports a duration of its calls that is not a time."""
 
@@ -350,7 +332,7 @@ def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
 
 def check_before_calls(evaluator: AueporaEvaluator, survey: Survey) -> None:
     """Check the plan against the dataset: a plan that does not fit it must not cost a four-hour run."""
-    evaluator.plan.validate_counts(survey.counts, survey.size, survey.unanswerable, survey.others)
+    evaluator.plan.validate_survey(survey)
     if survey.conversations and not takes_history(evaluator.system):
         samples = "1 sample has" if survey.conversations == 1 else f"{survey.conversations} samples have"
         warn_user(
@@ -367,7 +349,7 @@ def check_before_calls(evaluator: AueporaEvaluator, survey: Survey) -> None:
 
 
 def score_record(
-    record: ScoredRecord,
+    record: RunRecord,
     plan: EvaluationPlan,
     *,
     system_name: str,
@@ -388,9 +370,11 @@ def score_record(
         nonlocal size
         size += len(batch.samples)
         pairs = zip(batch.samples, batch.outputs, strict=True)
-        failed.update(
-            (sample.sample_id, _shared(out.error)) for sample, out in pairs if out.error is not None
-        )
+        for sample, output in pairs:
+            if (error := output.error) is not None:
+                # Equal texts are shared, so that a hundred thousand failures fit into memory.
+                kind, message, where = map(sys.intern, (error.type, error.message, error.traceback))
+                failed[sample.sample_id] = Failure(kind, message, error.seconds, where)
         record.add(batch, scores)
 
     results = score_in_chunks(plan, record.pairs(), add)
@@ -417,16 +401,8 @@ def score_record(
     return run
 
 
-def _shared(failure: Failure) -> Failure:
-    """Return a failure whose texts are those of equal ones: a hundred thousand of them fit into memory."""
-    kind, message, where = map(sys.intern, (failure.type, failure.message, failure.traceback))
-    return Failure(kind, message, failure.seconds, where)
-
-
-class MemoryRecord:
+class MemoryRecord(RunRecord):
     """A run that is kept in memory only, as it is returned."""
-
-    names_documents = False
 
     def __init__(
         self,
@@ -442,17 +418,8 @@ class MemoryRecord:
         self.evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
         self._outputs: dict[str, SystemOutputs] = {}
 
-    def __enter__(self) -> MemoryRecord:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
     def missing(self) -> Iterable[EvaluationSample]:
         return (sample for sample in self.samples if sample.sample_id not in self._outputs)
-
-    def store(self, pairs: Sequence[tuple[EvaluationSample, SystemOutputs]]) -> None:
-        pass
 
     def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
         self._outputs[sample.sample_id] = output
@@ -462,12 +429,6 @@ class MemoryRecord:
         if lost:
             raise RuntimeError(f"the executor returned nothing for {len(lost)} samples, first {lost[0]!r}")
         return ((sample, self._outputs[sample.sample_id]) for sample in self.samples)
-
-    def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
-        """Drop the scores: the results have them too."""
-
-    def fingerprint(self) -> str:
-        return self.survey.sha256
 
     def finish(self, run: EvaluationRun) -> None:
         run.samples = self.samples

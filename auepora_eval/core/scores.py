@@ -280,13 +280,14 @@ def saw_documents(sample: EvaluationSample, output: SystemOutputs) -> bool:
     documents = given_documents(sample)
     if not documents or output.error is not None or output.extra.get(DOCUMENTS_GIVEN) is True:
         return True
-    ids, texts = {doc.doc_id for doc in documents}, {_spaced(doc.text) for doc in documents} - {""}
-    hits = [(hit.doc.doc_id, _spaced(hit.doc.text)) for hit in output.retrieved]
+    ids, texts = {doc.doc_id for doc in documents}, {spaced(doc.text) for doc in documents} - {""}
+    hits = [(hit.doc.doc_id, spaced(hit.doc.text)) for hit in output.retrieved]
     # An edited document may have the id of the original: where both have a text, the text decides.
     return bool(hits) and all(text in texts if text and texts else doc_id in ids for doc_id, text in hits)
 
 
-def _spaced(text: str) -> str:
+def spaced(text: str) -> str:
+    """Return a text with single spaces: loaders and splitters change white space, and no meaning."""
     return " ".join(text.split())
 
 

@@ -23,11 +23,11 @@ from .scores import Batch, Scores, as_columns, raise_fault
 from .systems.call import failed_attempts, is_from_cache
 from .systems.resources import ApiUsage, usage_of
 from .types import (
+    RETRIEVAL,
     EvaluationSample,
     Failure,
     MetricResult,
     SystemOutputs,
-    TargetCategory,
     as_target,
     is_time,
     names_answer,
@@ -52,7 +52,6 @@ def rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-_RETRIEVAL = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
 OnChunk = Callable[[Batch, Mapping[str, Scores]], None]
 
 
@@ -106,7 +105,7 @@ class OutputNeed(NamedTuple):
 def _needs_documents(metric: Metric) -> bool:
     if getattr(metric, "not_measured", ""):
         return False
-    return as_target(metric.target) in _RETRIEVAL or getattr(metric, "reads_documents", False)
+    return as_target(metric.target) in RETRIEVAL or getattr(metric, "reads_documents", False)
 
 
 def _needs_answers(metric: Metric) -> bool:

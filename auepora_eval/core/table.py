@@ -71,7 +71,8 @@ class Table:
             _markdown_row(self.headings),
             "|" + "|".join("-" * (len(h) + 2) for h in self.headings) + "|",
         ]
-        lines += [_markdown_row(_padded(self, row)) for row in self.rows]
+        width = len(self.headings)
+        lines += [_markdown_row([*row, *[""] * (width - len(row))]) for row in self.rows]
         parts = [f"### {markdown_text(self.title)}"] if self.title else []
         return "\n\n".join([*parts, "\n".join(lines), *map(markdown_text, self.notes)])
 
@@ -130,10 +131,6 @@ def _least_width(table: Table) -> int:
 def _is_group(table: Table, row: Row) -> bool:
     """Whether a row is a heading for the rows after it."""
     return len(row) == 1 < len(table.headings)
-
-
-def _padded(table: Table, row: Row) -> list[str]:
-    return [*row, *[""] * (len(table.headings) - len(row))]
 
 
 def _aligned(table: Table, width: int) -> list[str]:

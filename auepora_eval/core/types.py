@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum, auto
 from heapq import nsmallest
-from importlib import import_module
 from itertools import islice
 from numbers import Integral
 from operator import gt
@@ -21,6 +20,7 @@ from typing import Any, overload
 from ..errors import Failure as Failure  # noqa: PLC0414 - a part of an output
 from ..errors import ScoringError, StorageError, check_type, wrong_type
 from .display import bounds_text, failures_text, interval_text, value_text
+from .hooks import RUN_ACTIONS
 from .table import Table, frame_of
 from .verdict import Stopping
 
@@ -41,6 +41,15 @@ class TargetCategory(Enum):
     NOISE_ROBUSTNESS = auto()
     NEGATIVE_REJECTION = auto()
     COUNTERFACTUAL_ROBUSTNESS = auto()
+
+
+# The targets of metrics about which documents were retrieved, and about the answer itself.
+RETRIEVAL = (TargetCategory.RETRIEVAL_RELEVANCE, TargetCategory.RETRIEVAL_ACCURACY)
+GENERATION = (
+    TargetCategory.GENERATION_RELEVANCE,
+    TargetCategory.GENERATION_FAITHFULNESS,
+    TargetCategory.GENERATION_CORRECTNESS,
+)
 
 
 @dataclass(frozen=True)
@@ -104,9 +113,8 @@ class RankedIds(Sequence[RetrievedDocument]):
     @classmethod
     def by_score(cls, doc_ids: list[str], scores: list[float]) -> RankedIds:
         """Order documents as trec_eval: by score, and by id in descending order where scores are equal."""
-        if falls(scores) and not (
-            scores and math.isnan(scores[-1])
-        ):  # as nearly always; NaN is never greater
+        # As nearly always. NaN is never greater, so that only the last may be one.
+        if falls(scores) and not (scores and math.isnan(scores[-1])):
             return cls(doc_ids, scores)
         known = [-sys.float_info.max if math.isnan(score) else score for score in scores]
         hits = sorted(zip(in_single(known), doc_ids, known, strict=True), reverse=True)
@@ -422,9 +430,9 @@ class MetricResult:
         low, high = self.bounds or (None, None)
         best = high if self.higher_is_better else low
         bad = [
-            score
-            for score in self.scores
-            if (score.failed if score.value is None else best is None or not math.isclose(score.value, best))
+            one
+            for one in self.scores
+            if (one.failed if one.value is None else best is None or not math.isclose(one.value, best))
         ]
         return nsmallest(count, bad, key=lambda one: (not one.failed, sign * (one.value or 0), one.sample_id))
 
@@ -661,20 +669,17 @@ class EvaluationRun:
             run, folder = replace(self, evaluation_id=folder.name[: -len(".results.json")]), folder.parent
         elif folder.suffix == ".json":
             raise StorageError(f"{folder.name}: the name of a run is {folder.stem}.results.json. Use that.")
-        # Runs are stored and shown by packages above this one, so their modules are named, not imported.
-        storage = import_module("auepora_eval.store.storage").EvaluationResultsStorage(folder)
-        return Path(storage.save_run(run, force=force))
+        return Path(RUN_ACTIONS["save"](run, folder, force))
 
     def to_html(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the pages of the run, with its samples, to one file and return its path."""
-        import_module("auepora_eval.pages.one_file").write_run(self, Path(path), force=force)
+        RUN_ACTIONS["to_html"](self, Path(path), force)
         return Path(path)
 
     def view(self, *flags: str) -> None:
         """Show the run in a browser until Ctrl-C; `flags` are those of the command: "--no-open"."""
         with TemporaryDirectory() as folder:
-            stored = str(self.save(folder))
-            import_module("auepora_eval.cli.main").main(["view", stored, "--out", folder, *flags])
+            RUN_ACTIONS["view"]([str(self.save(folder)), "--out", folder, *flags])
 
 
 # The targets that a user names, beside the ten.

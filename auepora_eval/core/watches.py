@@ -16,22 +16,14 @@ from .scores import Batch
 from .types import (
     CONTEXTS_AS_RETRIEVED,
     DOCUMENTS_GIVEN,
+    GENERATION,
+    RETRIEVAL,
     MetricResult,
     TargetCategory,
     as_target,
     retrieved_ids,
 )
 
-_GENERATION = (
-    TargetCategory.GENERATION_RELEVANCE,
-    TargetCategory.GENERATION_FAITHFULNESS,
-    TargetCategory.GENERATION_CORRECTNESS,
-)
-_OF_DOCUMENTS = (
-    TargetCategory.RETRIEVAL_RELEVANCE,
-    TargetCategory.RETRIEVAL_ACCURACY,
-    TargetCategory.DIVERSITY,
-)
 # Samples without a match whose sources and texts are compared too, and documents of each.
 _LOOKED_AT, _HITS_LOOKED_AT = 100, 20
 
@@ -47,10 +39,11 @@ class Watches:
         self._of_answers = [
             metric.name
             for metric in metrics
-            if as_target(metric.target) in _GENERATION and not getattr(metric, "not_measured", "")
+            if as_target(metric.target) in GENERATION and not getattr(metric, "not_measured", "")
         ]
         with_gold = [metric for metric in metrics if "relevant_docs" in fields_needed(metric)]
-        self._of_documents = [one.name for one in with_gold if as_target(one.target) in _OF_DOCUMENTS]
+        of_documents = (*RETRIEVAL, TargetCategory.DIVERSITY)
+        self._of_documents = [one.name for one in with_gold if as_target(one.target) in of_documents]
         # Metrics that compare documents in another way see other ids.
         self._lists: dict[str, UnmatchedIds] = {}
         for metric in with_gold:

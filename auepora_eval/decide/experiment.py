@@ -120,30 +120,25 @@ def analyse_experiment(
     primary, *secondary = map(canonical, (experiment.primary_metric, *experiment.secondary_metrics))
     ranking = _ranking(runs, {primary}, experiment.alpha, seed)
     others = _ranking(runs, {*secondary} - {primary}, experiment.alpha, seed)
-    gates = _gates(runs, guard_rules(experiment), seed)
+    control, rules = next(iter(runs.values())), guard_rules(experiment)
+    gates = {}
+    for variant, one in runs.items():
+        # Only the others are compared with the first, the control.
+        kept = tuple(rule for rule in rules.rules if one is not control or rule.kind not in RELATIVE)
+        if kept:
+            own = replace(rules, rules=kept)
+            gates[variant] = gate_run(one, own, baseline=control if own.relative else None, seed=seed)
     decision = _decision(experiment, primary, ranking, gates)
     return ExperimentReport(experiment, primary, runs, ranking, others, gates, *decision)
 
 
 def _ranking(runs: Mapping[str, GatedRun], names: set[str], alpha: float, seed: int) -> Ranking:
     """Compare the variants on these metrics as `compare` does, with the ids of variants as names."""
-    results = {
-        variant: [each for each in one.run.results if each.name in names] for variant, one in runs.items()
-    }
-    named = [replace(runs[name].run, system_name=name, results=each) for name, each in results.items()]
+    named = []
+    for variant, one in runs.items():
+        results = [result for result in one.run if result.name in names]
+        named.append(replace(one.run, system_name=variant, results=results))
     return rank_runs(named, alpha=alpha, seed=seed)
-
-
-def _gates(runs: Mapping[str, GatedRun], rules: GateRules, seed: int) -> dict[str, GateReport]:
-    """Return what the gate says of each variant; only the others are compared with the first, the control."""
-    control = next(iter(runs.values()))
-    alone = replace(rules, rules=tuple(one for one in rules.rules if one.kind not in RELATIVE))
-    by_variant = {name: alone if one is control else rules for name, one in runs.items()}
-    return {
-        name: gate_run(runs[name], each, baseline=control if each.relative else None, seed=seed)
-        for name, each in by_variant.items()
-        if each.rules
-    }
 
 
 def _decision(

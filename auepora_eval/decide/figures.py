@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.scores import as_columns
 from ..core.scoring import Tally
@@ -22,9 +22,6 @@ from ..metrics.parse import parse_metric
 from ..store.state import read_results_head
 from ..store.storage import EvaluationResultsStorage
 from .gate_report import Limits
-
-if TYPE_CHECKING:
-    from ..judges.trust.record import JudgeTrust
 
 _TO_STORE = "runs"  # folder for a run that is in memory: a command reads stored runs only
 _API = ("total_tokens", "total_requests", "estimated_cost_usd", "input_tokens", "output_tokens")
@@ -169,7 +166,11 @@ def metric_figure(result: MetricResult) -> Figure:
         if value is not None and limits is None:
             what, fix = f"its {name} is {value!r:.60}, which no run writes.", "auepora show RUN --verify"
             raise DataError(result.name[:200], what, fix=f"Was the file edited? {fix} checks it.")
-    trust = _trust(result)
+    trust = None
+    if "judge" in result.details or "judge" in result.signature:
+        from ..judges.trust.record import trust_of  # imported only for judged metrics: it takes time
+
+        trust = trust_of(result)
     corrected = None if trust is None else trust.corrected
     counted = "" if trust is None else f"as the judge gave it; {trust.uncorrected}"
     if corrected is not None:
@@ -192,15 +193,6 @@ def metric_figure(result: MetricResult) -> Figure:
         uncorrected="" if trust is None else trust.uncorrected,
         distrust="" if trust is None else trust.distrust,
     )
-
-
-def _trust(result: MetricResult) -> JudgeTrust | None:
-    """Return what is known of the judge of a result; None if no judge scored it."""
-    if "judge" not in result.details and "judge" not in result.signature:
-        return None
-    from ..judges.trust.record import trust_of
-
-    return trust_of(result)
 
 
 def canonical(name: str) -> str:

@@ -172,7 +172,9 @@ def title(report: GateReport) -> str:
     """One line: what was judged, and how it went."""
     against = f" against {report.baseline_id}" if report.baseline_id is not None else ""
     word = _TITLES.get(report.outcome, "inconclusive")
-    return f"gate {word}: {report.candidate_id}{against} ({_counted(report.verdicts)})"
+    counts = Counter(map(verdict_word, report.verdicts)).most_common()
+    counted = ", ".join(f"{count} {each}" for each, count in counts)
+    return f"gate {word}: {report.candidate_id}{against} ({counted})"
 
 
 def problem_words(verdict: RuleResult) -> str:
@@ -183,34 +185,27 @@ def problem_words(verdict: RuleResult) -> str:
 def pass_words(report: GateReport) -> list[str]:
     """Return why rules pass in spite of failures or of a loss, and how large a loss could have been seen."""
     passed = _passed(report)
-    explained = [one for one in passed if (one.failed if one.gain is None else _looks_lost(one))]
-    words = [f"{one.rule.title[:_LONGEST]}: {one.why}." for one in explained]
+    words, sizes = [], []
+    for one in passed:
+        limits = one.change_interval
+        # Without its reason, a loss whose interval leaves out 0 looks like a contradiction.
+        looks_lost = (one.gain or 0.0) < 0 and (limits is None or limits[0] * limits[1] > 0)
+        if one.failed if one.gain is None else looks_lost:
+            words.append(f"{one.rule.title[:_LONGEST]}: {one.why}.")
+        elif one.detectable is not None and not one.why.startswith("better"):
+            text = value_text(one.detectable, one.unit)
+            sizes.append((one.detectable, text, one.rule.name[:_LONGEST]))
     if any(one.failed and one.gain is not None for one in passed):
         words.append("Failed samples count as the worst.")
-    return [*words, *_seen_at_all([one for one in passed if one not in explained])]
-
-
-def _looks_lost(one: RuleResult) -> bool:
-    """Whether a pass looks like a contradiction without its reason: a loss whose interval leaves out 0."""
-    limits = one.change_interval
-    return (one.gain or 0.0) < 0 and (limits is None or limits[0] * limits[1] > 0)
-
-
-def _seen_at_all(passed: Sequence[RuleResult]) -> list[str]:
-    """The smallest loss that the samples show, from the metric that shows the least to the other end."""
-    sizes = [
-        (one.detectable, value_text(one.detectable, one.unit), one.rule.name[:_LONGEST])
-        for one in passed
-        if one.detectable is not None and not one.why.startswith("better")
-    ]
-    if not sizes:
-        return []
-    (_, least, finest), (_, most, coarsest) = min(sizes), max(sizes)
-    ends = [f"{least} ({finest})", f"{most} ({coarsest})"] if least != most else [least]
-    return [
-        "The rules that pass found no significant loss. With 80% power they detect losses of "
-        f"{' to '.join(ends)} or more."
-    ]
+    if sizes:
+        # The smallest loss that the samples show, from the metric that shows the least to the other end.
+        (_, least, finest), (_, most, coarsest) = min(sizes), max(sizes)
+        ends = f"{least} ({finest}) to {most} ({coarsest})" if least != most else least
+        words.append(
+            "The rules that pass found no significant loss. With 80% power they detect losses of "
+            f"{ends} or more."
+        )
+    return words
 
 
 def gate_text(report: GateReport) -> str:
@@ -278,11 +273,6 @@ def verdict_to_dict(one: RuleResult, report: GateReport) -> dict[str, object]:
 
 def _passed(report: GateReport) -> list[RuleResult]:
     return [one for one in report.verdicts if one.outcome == Outcome.PASSED]
-
-
-def _counted(verdicts: Sequence[RuleResult]) -> str:
-    counts = Counter(verdict_word(one) for one in verdicts)
-    return ", ".join(f"{count} {word}" for word, count in counts.most_common())
 
 
 def _found(one: RuleResult) -> str:

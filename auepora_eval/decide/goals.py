@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..core.plan import EvaluationPlan
 from ..core.settings import RunSettings, as_names, named_number
 from ..core.verdict import Goal, GoalKind
-from ..errors import PlanError, UnknownNameError
-from ..metrics.parse import parse_metric
+from ..errors import PlanError
+from .figures import canonical
 
 
 def goal_in_words(goal: Goal) -> str:
@@ -25,7 +25,7 @@ def goals_of(settings: RunSettings, plan: EvaluationPlan) -> list[Goal]:
             metric, limit = _number_of(text, name)
             if not metric:
                 raise PlanError(f"{name}: {text!r:.60} names no metric. Write, for example, recall@5=0.8.")
-            goals.append(Goal(_canonical(metric), kind, limit))
+            goals.append(Goal(canonical(metric), kind, limit))
     if settings.baseline is None:
         if settings.margin or settings.stop_on:
             raise PlanError("margin and stop_on need a baseline: add 'baseline: RUN'.")
@@ -40,8 +40,8 @@ def _goals_of_baseline(settings: RunSettings, plan: EvaluationPlan) -> list[Goal
         metric, size = _number_of(text, "margin")
         if size <= 0:
             raise PlanError("A margin is a positive number, such as 0.02.")
-        margins[_canonical(metric) if metric else ""] = size
-    names = [_canonical(text) for text in as_names(settings.stop_on)]
+        margins[canonical(metric) if metric else ""] = size
+    names = [canonical(text) for text in as_names(settings.stop_on)]
     names = list(dict.fromkeys([*names, *(name for name in margins if name)]))
     if not names:
         if len(plan.metrics) != 1:
@@ -60,11 +60,3 @@ def _number_of(text: str, key: str) -> tuple[str, float]:
         return named_number(text)
     except ValueError as error:
         raise PlanError(f"{key}: {error}.") from None
-
-
-def _canonical(name: str) -> str:
-    """Return the name of a metric as results have it. The name of a user's own metric stays as it is."""
-    try:
-        return parse_metric(name).name
-    except UnknownNameError:
-        return name

@@ -18,7 +18,7 @@ from ..core.dataset import EvaluationDataset, canonical_json
 from ..core.matching import BY_ID
 from ..core.plan import EvaluationPlan, Survey
 from ..core.rag_interface import with_contexts
-from ..core.runner import AueporaEvaluator, name_of, score_record
+from ..core.runner import AueporaEvaluator, RunRecord, name_of, score_record
 from ..core.scores import Batch, Scores
 from ..core.scoring import SIZE, Tally, now, utc_text
 from ..core.systems.call import attempts_of, failed_attempts, is_from_cache
@@ -73,8 +73,8 @@ class StopRule(Protocol):
 
 
 @dataclass
-class StoredRecord:
-    """A run on the disk (a `core.runner.RunRecord`).
+class StoredRecord(RunRecord):
+    """A run on the disk.
 
     With `resume` answers are kept, and so are failures that would happen again. Other failures are retried
     (`retry_failed`: all of them). With a `stop_rule` samples run in random order until its goals are
@@ -99,16 +99,13 @@ class StoredRecord:
 
     def __post_init__(self) -> None:
         self._opened = ExitStack()
+        self.evaluation_id = self.state.evaluation_id
+        self.names_documents = self.stop_rule is not None  # early stopping has watched the plan as it is
         if self.survey is None:
             self.survey = Survey.of(self.dataset, self.evaluator.plan)
         self.survey.check_unique(self.dataset.name)
         self.survey.forget_ids()
         self._system = system_facts(self.evaluator.system)
-
-    @property
-    def evaluation_id(self) -> str:
-        """Return the id of the run."""
-        return self.state.evaluation_id
 
     def facts(self) -> Header:
         """Return what a run must have in common with the one that it resumes."""
@@ -241,11 +238,6 @@ class StoredRecord:
 
     # Scores.
 
-    @property
-    def names_documents(self) -> bool:
-        """Return whether an output has documents. Early stopping has watched the plan as it is."""
-        return self._watch is not None
-
     def pairs(self) -> Iterator[Pair]:
         """Yield each sample with its stored output, in the order of the dataset."""
         used = self.dataset if self._watch is None else self._watch.used(self.dataset)
@@ -350,8 +342,8 @@ def _stored_outputs(path: Path) -> Predictions:
     return ForeignPredictions(path.name, outputs)
 
 
-class PredictionRecord:
-    """A run of predictions that are scored (a `core.runner.ScoredRecord`): no system is called.
+class PredictionRecord(RunRecord):
+    """A run of predictions that are scored: no system is called.
 
     The dataset is read once: that it fits the plan and the predictions is checked at its end, before anything
     is stored. `known` are the ids that predictions may have, if not those of the dataset. `force` replaces
@@ -416,7 +408,7 @@ class PredictionRecord:
         self.predictions.check_known_samples(survey.ids if self._known is None else self._known)
         survey.check_unique(self.dataset.name)
         survey.forget_ids()
-        self.plan.validate_counts(survey.counts, survey.size, survey.unanswerable, survey.others)
+        self.plan.validate_survey(survey)
 
     def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
         """Write the scores of further samples."""

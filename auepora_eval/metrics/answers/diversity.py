@@ -17,7 +17,7 @@ from ...core.scores import Batch, Rows, Scores
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...text.ngrams import ngrams
 from ...text.tokens import tokens_13a, words
-from .translation import ORDERS, bleu
+from .translation import bleu, most_ngrams, statistics
 
 REFERENCES = 101  # the answers that self_bleu compares each answer with, at most
 
@@ -112,26 +112,22 @@ class SelfBleu(BatchMetric):
         pool = _pool(batch, [place for place, tokens in enumerate(answers) if tokens])
         if len(pool) < 2:
             return Scores.of(skip("there is no other answer") for _ in answers)
-        counts = [
-            _most_and_second([ngrams(answers[place], n) for place in pool]) for n in range(1, ORDERS + 1)
-        ]
-        sizes = Counter(len(answers[place]) for place in pool)
-        members = {place: member for member, place in enumerate(pool)}
+        most = most_ngrams(answers[place] for place in pool)
         scores = []
         for place, tokens in enumerate(answers):
             if not tokens:
                 scores.append(skip("the answer is empty"))
                 continue
-            statistics = _against_the_others(tokens, members.get(place), counts, sizes)
-            score = float(bleu(np.array(statistics), effective_order=True))
+            # An answer that is a reference itself is compared with the others.
+            others = [answers[other] for other in pool if other != place]
+            allowed = most if len(others) == len(pool) else most_ngrams(others)
+            parts = statistics(tokens, allowed, map(len, others))
+            score = float(bleu(np.array(parts), effective_order=True))
             scores.append(SampleScore(min(100.0, score)))  # rounding may put it a hair above
         return Scores.of(scores)
 
     def signature(self) -> Mapping[str, object]:
         return {"signature": "case:mixed|eff:yes|tok:13a|smooth:exp", "references": f"at most {REFERENCES}"}
-
-
-_Most = dict[Any, tuple[int, int, int]]
 
 
 def _pool(batch: Batch, places: Sequence[int]) -> list[int]:
@@ -142,36 +138,6 @@ def _pool(batch: Batch, places: Sequence[int]) -> list[int]:
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
     return list(places) if len(places) <= REFERENCES else sorted(places, key=key)[:REFERENCES]
-
-
-def _most_and_second(pool: Sequence[Counter[Any]]) -> _Most:
-    """Return for each n-gram its highest count in one reference, that reference, and the second count."""
-    most: _Most = {}
-    for member, grams in enumerate(pool):
-        for gram, times in grams.items():
-            # The second count replaces the highest where an answer is compared with itself.
-            first, who, second = most.get(gram, (0, -1, 0))
-            most[gram] = (times, member, first) if times > first else (first, who, max(second, times))
-    return most
-
-
-def _against_the_others(
-    tokens: Sequence[str], member: int | None, counts: Sequence[_Most], sizes: Counter[int]
-) -> tuple[float, ...]:
-    """bleu_statistics of an answer against all references but itself, where it is one of them."""
-    matches, totals = [], []
-    for n, most in enumerate(counts, start=1):
-        grams = ngrams(tokens, n)
-        totals.append(float(grams.total()))
-        shared = 0
-        for gram, times in grams.items():
-            first, who, second = most.get(gram, (0, -1, 0))
-            shared += min(times, second if who == member else first)
-        matches.append(float(shared))
-    # An answer that is a reference is not compared with its own length.
-    others = sizes - Counter({len(tokens): 1}) if member is not None else sizes
-    nearest = min(others, key=lambda size: (abs(size - len(tokens)), size))
-    return (*matches, *totals, float(len(tokens)), float(nearest))
 
 
 def _too_short(n: int) -> str:

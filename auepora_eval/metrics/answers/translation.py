@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,8 @@ class Bleu(CorpusOverlap):
     oracle = "sacrebleu 2.6 corpus_bleu"
 
     def compared(self, answer: str, golds: Sequence[str]) -> SampleScore:
-        parts = _statistics(tokens_13a(answer.rstrip()), [tokens_13a(gold.rstrip()) for gold in golds])
+        targets = [tokens_13a(gold.rstrip()) for gold in golds]
+        parts = statistics(tokens_13a(answer.rstrip()), most_ngrams(targets), map(len, targets))
         # A sentence shorter than four words has no 4-grams: its own value uses the orders that it has.
         return SampleScore(float(bleu(np.array(parts), effective_order=True)), parts=parts)
 
@@ -111,17 +112,21 @@ class Bleu(CorpusOverlap):
         }
 
 
-def _statistics(given: list[str], targets: list[list[str]]) -> tuple[float, ...]:
+def most_ngrams(targets: Iterable[Sequence[str]]) -> list[Counter[Any]]:
+    """Return how often each n-gram, n = 1-4, is in the reference that has it most often."""
+    most: list[Counter[Any]] = [Counter() for _ in range(ORDERS)]
+    for target in targets:
+        for n in range(1, ORDERS + 1):
+            most[n - 1] |= ngrams(target, n)
+    return most
+
+
+def statistics(given: Sequence[str], most: Sequence[Counter[Any]], sizes: Iterable[int]) -> tuple[float, ...]:
     """Return matches and totals of orders 1-4, and the lengths of the answer and the nearest reference."""
-    matches, totals = [], []
-    for n in range(1, ORDERS + 1):
-        grams = ngrams(given, n)
-        allowed: Counter[Any] = Counter()
-        for target in targets:
-            allowed |= ngrams(target, n)
-        matches.append(float((grams & allowed).total()))
-        totals.append(float(grams.total()))
-    nearest = min((len(target) for target in targets), key=lambda size: (abs(size - len(given)), size))
+    grams = [ngrams(given, n) for n in range(1, ORDERS + 1)]
+    matches = [float((own & allowed).total()) for own, allowed in zip(grams, most, strict=True)]
+    totals = [float(own.total()) for own in grams]
+    nearest = min(sizes, key=lambda size: (abs(size - len(given)), size))
     return (*matches, *totals, float(len(given)), float(nearest))
 
 

@@ -55,7 +55,6 @@ class Claim:
 
     text: str
     at: tuple[int, int] | None
-    length: int
 
 
 class CitedAnswer:
@@ -147,12 +146,10 @@ class CitedAnswer:
 
     def support(self, premise: str, claim: Claim) -> float:
         """Return how far a text supports a claim; an empty text supports nothing."""
-        if not premise.strip():
-            return 0.0
         key = (premise, claim.text)
         if key not in self._known:
             support = self._support or support_function("lexical")
-            self._known[key] = checked_support(support, premise, claim.text)
+            self._known[key] = checked_support(support, *key) if premise.strip() else 0.0
         return self._known[key]
 
     @cached_property
@@ -180,9 +177,8 @@ class CitedAnswer:
         best: list[float | None] = [0.0 if _leads(found) and found.text else None for found in self.found]
         for claim in self.claims:
             for number in self.citations_at(claim):
-                support_so_far = best[number]
-                if support_so_far is not None:
-                    best[number] = max(support_so_far, self.support(self.found[number].text, claim))
+                if (so_far := best[number]) is not None:
+                    best[number] = max(so_far, self.support(self.found[number].text, claim))
         return best
 
     @property
@@ -248,10 +244,10 @@ def _sentences(answer: CitedAnswer) -> list[Claim]:
     for start, end in sentence_spans(masked):
         text = _tidy(bare[start:end])
         if content_words(text):
-            claims.append(Claim(text, (start, end), len(text)))
+            claims.append(Claim(text, (start, end)))
         elif claims and claims[-1].at is not None:
             # Marks alone in a sentence belong to the sentence before.
-            claims[-1] = Claim(claims[-1].text, (claims[-1].at[0], end), claims[-1].length)
+            claims[-1] = Claim(claims[-1].text, (claims[-1].at[0], end))
     return claims
 
 
@@ -276,7 +272,7 @@ def _located(answer: str, claims: Sequence[str]) -> list[Claim]:
         start = answer.find(text, cursor)
         at = None if start < 0 else (start, start + len(text))
         cursor = cursor if at is None else at[1]
-        located.append(Claim(_tidy(text), at, len(text)))
+        located.append(Claim(_tidy(text), at))
     return located
 
 

@@ -75,8 +75,8 @@ class CitationDensity(SupportMetric):
     counted_as = ("cited_characters", "total_characters")
 
     def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
-        cited = sum(claim.length for claim in answer.claims if answer.is_cited(claim, self.threshold))
-        return share(cited, sum(claim.length for claim in answer.claims), _NO_CLAIMS)
+        cited = sum(len(claim.text) for claim in answer.claims if answer.is_cited(claim, self.threshold))
+        return share(cited, sum(len(claim.text) for claim in answer.claims), _NO_CLAIMS)
 
     def whole_if_failed(self, sample: EvaluationSample) -> float:
         return 100 * super().whole_if_failed(sample)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -20,7 +19,7 @@ from ...text.content_words import content_words, without_marks
 from ...text.sentences import sentences
 from ...text.tokens import stemmed_word, words
 from ..entailment import SUPPORTS, Support
-from .grounding import GroundingMetric
+from .grounding import GroundingMetric, hits, word_places
 from .numbers import quantities
 
 _T = TypeVar("_T")
@@ -141,10 +140,18 @@ class LexicalConsistency(GroundingMetric):
     listed = False
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
-        source = _Sentences([sentence for text in documents for sentence in sentences(text)])
-        values = [source.consistency(sentence) for sentence in sentences(answer)]
-        measured = [value for value in values if value is not None]
-        return sum(measured) / len(measured) if measured else skip("the answer has no content words")
+        texts = list(dict.fromkeys(sentence for text in documents for sentence in sentences(text)))
+        places = word_places(set(words(text, stemmed=True)) for text in texts)
+        values = []
+        for sentence in sentences(answer):
+            if content := content_words(sentence, stemmed=True):
+                nearest = hits(content, places).most_common(_NEAREST)
+                agreeing = (
+                    shared / len(content) * (1 - _conflict(_read(texts[place]), _read(sentence)))
+                    for place, shared in nearest
+                )
+                values.append(max(agreeing, default=0.0))
+        return sum(values) / len(values) if values else skip("the answer has no content words")
 
 
 def consistent_support(premise: str, hypothesis: str) -> float:
@@ -160,33 +167,6 @@ def consistent_support(premise: str, hypothesis: str) -> float:
 @SUPPORTS.add("consistent")
 def _consistent() -> Support:
     return consistent_support
-
-
-class _Sentences:
-    """Sentences with an index of their words: long documents have thousands."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = list(dict.fromkeys(texts))
-        self._places: dict[str, list[int]] = {}
-        for place, text in enumerate(self._texts):
-            for word in set(words(text, stemmed=True)):
-                self._places.setdefault(word, []).append(place)
-
-    def consistency(self, sentence: str) -> float | None:
-        """Return the share of a sentence that one of these has and does not contradict."""
-        content = content_words(sentence, stemmed=True)
-        if not content:
-            return None
-        hits: Counter[int] = Counter()
-        for word in content:
-            hits.update(self._places.get(word, ()))
-        return max(
-            (
-                shared / len(content) * (1 - _conflict(_read(self._texts[place]), _read(sentence)))
-                for place, shared in hits.most_common(_NEAREST)
-            ),
-            default=0.0,
-        )
 
 
 def clash(first: str, second: str) -> tuple[bool, bool]:

@@ -17,7 +17,7 @@ by benchmarks/grounding.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -141,13 +141,9 @@ class BestSentenceOverlap(GroundingMetric):
         if not claimed:
             return skip("the answer has no content words")
         distinct = {frozenset(words(sentence)) for text in documents for sentence in sentences(text)}
-        # An index by word: long documents have thousands of sentences.
-        places: dict[str, list[int]] = {}
-        for place, sentence_words in enumerate(distinct):
-            for word in sentence_words:
-                places.setdefault(word, []).append(place)
-        best = {content: _best_share(content, places) for content in set(claimed)}
-        return sum(best[content] for content in claimed) / len(claimed)
+        places = word_places(distinct)
+        best = {content: max(hits(content, places).values(), default=0) for content in set(claimed)}
+        return sum(best[content] / len(content) for content in claimed) / len(claimed)
 
 
 @metric("support_model")
@@ -175,12 +171,18 @@ class SupportModel(GroundingMetric):
         return {**super().signature(), "support": support_identity("trained")}
 
 
-def _best_share(content: Sequence[str], places: dict[str, list[int]]) -> float:
-    hits: Counter[int] = Counter()
-    for word, times in Counter(content).items():
-        for place in places.get(word, ()):
-            hits[place] += times
-    return max(hits.values(), default=0) / len(content)
+def word_places(sentences: Iterable[Collection[str]]) -> dict[str, list[int]]:
+    """Return the sentences that have each word, by their numbers: long documents have thousands."""
+    places: dict[str, list[int]] = {}
+    for place, sentence_words in enumerate(sentences):
+        for word in sentence_words:
+            places.setdefault(word, []).append(place)
+    return places
+
+
+def hits(content: Iterable[str], places: Mapping[str, Sequence[int]]) -> Counter[int]:
+    """Return how many of the words each sentence has, repeats counted."""
+    return Counter(place for word in content for place in places.get(word, ()))
 
 
 def _share_in(source: set[Any], parts: Sequence[Any], if_none: str) -> float | SampleScore:

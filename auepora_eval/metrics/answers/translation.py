@@ -116,8 +116,10 @@ def most_ngrams(targets: Iterable[Sequence[str]]) -> list[Counter[Any]]:
     """Return how often each n-gram, n = 1-4, is in the reference that has it most often."""
     most: list[Counter[Any]] = [Counter() for _ in range(ORDERS)]
     for target in targets:
-        for n in range(1, ORDERS + 1):
-            most[n - 1] |= ngrams(target, n)
+        for n, counts in enumerate(most, start=1):
+            for gram, times in ngrams(target, n).items():
+                # Counter's own union goes through all that was counted so far.
+                counts[gram] = max(times, counts.get(gram, 0))
     return most
 
 
@@ -172,14 +174,11 @@ class CharacterF(CorpusOverlap):
 
     def without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
         # Silence would leave the precision as it is.
-        longest = max(golds, key=len)
-        levels = (("".join(longest.split()), CHARACTER_ORDERS), (_tokens(longest), self.word_orders))
-        totals = [float(max(len(units) - n, 0)) for units, orders in levels for n in range(orders)]
-        parts: list[float] = []
-        for order, total in enumerate(totals):
-            given = max(total, usual[3 * order]) if usual else total
+        parts = list(self._statistics("", max(golds, key=len)))
+        for order in range(0, len(parts), 3):
             # Of an order that the reference does not have, nothing is counted.
-            parts += [given if total else 0.0, total, 0.0]
+            if total := parts[order + 1]:
+                parts[order] = max(total, usual[order]) if usual else total
         return SampleScore(0.0, parts=tuple(parts))
 
     def aggregate(self, rows: Rows) -> Rows:

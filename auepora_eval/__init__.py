@@ -14,7 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .core.hooks import RUN_ACTIONS
+from .core.hooks import METRIC_MODULES, RUN_ACTIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,6 +99,18 @@ def _view(arguments: list[str]) -> None:
 
 # A run is stored and shown by packages that `core` must not know.
 RUN_ACTIONS.update(save=_save, to_html=_to_html, view=_view)
+
+# Metrics are looked for by name in this order: the usual ones first, since each module takes some
+# milliseconds to import, and those that ask a judge last.
+_METRICS = """
+retrieval_basic additional generation_text answers.grounding robustness.rejection retrieval.ranking
+retrieval.spans retrieval.text retrieval.diversity answers.translation answers.relevance answers.numbers
+answers.contradiction answers.diversity robustness.counterfactual robustness.noise citations.places
+citations.claims labels
+"""
+_JUDGED = "faithfulness answers citations relevance claims nuggets rubric"
+METRIC_MODULES += [f"{__name__}.metrics.{module}" for module in _METRICS.split()]
+METRIC_MODULES += [f"{__name__}.judges.metrics.{module}" for module in _JUDGED.split()]
 
 
 # What `dir(auepora_eval)` and completion show: the names that people need. docs/api.md has all of them.

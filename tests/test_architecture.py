@@ -66,6 +66,11 @@ def test_folders_are_small(folder: Path) -> None:
     assert sum(path.name != "__init__.py" for path in folder.glob("*.py")) <= most
 
 
+def test_core_names_no_module_above_it() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in (PACKAGE / "core").rglob("*.py")}
+    assert [path for path, text in texts.items() if re.search(r"[\"']auepora_eval\.[a-z]", text)] == []
+
+
 def test_imports_go_to_lower_layers_only() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]

@@ -124,13 +124,6 @@ class Pairs:
         return self.a.name
 
     @property
-    def why_not_scored(self) -> str:
-        """Why there is nothing to compare."""
-        if self.metric is not None:
-            return "no sample was scored in both"
-        return NEEDS_ITS_CLASS if len(self.a.scores) and len(self.b.scores) else NO_SCORES
-
-    @property
     def sample_ids(self) -> Sequence[str]:
         """The ids of the samples; in a later repeat they say so."""
         return self.first.sample_ids
@@ -418,8 +411,10 @@ def pairs_of(
         pairs = Pairs.of_repeats(list(map(Pairs, samples, ours[name], theirs[name])))
         if pairs.scored:
             compared.append(pairs)
+        elif pairs.metric is not None:
+            left_out[name] = "no sample was scored in both"
         else:
-            left_out[name] = pairs.why_not_scored
+            left_out[name] = NEEDS_ITS_CLASS if len(pairs.a.scores) and len(pairs.b.scores) else NO_SCORES
     return compared, left_out
 
 

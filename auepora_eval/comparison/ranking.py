@@ -188,7 +188,13 @@ def _rankings(
     rankings = []
     for tests in zip(*with_first, strict=True):
         pairs, metric = tests[0].pairs, tests[0].pairs.known
-        standings = _standings(count, tests, _wins(pairs.name, compared))
+        # (winner, other) of each pair with a significant difference
+        wins = set()
+        for (a, b), comparison in compared.items():
+            verdict = comparison[pairs.name].verdict
+            if verdict.is_significant:
+                wins.add((b, a) if verdict is Verdict.BETTER else (a, b))
+        standings = _standings(count, tests, wins)
         rankings.append(
             MetricRanking(pairs.name, pairs.a.target, metric.higher_is_better, metric.unit, standings)
         )
@@ -217,13 +223,3 @@ def _standings(count: int, tests: Sequence[Tested], wins: set[tuple[int, int]]) 
             )
         )
     return standings
-
-
-def _wins(name: str, compared: Mapping[tuple[int, int], Comparison]) -> set[tuple[int, int]]:
-    """Return (winner, other) of each pair with a significant difference."""
-    wins = set()
-    for (a, b), comparison in compared.items():
-        for metric in comparison.metrics:
-            if metric.name == name and metric.verdict.is_significant:
-                wins.add((b, a) if metric.verdict is Verdict.BETTER else (a, b))
-    return wins

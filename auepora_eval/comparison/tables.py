@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import combinations
 from typing import Any
 
 from ..core.display import TOO_FEW, bounds_text, interval_text, listed, p_cell, value_text
@@ -31,8 +32,9 @@ def size_table(comparison: Comparison) -> Table:
             interval_text(metric.baseline_interval, metric.unit),
             interval_text(metric.candidate_interval, metric.unit),
             _NONE if metric.effect.d is None else f"d {metric.effect.d:+.2f}",
-            _counts(metric),
-            _detectable(metric),
+            f"{metric.effect.wins}/{metric.effect.ties}/{metric.effect.losses}"
+            + (f" ({metric.coverage.unmatched} unpaired)" if metric.coverage.unmatched else ""),
+            TOO_FEW if metric.power.too_few else _number(metric.power.detectable, metric.unit),
             bounds_text(metric.effect.bounds, metric.unit),
         )
         for metric in comparison.metrics
@@ -122,8 +124,8 @@ def repeat_table(comparison: Comparison) -> Table:
     rows = [
         (
             metric.name,
-            _spread(metric.run_to_run.baseline_sd, metric.unit),
-            _spread(metric.run_to_run.candidate_sd, metric.unit),
+            _number(metric.run_to_run.baseline_sd, metric.unit, "± "),
+            _number(metric.run_to_run.candidate_sd, metric.unit, "± "),
             value_text(metric.effect.change, metric.unit, signed=True),
         )
         for metric in comparison.metrics
@@ -133,19 +135,8 @@ def repeat_table(comparison: Comparison) -> Table:
     return Table(headings, rows, numeric=range(1, 4))
 
 
-def _detectable(metric: MetricComparison) -> str:
-    if metric.power.detectable is None:
-        return TOO_FEW if metric.power.too_few else _NONE
-    return value_text(metric.power.detectable, metric.unit)
-
-
-def _counts(metric: MetricComparison) -> str:
-    counts = f"{metric.effect.wins}/{metric.effect.ties}/{metric.effect.losses}"
-    return counts + (f" ({metric.coverage.unmatched} unpaired)" if metric.coverage.unmatched else "")
-
-
-def _spread(value: float | None, unit: str) -> str:
-    return _NONE if value is None else f"± {value_text(value, unit)}"
+def _number(value: float | None, unit: str, sign: str = "") -> str:
+    return _NONE if value is None else f"{sign}{value_text(value, unit)}"
 
 
 def _given(answer: str | None, documents: Sequence[str] | None, error: str | None, lost: LostSample) -> str:
@@ -157,8 +148,8 @@ def _given(answer: str | None, documents: Sequence[str] | None, error: str | Non
     places = [place for place, doc_id in enumerate(documents, start=1) if doc_id in lost.right]
     if not documents:
         return "no documents"
-    ranks = listed([f"{place}" for place in places]) if places else ""
-    summary = f"relevant at {ranks} of {len(documents)}" if places else f"none relevant of {len(documents)}"
+    ranks = f"relevant at {listed([str(place) for place in places])}" if places else "none relevant"
+    summary = f"{ranks} of {len(documents)}"
     listed_ids = [f"{_text(doc_id, 40)}{'*' * (doc_id in lost.right)}" for doc_id in documents[:_DOCUMENTS]]
     return f"{summary}: {', '.join(listed_ids)}{', …' if len(documents) > _DOCUMENTS else ''}"
 
@@ -170,13 +161,10 @@ def _text(text: str | None, limit: int = 160) -> str:
 
 # Several runs side by side: their ranks, the difference of every pair, and all of it as Markdown.
 
-_PAIR_HEADINGS = ("Metric", "Pair", "Change", "p (Holm)", "Verdict")
 _LEGEND = (
     "* best value; #1 (1-2) rank, and the ranks that the tests leave open; >a significantly better than "
     "system a (Holm over all pairs and metrics)"
 )
-_NO_RANK = "no rank: one run each is not enough for times"
-_NO_RANK_FAILED = "no rank: answers are scored by each other, and some failed"
 
 
 def ranked_names(ranking: Ranking) -> list[str]:
@@ -211,7 +199,11 @@ def _rank(one: Standing) -> str:
 def ranking_legend(ranking: Ranking) -> str:
     """What the signs in the table of ranks mean."""
     times, others = _unranked(ranking)
-    parts = [_LEGEND, *[_NO_RANK] * bool(times), *[_NO_RANK_FAILED] * bool(others)]
+    parts = [_LEGEND]
+    if times:
+        parts.append("no rank: one run each is not enough for times")
+    if others:
+        parts.append("no rank: answers are scored by each other, and some failed")
     return "; ".join(parts) + "."
 
 
@@ -224,23 +216,16 @@ def _unranked(ranking: Ranking) -> tuple[list[str], list[str]]:
 
 def pair_table(ranking: Ranking) -> Table:
     """Return every pair on every metric on which it differs significantly; "b - a" is b minus a."""
-    names = [metric.name for metric in ranking.metrics]
-    places = [(x, y) for x in range(len(ranking.systems)) for y in range(x + 1, len(ranking.systems))]
+    letters = map(letter, range(len(ranking.systems)))
+    names = [f"{later} - {earlier}" for earlier, later in combinations(letters, 2)]
     rows: list[tuple[str, ...]] = []
-    for name in names:
-        for (x, y), pair in zip(places, ranking.pairs, strict=True):
-            rows += [
-                (
-                    name,
-                    f"{letter(y)} - {letter(x)}",
-                    value_text(one.effect.change, one.unit, signed=True),
-                    p_cell(one.test.p_adjusted),
-                    one.verdict,
-                )
-                for one in pair.metrics
-                if one.name == name and one.verdict.is_significant
-            ]
-    return Table(_PAIR_HEADINGS, rows, numeric=(2, 3))
+    for metric in ranking.metrics:
+        for name, pair in zip(names, ranking.pairs, strict=True):
+            one = pair[metric.name]
+            if one.verdict.is_significant:
+                change = value_text(one.effect.change, one.unit, signed=True)
+                rows.append((one.name, name, change, p_cell(one.test.p_adjusted), one.verdict))
+    return Table(("Metric", "Pair", "Change", "p (Holm)", "Verdict"), rows, numeric=(2, 3))
 
 
 def ranking_in_words(ranking: Ranking) -> str:
@@ -388,10 +373,8 @@ def comparison_table(comparison: Comparison, names: Sequence[str] = ("Baseline",
     rows = [
         (
             metric.name,
-            value_text(metric.baseline, metric.unit, interval=metric.effect.interval)
-            + _failed_note(metric.coverage.failed_baseline),
-            value_text(metric.candidate, metric.unit, interval=metric.effect.interval)
-            + _failed_note(metric.coverage.failed_candidate),
+            _value(metric, metric.baseline, metric.coverage.failed_baseline),
+            _value(metric, metric.candidate, metric.coverage.failed_candidate),
             value_text(metric.effect.change, metric.unit, signed=True, interval=metric.effect.interval),
             interval_text(metric.effect.interval, metric.unit, signed=True),
             p_cell(metric.test.p_adjusted),
@@ -411,5 +394,6 @@ def _pairs(metric: MetricComparison) -> str:
     return f"{metric.pairs}/{metric.pairs + unmatched}" if unmatched else f"{metric.pairs}"
 
 
-def _failed_note(count: int) -> str:
-    return f" ({count} failed)" if count else ""
+def _value(metric: MetricComparison, value: float, failed: int) -> str:
+    text = value_text(value, metric.unit, interval=metric.effect.interval)
+    return f"{text} ({failed} failed)" if failed else text

@@ -29,6 +29,7 @@ import numpy as np
 from ..calls.keys import without_secrets
 from ..errors import ScoringError, UnknownNameError, did_you_mean
 from ..stats.intervals import Interval, Share, Units, mean_units, share_units, shares_interval
+from .hooks import METRIC_MODULES
 from .matching import BY_ID, matched
 from .metric_names import (
     NameTemplate,
@@ -404,24 +405,7 @@ def scale_text(bounds: Sequence[float | None], unit: str) -> str:
     return " to ".join(ends) + (unit and f" {unit}")
 
 
-# A name is looked for in the modules in this order: those of the usual metrics first, since each takes some
-# milliseconds to import, and those that ask a judge last.
-_MODULES = (
-    *("retrieval_basic", "additional", "generation_text", "answers.grounding", "robustness.rejection"),
-    *("retrieval.ranking", "retrieval.spans", "retrieval.text", "retrieval.diversity"),
-    *("answers.translation", "answers.relevance", "answers.numbers", "answers.contradiction"),
-    *("answers.diversity", "robustness.counterfactual", "robustness.noise"),
-    *("citations.places", "citations.claims", "labels"),
-)
-_JUDGED_MODULES = ("faithfulness", "answers", "citations", "relevance", "claims", "nuggets", "rubric")
-METRICS: Registry[type[SampleMetric]] = Registry(
-    "metric",
-    search=[
-        *(f"auepora_eval.metrics.{module}" for module in _MODULES),
-        *(f"auepora_eval.judges.metrics.{module}" for module in _JUDGED_MODULES),
-    ],
-    base=SampleMetric,
-)
+METRICS: Registry[type[SampleMetric]] = Registry("metric", search=METRIC_MODULES, base=SampleMetric)
 
 
 def listed_metrics() -> list[type[SampleMetric]]:

@@ -17,7 +17,7 @@ import msgspec
 
 from ..errors import AueporaError, DataError
 from .records import wrong_record
-from .text import may_be_deep, parse_line
+from .text import parse_line
 
 # The record of a split. The fields have the order in which they are written.
 
@@ -185,9 +185,9 @@ _decode = msgspec.json.Decoder(Task).decode
 
 def read_task(line: bytes, where: str) -> Task:
     """Return the task on a line; TaskError if the line is not a task."""
-    if not may_be_deep(line):
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):  # what follows finds out what is wrong
-            return _decode(line)
+    # What follows finds out what is wrong.
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _decode(line)
     try:
         record = parse_line(line, where)
     except DataError as error:

@@ -351,6 +351,8 @@ def _converted(record: Record, kind: type[_Kind], where: str, unread: UnreadFiel
     except msgspec.ValidationError:
         pass  # a record with an unknown field has a warning, and is read
     fields = kind.__struct_fields__
+    if record and record.keys().isdisjoint(fields):
+        raise _not_a_record(record, fields, where)
     missing = {name for name in fields if record.get(name) is None}
     if not {"answer", "response"} <= missing:
         missing -= {"answer", "response"}  # either of them is the answer
@@ -365,6 +367,17 @@ def _converted(record: Record, kind: type[_Kind], where: str, unread: UnreadFiel
     finally:
         if unread is None:
             found.report(where)
+
+
+def _not_a_record(record: Record, fields: Sequence[str], where: str) -> DataError:
+    """Return the error for an object without any field of a record: its records may be a list in it."""
+    keys = ", ".join(repr(str(key)[:40]) for key in list(record)[:5])
+    what = f"the object has the keys {keys} and no field of a record ({', '.join(fields)})."
+    for key, value in record.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            fix = f"{str(key)[:40]!r} is a list of {len(value)} records: write this list alone to a file."
+            return DataError(where, what, fix=fix)
+    return DataError(where, what, fix="Write a record on each line.")
 
 
 def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], unread: UnreadFields) -> Record:

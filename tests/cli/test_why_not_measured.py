@@ -25,8 +25,8 @@ def scored(capsys: pytest.CaptureFixture[str], predictions: list[dict[str, objec
     [
         (
             ("sample_id", "answer"),
-            "the field 'retrieved_chunks' is not read in 3 records. Did you mean retrieved? Name it: "
-            "--columns retrieved=retrieved_chunks",
+            "not read: 'retrieved_chunks' (3). Put what you want kept under 'metadata', or name it by "
+            "--columns FIELD=NAME.",
         ),
         (
             ("id", "response"),

@@ -30,6 +30,7 @@ from ...text.content_words import content_words, without_marks
 from ...text.refusal import refusal
 from ...text.sentences import sentence_spans
 from ..entailment import Support, checked_support, support_function, support_identity
+from ..retrieval.hits import first_documents
 from .sources import (
     OUT_OF_RANGE,
     TOLERANCE,
@@ -212,7 +213,7 @@ class CitedAnswer:
 
 def answer_of(sample: EvaluationSample, output: SystemOutputs, support: str = "lexical") -> CitedAnswer:
     """Return the answer of an output; names cite the retrieved documents and those of the sample."""
-    ranked = [hit.doc for hit in sorted(output.retrieved, key=lambda hit: hit.rank)]
+    ranked = first_documents(output)
     more: list[Document] = [*(sample.relevant_docs or ()), *(sample.candidate_docs or ())]
     listed = output.response.metadata.get("citations")
     gold = sample.metadata.get("citations")
@@ -299,6 +300,9 @@ class CitationMetric(BatchMetric):
         """Return the score of one answer."""
         raise NotImplementedError
 
+    def ready(self) -> None:
+        support_function(self.support)
+
 
 class CitationShare(CitationMetric):
     """A share over all answers: sums of what counts / sums of what there is, not a mean of shares.
@@ -343,9 +347,6 @@ class NeedsSupport(CitationMetric):
     threshold: float = THRESHOLD
     support: str = "lexical"
     ranges = {"threshold": "(0, 1]"}  # noqa: RUF012
-
-    def ready(self) -> None:
-        support_function(self.support)
 
     def signature(self) -> Mapping[str, object]:
         return {

@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from ...core.metrics_base import metric, skip
 from ...core.scores import Scores
 from ...core.types import EvaluationSample, MetricResult, SampleScore
-from ..entailment import support_function, support_identity
+from ..entailment import support_identity
 from .answer import (
     CitationMetric,
     CitedAnswer,
@@ -166,9 +166,6 @@ class CitationAccuracy(CitationMetric):
 
     def __post_init__(self) -> None:
         check_weights(self._weights())
-
-    def ready(self) -> None:
-        support_function(self.support)
 
     def signature(self) -> Mapping[str, object]:
         return {

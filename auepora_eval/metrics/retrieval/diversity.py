@@ -16,11 +16,11 @@ import numpy as np
 
 from ...core.matching import source_of
 from ...core.metrics_base import SampleMetric, metric, skip
-from ...core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...text.tokens import words
 from ..answers.relevance import EmbeddingMetric
-from .hits import gold_grades, in_order
+from .hits import first_documents, gold_grades, in_order
 
 _TOO_FEW = "fewer than two documents with text were retrieved"
 
@@ -200,11 +200,6 @@ class AlphaNDCG(SubtopicMetric):
 
     def _worth(self, subtopics: Collection[str], seen: Counter[str]) -> float:
         return sum((1 - self.alpha) ** seen[subtopic] for subtopic in subtopics)
-
-
-def first_documents(output: SystemOutputs, k: int | None) -> list[Document]:
-    """Return the first k retrieved documents by rank, or all of them."""
-    return [hit.doc for hit in sorted(output.retrieved, key=lambda hit: hit.rank)[:k]]
 
 
 def gold_subtopics(sample: EvaluationSample) -> dict[str, frozenset[str]]:

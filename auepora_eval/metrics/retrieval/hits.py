@@ -14,7 +14,7 @@ import numpy as np
 from ...core.matching import grade_of
 from ...core.metrics_base import BatchMetric
 from ...core.scores import Batch, Note, Rows, Scores
-from ...core.types import EvaluationSample, RankedIds, SystemOutputs
+from ...core.types import Document, EvaluationSample, RankedIds, SystemOutputs
 from ...errors import ScoringError
 from ...stats.arrays import Array, Indices
 
@@ -164,3 +164,8 @@ def in_order(output: SystemOutputs) -> list[str]:
     if isinstance(hits, RankedIds):
         return hits.doc_ids
     return [hit.doc.doc_id for hit in sorted(hits, key=_RANK)]
+
+
+def first_documents(output: SystemOutputs, k: int | None = None) -> list[Document]:
+    """Return the first k retrieved documents by rank, or all of them."""
+    return [hit.doc for hit in sorted(output.retrieved, key=_RANK)[:k]]

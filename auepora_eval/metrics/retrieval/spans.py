@@ -20,6 +20,7 @@ from ...core.matching import by_any_name, grade_of, source_of
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
+from .hits import first_documents
 
 Interval = tuple[int, int]
 Marked = dict[str, list[Interval]]  # by source: disjoint half-open intervals, in order
@@ -43,9 +44,8 @@ class SpanMetric(SampleMetric):
         )
         if not gold:
             return skip("no relevant document of the sample has spans")
-        ranked = sorted(output.retrieved, key=lambda hit: hit.rank)[: self.k]
         try:
-            chunks = merged(_place(hit.doc, sample, gold) for hit in ranked)
+            chunks = merged(_place(doc, sample, gold) for doc in first_documents(output, self.k))
         except _NotLocatedError as error:
             return skip(str(error))
         return self.of_lengths(length(gold), length(chunks), shared_length(gold, chunks))

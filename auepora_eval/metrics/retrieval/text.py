@@ -13,6 +13,7 @@ from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCa
 from ...text.content_words import content_words
 from ...text.tokens import words
 from ..answers.relevance import EmbeddingMetric
+from .hits import first_documents
 
 
 @metric("query_term_coverage@{k}")
@@ -74,7 +75,7 @@ class QueryDocSimilarity(EmbeddingMetric):
 
 def first_texts(output: SystemOutputs, k: int) -> list[str] | SampleScore:
     """Return the texts of the first k documents, which may be none, or why the sample is skipped."""
-    first = sorted(output.retrieved, key=lambda hit: hit.rank)[:k]
-    if not all(hit.doc.text.strip() and not hit.doc.metadata.get("text_missing") for hit in first):
+    first = first_documents(output, k)
+    if not all(doc.text.strip() and not doc.metadata.get("text_missing") for doc in first):
         return skip(f"a document among the first {k} has no text")
-    return [hit.doc.text for hit in first]
+    return [doc.text for doc in first]

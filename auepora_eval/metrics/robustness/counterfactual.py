@@ -124,16 +124,19 @@ class MisleadingRate(ConditionalRate, CounterfactualMetric, BatchMetric):
     whole_batch = True
 
     def score_all(self, batch: Batch) -> Scores:
-        closed_books = batch.once(_closed_books)
-        without = (_without_edits(batch, place, closed_books) for place in range(len(batch)))
-        return self.score_each(batch, self._scored, zip(batch.samples, batch.outputs, without, strict=True))
+        return self.score_each(batch, self._score_at, ((batch, place) for place in range(len(batch))))
 
-    def _scored(
-        self, sample: EvaluationSample, output: SystemOutputs, without: str | SampleScore
-    ) -> SampleScore:
-        if isinstance(without, SampleScore):
-            return without
-        truth = sample.labels["true_answer"]
+    def _score_at(self, batch: Batch, place: int) -> SampleScore:
+        output, truth = batch.outputs[place], batch.samples[place].labels["true_answer"]
+        without = output.extra.get("closed_book")
+        if not isinstance(without, str):
+            other = _without_edits(batch, place)
+            if other is None or other == place:
+                return skip("there is no answer to its question without the edited documents")
+            if (error := batch.outputs[other].error) is not None:
+                reason = f"the answer without the edited documents failed: {error.type}"
+                return SampleScore(None, reason, failed=True)
+            without = batch.outputs[other].response.text
         knew = holds_answer(without, truth)
         misled = knew and not holds_answer(output.response.text, truth)
         return SampleScore(float(misled), parts=(float(knew),))
@@ -218,19 +221,9 @@ def _closed_books(batch: Batch) -> dict[str, int]:
     }
 
 
-def _without_edits(batch: Batch, place: int, closed_books: dict[str, int]) -> str | SampleScore:
-    """Return the answer to the same question without edited documents, or why there is none."""
-    own = batch.outputs[place].extra.get("closed_book")
-    if isinstance(own, str):
-        return own
-    sample = batch.samples[place]
+def _without_edits(batch: Batch, place: int) -> int | None:
+    """Return the place of the same question without edited documents, if the batch has it."""
+    sample, closed_books = batch.samples[place], batch.once(_closed_books)
     other = closed_books.get(str(sample.labels.get("variant_of")), batch.once(base_questions).get(place))
     # The edited sample may itself be the question that the closed-book variant belongs to.
-    other = closed_books.get(sample.sample_id, other)
-    if other is None or other == place:
-        return skip("there is no answer to its question without the edited documents")
-    output = batch.outputs[other]
-    if output.error is not None:
-        reason = f"the answer without the edited documents failed: {output.error.type}"
-        return SampleScore(None, reason, failed=True)
-    return output.response.text
+    return closed_books.get(sample.sample_id, other)

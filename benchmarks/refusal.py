@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auepora_eval.core.types import Response
-from auepora_eval.text.refusal import refusal
+from auepora_eval.text.refusal import declines
 
 Labelled = tuple[str, bool]  # an answer, and whether people call it a refusal
 
@@ -135,7 +135,7 @@ def flat(answers: Any) -> Iterator[str]:
 
 def row(source: Source) -> str:
     """Return the line of a source in the table."""
-    pairs = [(refusal(Response(text)).declined, label) for text, label in source.answers]
+    pairs = [(declines(Response(text)), label) for text, label in source.answers]
     both = sum(declined and label for declined, label in pairs)
     declined_count, refusals = sum(declined for declined, _ in pairs), sum(label for _, label in pairs)
     precision = f"{both / declined_count:.3f}" if refusals and declined_count else "-"
@@ -148,9 +148,8 @@ def row(source: Source) -> str:
 def errors(source: Source) -> Iterable[str]:
     """Yield the answers on which people and the detector disagree."""
     for text, label in source.answers:
-        check = refusal(Response(text))
-        if check.declined != label:
-            yield f"{'missed' if label else 'false alarm'} ({check.because}): {' '.join(text.split())[:600]}"
+        if declines(Response(text)) != label:
+            yield f"{'missed' if label else 'false alarm'}: {' '.join(text.split())[:600]}"
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from ..errors import ScoringError
 from ..metrics.robustness.counterfactual import holds_answer
 from ..metrics.robustness.rejection import HALF
 from ..text.content_words import content_words
-from ..text.refusal import refusal
+from ..text.refusal import declines
 from ..text.tokens import words
 from .documents import NOTHING, Case, Corpus
 
@@ -178,6 +178,6 @@ def _stale(sample: EvaluationSample, texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _agree(answers: Sequence[SystemOutputs]) -> bool:
-    given = [set(words(one.response.text)) for one in answers if not refusal(one.response).declined]
+    given = [set(words(one.response.text)) for one in answers if not declines(one.response)]
     pairs = combinations([one for one in given if one], 2)
     return any(2 * len(a & b) / (len(a) + len(b)) >= _ALIKE for a, b in pairs)

@@ -15,7 +15,7 @@ from ..metrics.robustness.rejection import HALF
 from ..stats.arrays import Array, Mask
 from ..stats.intervals import mean_interval
 from ..stats.significance import holm
-from ..text.refusal import refusal
+from ..text.refusal import declines
 from .checks import is_stated, metric_can_tell
 from .documents import DEEPER, DEPTH, FIXES
 from .probe import RETRIEVED, Probe
@@ -49,9 +49,7 @@ class Evidence:
         self.clusters = cluster_names([case.sample for case in cases])
         asked = [name for name in (RETRIEVED, *FIXES) if name in probe.runs]
         self.right = {name: probe.right(name).values[places] for name in asked}
-        declined = {
-            name: [refusal(out.response).declined for out in probe.runs[name].outputs] for name in asked
-        }
+        declined = {name: [declines(out.response) for out in probe.runs[name].outputs] for name in asked}
         self.declined = {name: np.array(column)[places] for name, column in declined.items()}
         self.has_gold = _mask(case.gold for case in cases)
         self.missing = _mask(case.missing for case in cases)

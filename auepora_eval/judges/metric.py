@@ -19,7 +19,7 @@ from ..core.types import EvaluationSample, MetricResult, Response, SampleScore, 
 from ..errors import PlanError, ScoringError
 from ..metrics.answers.pairs import answer_text, references
 from ..metrics.citations.answer import Claim
-from ..text.refusal import refusal
+from ..text.refusal import declines
 from .ask import Asked, Asking, PendingError, key_of
 from .question import Judgement, Kind, Question, kind_named
 from .texts import claims_in
@@ -167,7 +167,7 @@ def no_answer(output: SystemOutputs) -> SampleScore | None:
     """Return the skipped score of an answer that is empty or declines; None of any other."""
     if not answer_text(output).strip():
         return skip("the answer is empty")
-    return skip(DECLINES) if refusal(output.response).declined else None
+    return skip(DECLINES) if declines(output.response) else None
 
 
 def declined(sample: EvaluationSample) -> SampleScore:
@@ -181,7 +181,7 @@ def declined(sample: EvaluationSample) -> SampleScore:
 
 
 def _declines(reference: str) -> bool:
-    return refusal(Response(reference)).declined
+    return declines(Response(reference))
 
 
 def add_note(result: MetricResult, note: str) -> None:

@@ -16,7 +16,7 @@ from ..read.messages import HISTORY
 from ..read.tasks import FIELDS_DIFFER, differs
 from ..text.content_words import content_words, numbers, without_marks
 from ..text.label_terms import FHRI_SCENARIO, SCENARIO_NAMES, scenario_id
-from ..text.refusal import refusal
+from ..text.refusal import declines
 from ..text.tokens import has_ideographs, squad_normalised, stemmed_word, words
 from .view import DatasetView, QualityIssue
 
@@ -259,7 +259,7 @@ def reference_support(sample: EvaluationSample, fewest_words: int = FEWEST_WORDS
     judged = [content for content in contents if len(content) >= fewest_words]
     lacking = [(content, _missing(content, forms)) for content in judged]
     best = max((Support(1 - len(no) / len(all_), no) for all_, no in lacking), key=lambda one: one.share)
-    return None if best.missing and refusal(reference).declined else best
+    return None if best.missing and declines(reference) else best
 
 
 def _missing(content: tuple[str, ...], forms: frozenset[str]) -> tuple[str, ...]:

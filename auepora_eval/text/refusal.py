@@ -22,7 +22,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 from ..core.types import Response
 
@@ -231,40 +230,24 @@ _PHRASES = {
 }
 
 
-class RefusalCheck(NamedTuple):
-    """Whether an answer declines, which tier decided, and on what: the flag's or the language's name."""
+def declines(response: Response) -> bool:
+    """Return whether a response declines to answer.
 
-    declined: bool
-    tier: str
-    because: str = ""
-
-
-def refusal(response: Response) -> RefusalCheck:
-    """Decide whether a response declines to answer.
-
-    >>> refusal(Response("I’m sorry, but the documents don’t say."))
-    RefusalCheck(declined=True, tier='phrase', because='English')
-    >>> refusal(Response("Nobody knows.", metadata={"declined": False}))
-    RefusalCheck(declined=False, tier='flag', because='declined')
+    >>> declines(Response("I’m sorry, but the documents don’t say."))
+    True
+    >>> declines(Response("Nobody knows.", metadata={"declined": False}))
+    False
     """
     flags = _flags(response, FLAGS)
     if flags:
-        name = max(flags, key=lambda flag: flags[flag])  # one true flag is enough
-        return RefusalCheck(flags[name], "flag", name)
-    if not response.text.strip():
-        return RefusalCheck(True, "empty")
-    return _by_phrases(response.text[:_READ])
+        return any(flags.values())  # one true flag is enough
+    return not response.text.strip() or _has_phrase(response.text[:_READ])
 
 
 @lru_cache(maxsize=1 << 11)  # of a batch, which several metrics go through one after the other
-def _by_phrases(text: str) -> RefusalCheck:
+def _has_phrase(text: str) -> bool:
     plain = " ".join(text.split()).lower().replace("’", "'").replace("ʼ", "'")
-    if _declines_in_english(plain):
-        return RefusalCheck(True, "phrase", "English")
-    for language, phrases in _other_languages().items():
-        if phrases.search(plain[:WINDOW]):
-            return RefusalCheck(True, "phrase", language)
-    return RefusalCheck(False, "none")
+    return _declines_in_english(plain) or _other_languages().search(plain[:WINDOW]) is not None
 
 
 def _declines_in_english(text: str) -> bool:
@@ -298,8 +281,8 @@ def _english() -> re.Pattern[str]:
 
 
 @cache
-def _other_languages() -> dict[str, re.Pattern[str]]:
-    return {language: re.compile("|".join(phrases)) for language, phrases in _PHRASES.items()}
+def _other_languages() -> re.Pattern[str]:
+    return re.compile("|".join(phrase for phrases in _PHRASES.values() for phrase in phrases))
 
 
 # Whether an answer says that its documents are wrong.

@@ -20,7 +20,7 @@ from auepora_eval.interventions.checks import is_stated, metric_can_tell
 from auepora_eval.interventions.documents import Case, Corpus
 from auepora_eval.metrics.generation_text import required_answers
 from auepora_eval.metrics.robustness.counterfactual import holds_answer
-from auepora_eval.text.refusal import refusal
+from auepora_eval.text.refusal import declines
 
 RIGHT = parse_metric("right")
 DECLINES = Response("The documents do not say.", structured={"declined": True})
@@ -130,7 +130,7 @@ class Faulty:
             return wrong_value(query)
         answer = self.world.read(query, documents[:1] if self.hits("first_only", query) else documents)
         never = self.hits("never_declines", query) and not gold
-        return wrong_value(query) if never and refusal(answer).declined else answer
+        return wrong_value(query) if never and declines(answer) else answer
 
 
 def mistaken(

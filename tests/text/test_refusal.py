@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auepora_eval.core.types import Response
-from auepora_eval.text.refusal import refusal
+from auepora_eval.text.refusal import declines
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -68,7 +68,7 @@ DATA = Path(__file__).parents[3] / "shared" / "data"
     ],
 )
 def test_a_refusal_is_known_by_its_phrase(text: str, language: str) -> None:
-    assert refusal(Response(text)) == (True, "phrase", language)
+    assert declines(Response(text)), language
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_refusal_is_known_by_its_phrase(text: str, language: str) -> None:
     ],
 )
 def test_an_answer_is_no_refusal(text: str) -> None:
-    assert refusal(Response(text)) == (False, "none", "")
+    assert not declines(Response(text))
 
 
 # Invented; some phrases were added because of them. Still taken for answers: "Unknown.", "More information is
@@ -186,46 +186,32 @@ PLAIN_ANSWERS = [
     [*((text, True) for text in PLAIN_REFUSALS), *((text, False) for text in PLAIN_ANSWERS)],
 )
 def test_plain_refusals_and_answers(text: str, declined: bool) -> None:
-    assert refusal(Response(text)).declined is declined
+    assert declines(Response(text)) is declined
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t", "\u3000"])
 def test_an_empty_answer_declines(text: str) -> None:
-    assert refusal(Response(text)) == (True, "empty", "")
+    assert declines(Response(text))
 
 
 @pytest.mark.parametrize(
     ("response", "expected"),
     [
-        pytest.param(
-            Response("north pier", {"declined": True}), (True, "flag", "declined"), id="it says it declined"
-        ),
-        pytest.param(
-            Response("I don't know", {"no_answer": False}),
-            (False, "flag", "no_answer"),
-            id="it says it answered",
-        ),
-        pytest.param(
-            Response("", None, {"abstained": False}),
-            (False, "flag", "abstained"),
-            id="a flag in the metadata",
-        ),
-        pytest.param(
-            Response("x", {"declined": False}, {"refused": True}),
-            (True, "flag", "refused"),
-            id="any true flag",
-        ),
-        pytest.param(Response("x", {"declined": "no idea"}), (False, "none", ""), id="a text is no flag"),
-        pytest.param(Response("x", {"declined": None}), (False, "none", ""), id="null is no flag"),
+        pytest.param(Response("north pier", {"declined": True}), True, id="it says it declined"),
+        pytest.param(Response("I don't know", {"no_answer": False}), False, id="it says it answered"),
+        pytest.param(Response("", None, {"abstained": False}), False, id="a flag in the metadata"),
+        pytest.param(Response("x", {"declined": False}, {"refused": True}), True, id="any true flag"),
+        pytest.param(Response("x", {"declined": "no idea"}), False, id="a text is no flag"),
+        pytest.param(Response("x", {"declined": None}), False, id="null is no flag"),
     ],
 )
-def test_the_systems_own_flag_comes_first(response: Response, expected: tuple[bool, str, str]) -> None:
-    assert refusal(response) == expected
+def test_the_systems_own_flag_comes_first(response: Response, expected: bool) -> None:
+    assert declines(response) is expected
 
 
 @given(st.text())
 def test_any_text_is_decided(text: str) -> None:
-    assert refusal(Response(text)).tier in ("empty", "phrase", "none")
+    assert declines(Response(text)) in (True, False)
 
 
 needs_financebench = pytest.mark.skipif(
@@ -245,7 +231,7 @@ def test_agreement_with_people_on_financebench(
     files: tuple[str, ...], precision: float, recall: float
 ) -> None:
     pairs = [
-        (row["label"] == "Refusal", refusal(Response(row["model_answer"])).declined)
+        (row["label"] == "Refusal", declines(Response(row["model_answer"])))
         for name in files
         for row in rows(DATA / "financebench" / "results" / f"gpt-4_{name}.jsonl")
     ]
@@ -258,7 +244,7 @@ def test_agreement_with_people_on_financebench(
 def test_no_false_alarm_on_squad() -> None:
     answers = [a for row in rows(DATA / "squad" / "squad_v1_dev_qa.jsonl") for a in texts(row["answers"])]
     assert len(answers) == 34_726
-    assert not [a for a in answers if refusal(Response(a)).declined]
+    assert not [a for a in answers if declines(Response(a))]
 
 
 @pytest.mark.skipif(not (DATA / "rgb").is_dir(), reason="needs ../shared/data/rgb")
@@ -270,7 +256,7 @@ def test_no_false_alarm_on_rgb() -> None:
         for a in texts(row["answer"])
     ]
     assert len(answers) == 402
-    assert not [a for a in answers if refusal(Response(a)).declined]
+    assert not [a for a in answers if declines(Response(a))]
 
 
 @pytest.mark.skipif(not (DATA / "mtrag").is_dir(), reason="needs ../shared/data/mtrag")
@@ -284,7 +270,7 @@ def test_human_written_answers_of_mtrag(kind: str, declined: int, total: int) ->
         if e["model_id"] == "reference" and kinds[e["task_id"]] == [kind]
     ]
     assert len(answers) == total
-    assert sum(refusal(Response(a)).declined for a in answers) == declined
+    assert sum(declines(Response(a)) for a in answers) == declined
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from ...core.metrics_base import metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...metrics.answers.pairs import answer_text
-from ...text.refusal import refusal
+from ...text.refusal import declines
 from ..judge import YES_FROM
 from ..metric import DECLINES, SENTENCES, JudgedMetric, check_claim_source, declined
 from ..question import Judgement, Part, kind_named
@@ -274,7 +274,7 @@ class ClaimNoiseSensitivity(ClaimMetric):
 
 
 def _declines(output: SystemOutputs) -> bool:
-    return bool(answer_text(output).strip()) and refusal(output.response).declined
+    return bool(answer_text(output).strip()) and declines(output.response)
 
 
 def _paired(right: Flags, rows: Rows) -> list[tuple[bool, Flags]]:

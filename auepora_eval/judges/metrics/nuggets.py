@@ -19,7 +19,7 @@ from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCa
 from ...errors import ScoringError
 from ...metrics.answers.pairs import answer_text
 from ...text.content_words import content_words
-from ...text.refusal import refusal
+from ...text.refusal import declines
 from ...text.tokens import words
 from ..metric import JudgedMetric, declined
 from ..question import Question, kind_named, numbered
@@ -70,7 +70,7 @@ class NuggetRecall(JudgedMetric):
         answer = answer_text(output)
         if not self.needs_judge:
             assignments = _assigned(nuggets, answer)
-        elif answer.strip() and refusal(output.response).declined:
+        elif answer.strip() and declines(output.response):
             return declined(sample)
         else:
             assignments = self._assigned_by_judge(nuggets, sample.query, answer)

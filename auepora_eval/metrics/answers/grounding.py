@@ -24,7 +24,7 @@ from typing import Any
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...text.content_words import content_words, names, numbers, without_marks
-from ...text.refusal import refusal
+from ...text.refusal import declines
 from ...text.sentences import sentences
 from ...text.tokens import words
 from ..entailment import checked_support, support_function, support_identity
@@ -39,7 +39,7 @@ class GroundingMetric(SampleMetric):
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         if not output.response.text.strip():
             return skip("the answer is empty")
-        if refusal(output.response).declined:
+        if declines(output.response):
             return skip("the answer declines")
         documents = [hit.doc.text for hit in output.retrieved if hit.doc.text.strip()]
         # Documents whose texts nobody recorded cannot be checked. Without any document, nothing is supported:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...text.content_words import content_words
-from ...text.refusal import DETECTOR, refusal
+from ...text.refusal import DETECTOR, declines
 from ...text.tokens import words
 from ..embeddings import embedder
 from .pairs import compared_texts
@@ -102,7 +102,7 @@ class NonAnswerRate(SampleMetric):
     higher_is_better = False
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float:
-        return float(refusal(output.response).declined)
+        return float(declines(output.response))
 
     def signature(self) -> Mapping[str, object]:
         return {"detector": DETECTOR}

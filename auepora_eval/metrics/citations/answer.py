@@ -27,7 +27,7 @@ from ...core.types import (
 )
 from ...errors import ScoringError
 from ...text.content_words import content_words, without_marks
-from ...text.refusal import refusal
+from ...text.refusal import declines
 from ...text.sentences import sentence_spans
 from ..entailment import Support, checked_support, support_function, support_identity
 from ..retrieval.hits import first_documents
@@ -138,7 +138,7 @@ class CitedAnswer:
     @cached_property
     def claims(self) -> list[Claim]:
         """The sentences that say something; with a splitter, what it finds. A refusal makes no claims."""
-        if refusal(self._response).declined and not self.cited:
+        if declines(self._response) and not self.cited:
             return []
         claims = _sentences(self) if self._split is None else _located(self.text, self._split(self.text))
         if len(claims) > MOST_CLAIMS:

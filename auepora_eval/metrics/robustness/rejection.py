@@ -5,7 +5,7 @@ A sample is answerable or not by `labels["answerable"]` (true or false), or not 
 everything has a perfect rejection_rate: read it beside over_refusal_rate, or use a measure of both.
 
 Whether an answer declines is decided by text/refusal.py: an empty answer does. The detector's precision
-and recall against people's labels are there; `refusal(response)` says what decided about one answer.
+and recall against people's labels are there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...core.scores import Rows, has_field
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...stats.intervals import Share
-from ...text.refusal import DETECTOR, refusal
+from ...text.refusal import DETECTOR, declines
 from .paired_samples import OnGivenDocuments
 
 _NO_LABEL = "the sample has neither labels.answerable nor the scenario 'unanswerable'"
@@ -47,7 +47,7 @@ class RejectionMetric(OnGivenDocuments):
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         if reason := self.not_about(sample, output):
             return skip(reason)
-        declined = refusal(output.response).declined
+        declined = declines(output.response)
         if is_answerable(sample) and not declined:
             return self.of_answer(sample, output)
         return self.of_decision(is_answerable(sample) is True, declined)
@@ -265,7 +265,7 @@ class Right(WithBase):
             return ""
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        declined = refusal(output.response).declined
+        declined = declines(output.response)
         if is_answerable(sample) is False:
             return float(declined)
         score = self.of_answer(sample, output)

@@ -10,22 +10,20 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser, Namespace
-from collections import Counter
 from pathlib import Path
 
 from ..core.settings import DEFAULT_OUT
 from ..demo.world import DATA
 from ..errors import PlanError
 from ..io.ground_truth import save_ground_truth
-from ..io.loader import format_of_name, save_dataset
+from ..io.loader import format_of_name
 from ..people.agreement import annotator_agreement
 from ..people.annotators import read_annotators, settled_spans
 from ..people.desk import Desk
 from ..people.items import Wanted, differences, kind_for, task_of_runs
 from ..people.results import export, next_commands, task_summary, write_labels
-from ..people.review import REJECT, Finding, Review
+from ..people.review import SUFFIX, Review
 from ..people.task import is_task, read_task
-from ..quality.checks import DataQualityChecker
 from ..quality.description import dataset_difference
 from ..store.storage import EvaluationResultsStorage
 from . import echo
@@ -200,47 +198,36 @@ def continue_command(args: Namespace, folder: Path) -> str:
 
 def _review(args: Namespace) -> int:
     check_can_serve("annotate")  # the pages import the packages
-    from ..pages.review import review_routes
+    from ..pages.annotate import THIS
+    from ..pages.layout import address
+    from ..pages.review import open_review, review_routes, review_workspace
     from ..pages.server import application
-    from ..pages.workspace import Workspace
 
     if args.out == DEFAULT_OUT:
         raise PlanError("--questions needs the file of the new version: add --out NEW.jsonl.")
     target = Path(args.out)
-    folder = target.with_name(f"{target.name}.review")
     format_of_name(target)  # DataError for a name that is not a format's, before anything is reviewed
     if args.questions != "demo" and target.exists() and target.samefile(args.questions):
         raise PlanError("A dataset is never reviewed in place. Name another file: --out NEW.")
-    dataset = open_samples(args.questions, None)
-    findings: dict[str, list[Finding]] = {}
-    for issue in DataQualityChecker().issues(dataset):
-        finding = Finding(issue.severity, f"{issue.message} {issue.fix}")
-        findings.setdefault(issue.sample_id, []).append(finding)
-    review = Review(dataset, folder, findings)
-    if not args.force:
-        review.check_not_overwritten(target)
-    routes = review_routes(review)
+    review = open_review(target.with_name(f"{target.name}{SUFFIX}"), args.questions)
+    review.force = args.force
+    review.check_not_overwritten()
+    workspace = review_workspace(review, THIS)
     serve_pages(
         args,
-        lambda access: application(Workspace(target.parent), access, routes, places=False),
-        home="/",
+        lambda access: application(workspace, access, review_routes(), places=False),
+        home=address("review", THIS),
         about=f"{len(review)} questions to review",
     )
     if not review.can_undo:
         echo.note("Nothing was decided, so nothing is written.")
         return 0
-    return _write_review(review, target)
+    return _write_review(review)
 
 
-def _write_review(review: Review, target: Path) -> int:
-    result = review.result()
-    save_dataset(result, target, force=True)
-    review.note_written(target)
-    counts = Counter(one.decision for one in review.all())
-    edited = sum(one.is_edited for one in review.all())
-    echo.say(
-        f"{counts['accept']} accepted, {counts[REJECT]} rejected, {counts['']} not decided, {edited} edited"
-    )
+def _write_review(review: Review) -> int:
+    result, target = review.write(), review.target
+    echo.say(review.in_words())
     say_difference(dataset_difference(review.dataset, result), 10)
     echo.note(f"written: {target}, {len(result)} samples")
     if not dataset_difference(result, open_samples(str(target), None)).same:

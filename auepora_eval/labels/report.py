@@ -34,7 +34,8 @@ def score_tables(report: Record) -> Iterator[Table]:
 
 def _overall(report: Record) -> Table:
     overall = report["metrics"]["overall"]
-    title = f"{overall['total_samples']} samples"
+    total = overall["total_samples"]
+    title = "1 sample" if total == 1 else f"{total} samples"
     headings = ["Overall", "Value", "95% interval"]
     rows = [
         [name, value_text(overall[name]), interval_text(report["intervals"]["overall"][name])]

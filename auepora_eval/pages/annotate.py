@@ -15,12 +15,14 @@ from ..io.files import file_name
 from ..people.desk import NOT_SURE, SKIP, UNDO, Desk, Progress, Shown
 from ..people.items import PERSON, Wanted, task_of_runs
 from ..people.results import Dispute, TaskSummary, next_commands, task_summary, write_labels
+from ..people.review import begun
 from ..people.task import Passage, is_task
 from ..store.labels import LabelTable
 from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
 from .layout import address, link
 from .requests import Ask, Page, Redirect, Reply, Route
+from .review import begun_reviews
 from .workspace import Workspace
 
 THIS = "task"  # the name of the only task of `auepora annotate`
@@ -80,7 +82,7 @@ def _desk(ask: Ask) -> Desk:
 
 
 def label_page(ask: Ask) -> Reply:
-    """Show the tasks with how far everybody is, and let a task on a run be created."""
+    """Show the tasks and reviews with how far everybody is, and let one on a run be created."""
     folder, runs = ask.workspace.tasks, ask.workspace.runs()
     rows: list[list[Node]] = []
     for path in sorted(folder.glob("*/task.json")) if folder is not None and folder.is_dir() else ():
@@ -90,19 +92,24 @@ def label_page(ask: Ask) -> Reply:
             task = ui.row_link(ui.short(name, 48), address("label", name))
             question = ui.short(summary.question, 80)
             rows.append([task, question, people, link("Agreement", "label", name, _LEAD)])
+    for name, path in begun_reviews(ask.workspace).items():
+        with suppress(AueporaError):
+            task = ui.row_link(ui.short(name, 48), address("review", name))
+            rows.append([task, "Is this question good?", f"{begun(path).decided} decided", None])
     columns = [ui.Column("Task"), ui.Column("Question", "words"), ui.Column("People", "words"), ui.Column()]
     options = [(one.id, ui.short(one.id, 60)) for one in runs]
     form = tag(
         "form",
         tag("label", "Run ", ui.select_box("run", options, None, "Run")),
         tag("button", "Label 50 of its answers", type="submit", class_="main"),
+        tag("button", "Review its questions", type="submit", formaction="/review/new"),
         method="post",
         action="/label/new",
         class_="filters",
     )
     about = [
         "A single answer is labelled on the page of its sample.",
-        "Other items and several people: auepora annotate --help. Questions: annotate --questions FILE.",
+        "Other items, several people, the questions of a file: auepora annotate --help.",
     ]
     main = join(
         form if runs else ui.lead("There are no finished runs yet."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp
 
-from . import annotate, compare, diagnosis, find, gate, reference, run, runs, samples
+from . import annotate, compare, diagnosis, find, gate, reference, review, run, runs, samples
 from .requests import Route
 from .security import Access
 from .server import application
@@ -25,6 +25,8 @@ ROUTES: list[Route] = [
     Route("/label", annotate.label_page),
     Route("/label/new", annotate.new_task, changes=True),
     *annotate.task_routes(),
+    Route("/review/new", review.new_review, changes=True),
+    *review.review_routes(),
     Route("/compare", compare.compare_page),
     Route("/compare.csv", compare.compare_csv),
     Route("/gate", gate.gate_page),

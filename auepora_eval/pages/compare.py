@@ -48,7 +48,7 @@ def compare_page(ask: Ask) -> Reply:
     columns: Node = None
     if metric is not None:
         beside = [lost_card(pair, run_ids, metric), _scatter(pair, run_ids, metric)]
-        halves = [_slices(pair, run_ids, metric), tag("div", beside, class_="column")]
+        halves = [tag("div", beside, class_="column"), _slices(pair, run_ids, metric)]
         columns = join(_choice(ask, pair, metric), tag("div", halves, class_="halves"))
     return Page(
         f"{names[1]} against {names[0]}",

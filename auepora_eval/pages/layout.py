@@ -85,6 +85,7 @@ def brand() -> Markup:
 def _rail(ask: Ask | None) -> Markup:
     """Return what is on the left of each page: search, the pages to go to, and the newest runs."""
     path = ask.address.partition("?")[0] if ask else ""
+    path = "/label" if path.startswith("/review/") else path  # reviews are on the page of tasks
     current = next((place for place, *_ in PLACES[1:] if path.startswith(place)), "/" if path else "")
     links = []
     for place, name, shape in PLACES:
@@ -177,7 +178,7 @@ def _keys(html: str, *, searches: bool, has_way_up: bool) -> Iterator[tuple[str,
         yield "Enter", "open the row"
     if 'rel="next"' in html or 'rel="prev"' in html:
         yield "[ ]", "previous, next"
-    if has_way_up:
+    if has_way_up and 'data-key="u"' not in html:  # a button comes first: there it is undo
         yield "u", "up"
     if 'type="search"' in html:
         yield "/", "filter"

@@ -1,41 +1,117 @@
-"""The page of `annotate --questions`: one question, what `dataset check` found, and the keys to decide."""
+"""The review of questions: each with what `dataset check` found, and the keys to decide."""
 
 from __future__ import annotations
 
-from collections import Counter
+import shlex
 from collections.abc import Iterable
-from functools import partial
+from pathlib import Path
 
+from ..core.dataset import InMemoryDataset
 from ..core.types import Document
-from ..errors import DataError
-from ..people.review import ACCEPT, REASONS, REJECT, Finding, Review, Reviewed, selected_span, spans_of
+from ..demo.world import demo_dataset
+from ..errors import DataError, NotFoundError
+from ..io.loader import open_dataset, save_dataset
+from ..people.review import (
+    ACCEPT,
+    REASONS,
+    REJECT,
+    STEPS,
+    SUFFIX,
+    Finding,
+    Review,
+    Reviewed,
+    begun,
+    selected_span,
+    spans_of,
+)
+from ..quality.checks import DataQualityChecker
+from ..store.storage import stored_samples
 from .components import parts as ui
 from .components.diff import word_diff
 from .components.markup import Markup, Node, join, tag
 from .components.sample import labels_of, marked_text
 from .layout import address
 from .requests import Ask, Page, Redirect, Reply, Route
+from .workspace import Workspace
 
 
-def review_routes(review: Review) -> list[Route]:
-    """Return the pages of a review."""
+def review_routes() -> list[Route]:
+    """Return the pages of reviews."""
     return [
-        Route("/", partial(first_page, review)),
-        Route("/question/{number}", partial(question_page, review)),
-        Route("/question/{number}/press", partial(press, review), changes=True),
-        Route("/question/{number}/edit", partial(edit, review), changes=True),
-        Route("/question/{number}/mark", partial(mark, review), changes=True),
-        Route("/question/{number}/unmark", partial(unmark, review), changes=True),
+        Route("/review/{task}", first_page),
+        Route("/review/{task}/done", done_page),
+        Route("/review/{task}/{number}", question_page),
+        Route("/review/{task}/{number}/press", press, changes=True),
+        Route("/review/{task}/{number}/edit", edit, changes=True),
+        Route("/review/{task}/{number}/mark", mark, changes=True),
+        Route("/review/{task}/{number}/unmark", unmark, changes=True),
     ]
 
 
-def first_page(review: Review, ask: Ask) -> Reply:
+def open_review(folder: Path, source: str) -> Review:
+    """Return the review of a dataset, with what `dataset check` finds in it."""
+    dataset = demo_dataset() if source == "demo" else open_dataset(source)
+    findings: dict[str, list[Finding]] = {}
+    for issue in DataQualityChecker().issues(dataset):
+        finding = Finding(issue.severity, f"{issue.message} {issue.fix}")
+        findings.setdefault(issue.sample_id, []).append(finding)
+    return Review(dataset, folder, findings, source if source == "demo" else str(Path(source).resolve()))
+
+
+def review_workspace(review: Review, name: str) -> Workspace:
+    """Return what the pages of `annotate --questions` know: one review."""
+    workspace = Workspace(review.target.parent)
+    workspace.desks.get(("review", name), lambda: review)
+    return workspace
+
+
+def begun_reviews(workspace: Workspace) -> dict[str, Path]:
+    """Return the reviews beside the tasks and in the current folder, by the files that they write."""
+    places = [Path.cwd(), *([workspace.tasks] if workspace.tasks else ())]
+    folders = [path.parent for place in places for path in sorted(place.glob(f"*{SUFFIX}/{STEPS}"))]
+    return {folder.name.removesuffix(SUFFIX): folder for folder in folders}
+
+
+def new_review(ask: Ask) -> Reply:
+    """Begin a review of the questions of a run, or continue it."""
+    run_id = ask.workspace.document(ask.values.get("run", "")).id
+    path, name = ask.workspace.path(run_id), f"{run_id}-questions.jsonl"
+    folder = (ask.workspace.tasks or ask.workspace.folder) / f"{name}{SUFFIX}"
+    source = folder / "questions.jsonl"
+    if not source.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        dataset = InMemoryDataset(ask.workspace.index(run_id).run.dataset_name, list(stored_samples(path)))
+        save_dataset(dataset, source)
+    ask.workspace.desks.get(("review", name), lambda: open_review(folder, str(source)))
+    return Redirect(address("review", name))
+
+
+def _review(ask: Ask) -> Review:
+    """Return the review that an address names."""
+    name = ask.path["task"]
+
+    def opened() -> Review:
+        folder = begun_reviews(ask.workspace).get(name)  # found by name: an address is never a path
+        if folder is None or not begun(folder).source:
+            raise NotFoundError("", f"There is no review {name!r:.80} here.")
+        return open_review(folder, begun(folder).source)
+
+    return ask.workspace.desks.get(("review", name), opened)
+
+
+def first_page(ask: Ask) -> Reply:
     """Go to the first question that is not decided."""
-    return Redirect(_place_address(review.next_open() or 0))
+    following = _review(ask).next_open()
+    return Redirect(address("review", ask.path["task"], "done") if following is None else _at(ask, following))
 
 
-def _place_address(place: int, *more: str) -> str:
-    return address("question", str(place + 1), *more)
+def _at(ask: Ask, place: int, *more: str) -> str:
+    return address("review", ask.path["task"], str(place + 1), *more)
+
+
+def _page(ask: Ask, title: str, *main: Node) -> Page:
+    name = ask.path["task"]
+    return Page(title, join(main), crumbs=[("Label", "/label"), (name, address("review", name))])
 
 
 def _place(ask: Ask, name: str = "number") -> int:
@@ -46,22 +122,33 @@ def _place(ask: Ask, name: str = "number") -> int:
     return int(text) - (name == "number")
 
 
-def question_page(review: Review, ask: Ask) -> Reply:
+def question_page(ask: Ask) -> Reply:
     """Show one question with its reference answer, its findings and its documents."""
+    review = _review(ask)
     one = review.at(_place(ask))
-    counts = Counter(each.decision for each in review.all())
-    done = f"{counts[ACCEPT]} accepted, {counts[REJECT]} rejected, {counts['']} to do"
+    done = sum(bool(each.decision) for each in review.all())
     decided = {ACCEPT: "Accepted", REJECT: "Rejected"}.get(one.decision, "")
     status = tag(
         "p",
-        tag("progress", value=len(review) - counts[""], max=len(review), aria_label="Decided"),
-        f" {done}",
+        tag("progress", value=done, max=len(review), aria_label="Decided"),
+        f" {review.in_words()}",
         tag("strong", f" · {decided}{f': {one.reason}' if one.reason else ''}") if decided else None,
         class_="mute",
         role="status",
     )
-    main = (status, _texts(one), _edit_form(one), _findings(one.findings), _documents(one))
-    return Page(f"Question {one.place + 1} of {len(review)}", join(main, _bar(review, one)))
+    main = (status, _texts(one), _edit_form(ask, one), _findings(one.findings), _documents(ask, one))
+    return _page(ask, f"Question {one.place + 1} of {len(review)}", *main, _bar(ask, review, one))
+
+
+def done_page(ask: Ask) -> Reply:
+    """Say what was written, and what to do next."""
+    review = _review(ask)
+    command = f"auepora dataset check {shlex.quote(str(review.target))}"
+    written = ui.strip("up", review.in_words(), f"written: {review.target}")
+    again = ui.button_link("Back to the questions", _at(ask, review.next_open() or 0))
+    return _page(
+        ask, "Done", written, tag("h2", "Next"), tag("p", tag("code", command, class_="block")), again
+    )
 
 
 def _texts(one: Reviewed) -> Markup:
@@ -87,14 +174,14 @@ def _findings(findings: Iterable[Finding]) -> Markup | None:
     return join(tag("h2", "Findings of dataset check"), tag("ul", items)) if items else None
 
 
-def _documents(one: Reviewed) -> Markup:
+def _documents(ask: Ask, one: Reviewed) -> Markup:
     docs = one.sample.relevant_docs or []
-    items = (_document(one, number, doc) for number, doc in enumerate(docs))
+    items = (_document(ask, one, number, doc) for number, doc in enumerate(docs))
     heading = tag("h2", "Gold documents")
     return join(heading, tag("ul", items, class_="docs") if docs else tag("p", "None.", class_="mute"))
 
 
-def _document(one: Reviewed, number: int, doc: Document) -> Markup:
+def _document(ask: Ask, one: Reviewed, number: int, doc: Document) -> Markup:
     spans = spans_of(doc)
     places = [(span["start"], span["end"]) for span in spans if _is_place(span)]
     head = tag(
@@ -120,7 +207,7 @@ def _document(one: Reviewed, number: int, doc: Document) -> Markup:
         tag("input", type="hidden", name="doc", value=number),
         tag("ul", removals),
         method="post",
-        action=_place_address(one.place, "unmark"),
+        action=_at(ask, one.place, "unmark"),
     )
     return tag("li", head, text, form if removals else None, class_="card doc gold")
 
@@ -129,7 +216,7 @@ def _is_place(span: dict[str, object]) -> bool:
     return all(isinstance(span.get(name), int) for name in ("start", "end"))
 
 
-def _edit_form(one: Reviewed) -> Markup:
+def _edit_form(ask: Ask, one: Reviewed) -> Markup:
     reference = one.sample.reference_answer.text if one.sample.reference_answer else ""
     fields = [
         tag("label", f"{title} ", tag("textarea", text, name=name, rows=3), class_="note-field")
@@ -138,12 +225,12 @@ def _edit_form(one: Reviewed) -> Markup:
             ("Reference answer", "reference", reference),
         )
     ]
-    action = _place_address(one.place, "edit")
+    action = _at(ask, one.place, "edit")
     form = tag("form", fields, tag("button", "Save", class_="main"), method="post", action=action)
     return ui.folded("Edit", form, kind="edit")
 
 
-def _bar(review: Review, one: Reviewed) -> Markup:
+def _bar(ask: Ask, review: Review, one: Reviewed) -> Markup:
     reasons = (tag("option", reason or "no reason", value=reason) for reason in ("", *REASONS))
     answers = (
         ui.key_button("a", "accept", ACCEPT),
@@ -152,60 +239,64 @@ def _bar(review: Review, one: Reviewed) -> Markup:
     )
     more = [
         tag("button", tag("kbd", "e"), " edit", type="button", data_key="e"),
-        tag("button", tag("kbd", "g"), " mark the selected words as gold", type="button", data_key="g"),
+        tag("button", tag("kbd", "g"), " mark selected as gold", type="button", data_key="g"),
         ui.key_button("u", "undo", "undo", disabled=not review.can_undo),
-        _turn("k", "previous", one.place - 1) if one.place else None,
-        _turn("j", "next", one.place + 1) if one.place + 1 < len(review) else None,
+        ui.key_button("w", "write", "write", disabled=not review.can_undo),
+        _turn(ask, "k", "previous", one.place - 1) if one.place else None,
+        _turn(ask, "j", "next", one.place + 1) if one.place + 1 < len(review) else None,
     ]
     bar = ui.press_form(
-        _place_address(one.place, "press"),
+        _at(ask, one.place, "press"),
         tag("div", answers, class_="answers"),
         tag("div", more, class_="answers more"),
     )
     names = ("doc", "start", "end", "text")
     hidden = (tag("input", type="hidden", name=name) for name in names)
     return join(
-        tag("form", hidden, method="post", action=_place_address(one.place, "mark"), class_="mark"), bar
+        tag("form", hidden, method="post", action=_at(ask, one.place, "mark"), class_="gold-span"), bar
     )
 
 
-def _turn(key: str, text: str, place: int) -> Markup:
-    return tag("a", tag("kbd", key), f" {text}", href=_place_address(place), data_key=key, class_="button")
+def _turn(ask: Ask, key: str, text: str, place: int) -> Markup:
+    return tag("a", tag("kbd", key), f" {text}", href=_at(ask, place), data_key=key, class_="button")
 
 
-def press(review: Review, ask: Ask) -> Reply:
-    """Accept, reject or undo, and show the next question."""
-    place, key = _place(ask), ask.values.get("key", "")
+def press(ask: Ask) -> Reply:
+    """Accept, reject, undo or write, and show the next question; the last decision writes the new version."""
+    review, place, key = _review(ask), _place(ask), ask.values.get("key", "")
+    following: int | None = place
     if key == "undo":
         undone = review.undo()
         following = place if undone is None else undone
-    else:
+    elif key != "write":
         review.decide(place, key, ask.values.get("reason", ""))
-        after = review.next_open(place)
-        following = place if after is None else after
-    return Redirect(_place_address(following))
+        following = review.next_open(place)
+    if key == "write" or following is None:
+        review.write()
+        return Redirect(address("review", ask.path["task"], "done"))
+    return Redirect(_at(ask, following))
 
 
-def edit(review: Review, ask: Ask) -> Reply:
+def edit(ask: Ask) -> Reply:
     """Save an edited question."""
     # A browser sends line breaks of a form as CR LF.
     texts = (ask.values.get(name, "").replace("\r\n", "\n") for name in ("query", "reference"))
-    review.edit(_place(ask), *texts)
-    return Redirect(_place_address(_place(ask)))
+    _review(ask).edit(_place(ask), *texts)
+    return Redirect(_at(ask, _place(ask)))
 
 
-def mark(review: Review, ask: Ask) -> Reply:
+def mark(ask: Ask) -> Reply:
     """Save the selected text of a document as a gold span."""
-    place, doc = _place(ask), _place(ask, "doc")
+    review, place, doc = _review(ask), _place(ask), _place(ask, "doc")
     docs = review.at(place).sample.relevant_docs or []
     if doc >= len(docs):
         raise DataError("review", "there is no such document.", fix="Load the page again.")
     start, end = _place(ask, "start"), _place(ask, "end")
     review.mark(place, doc, *selected_span(docs[doc].text, start, end, ask.values.get("text", "")))
-    return Redirect(_place_address(place))
+    return Redirect(_at(ask, place))
 
 
-def unmark(review: Review, ask: Ask) -> Reply:
+def unmark(ask: Ask) -> Reply:
     """Remove a gold span."""
-    review.unmark(_place(ask), _place(ask, "doc"), _place(ask, "span"))
-    return Redirect(_place_address(_place(ask)))
+    _review(ask).unmark(_place(ask), _place(ask, "doc"), _place(ask, "span"))
+    return Redirect(_at(ask, _place(ask)))

@@ -85,6 +85,7 @@ def run_page(ask: Ask) -> Reply:
         actions=_actions(run_id, index, baseline, others),
         crumbs=[("Runs", "/")],
         run=run_id,
+        refresh=2 if baseline and comparison is None else None,
     )
 
 
@@ -115,7 +116,7 @@ def _baseline(ask: Ask, run_id: str, size: int, others: Sequence[str]) -> tuple[
     if not baseline:
         return "", None
     try:
-        return baseline, comparison_of(ask.workspace, baseline, run_id)
+        return baseline, comparison_of(ask.workspace, baseline, run_id, slices=False)
     except NotReadyError:
         return baseline, None  # the values are shown meanwhile
 

@@ -46,7 +46,7 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") event.target.blur();
     return;
   }
-  const button = $$("[data-key]", here()).find((one) => one.dataset.key === event.key && !one.disabled);
+  const button = $$("[data-key]", here()).find((one) => one.dataset.key === event.key);
   const act = button ? () => button.click() : keys[event.key];
   if (!act) return;
   if (event.key !== "Enter") event.preventDefault();
@@ -153,6 +153,7 @@ async function press(form, key) {
     const page = await send(form, key);
     document.title = page.title;
     $("main").replaceChildren(...$("main", page).childNodes);
+    if ($(".crumbs", page)) $(".crumbs")?.replaceWith($(".crumbs", page));
     if (form.matches(".bar-form")) scrollTo(0, 0);
     quieten();
   } catch (error) {
@@ -193,7 +194,7 @@ function markSelection() {
   before.setEnd(range.startContainer, range.startOffset);
   const start = before.toString().length;
   const text = range.toString();
-  const form = $("form.mark");
+  const form = $("form.gold-span");
   const fields = { doc: near.dataset.doc, start, end: start + text.length, text };
   for (const [name, value] of Object.entries(fields)) form.elements[name].value = value;
   form.requestSubmit();

@@ -199,7 +199,7 @@ class Workspace:
             return []
         changed = self.folder.stat().st_mtime_ns
         if self._recent[0] != changed:
-            live = [(run_id, "running", "running") for run_id in self._unfinished_ids()]
+            live = [(run_id, "running", "not finished") for run_id in self._unfinished_ids()]
             # Runs that `auepora diagnose` made of another one are on the page of all runs only.
             done = [_recent(one) for one in self.runs() if "~" not in one.id][:_RECENT]
             self._recent = changed, [*live, *done][:_RECENT]

@@ -7,6 +7,7 @@ reviewed dataset is computed from the original and the steps. The original is ne
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,12 +17,15 @@ from ..core.dataset import EvaluationDataset, InMemoryDataset, dataset_fingerpri
 from ..core.display import visible_text
 from ..core.types import Document, EvaluationSample, Response
 from ..errors import DataError, StorageError
+from ..io.loader import save_dataset
 from ..store.labels import Answer, LabelTable
 
 ACCEPT, REJECT = "accept", "reject"
 REASONS = ("ambiguous", "not in the documents", "wrong reference answer", "duplicate", "too easy")
 _STEPS = ("decide", "edit", "spans")
-_DATASET, _WRITTEN = "dataset", "written"  # answers about the review itself: the hashes of its two files
+# Answers about the review itself: the hashes of its two files, and the name of the first.
+_DATASET, _WRITTEN, _SOURCE = "dataset", "written", "source"
+STEPS, SUFFIX = "steps.db", ".review"  # of the folder beside the new version
 _LONGEST = 100_000  # characters of a question or an answer
 
 
@@ -57,12 +61,15 @@ class Review:
         dataset: EvaluationDataset,
         folder: Path,
         findings: Mapping[str, Sequence[Finding]] | None = None,
+        source: str = "",
     ) -> None:
-        self.dataset, self._findings = dataset, findings or {}
+        self.dataset, self._findings, self._source = dataset, findings or {}, source
+        self.force = False  # whether another file of the name of the new version may be replaced
+        self.target = folder.with_name(folder.name.removesuffix(SUFFIX))  # the file of the new version
         self._samples = list(dataset)
         if not self._samples:
             raise DataError(dataset.name, "there are no samples in it.")
-        self._steps = LabelTable(folder / "steps.db", "")
+        self._steps = LabelTable(folder / STEPS, "")
         fingerprint = dataset_fingerprint(self._samples)
         if self._known(_DATASET) not in (None, fingerprint):
             what = "the dataset has changed since this review was started."
@@ -138,17 +145,30 @@ class Review:
         info = dict(self.dataset.info)
         return InMemoryDataset(self.dataset.name, samples, info=info, documents=self.dataset.documents)
 
-    def check_not_overwritten(self, target: Path) -> None:
+    def in_words(self) -> str:
+        """Return how many questions were accepted, rejected, not decided and edited."""
+        every = self.all()
+        counts = Counter(one.decision for one in every)
+        edited = sum(one.is_edited for one in every)
+        return (
+            f"{counts[ACCEPT]} accepted, {counts[REJECT]} rejected, {counts['']} not decided, {edited} edited"
+        )
+
+    def check_not_overwritten(self) -> None:
         """Raise StorageError if a file of the name of the new version is not what the review wrote there."""
-        if target.exists() and self._known(_WRITTEN) != _sha256(target):
+        if not self.force and self.target.exists() and self._known(_WRITTEN) != _sha256(self.target):
             raise StorageError(
-                f"{target} exists already, and this review did not write it. Choose another name, or use "
-                "--force to replace it."
+                f"{self.target} exists already, and this review did not write it. Choose another name, or "
+                "use --force to replace it."
             )
 
-    def note_written(self, target: Path) -> None:
-        """Note what the review wrote, so that it may be replaced when the review is continued."""
-        self._steps.add("", _WRITTEN, _sha256(target), instead_of=(_WRITTEN,))
+    def write(self) -> InMemoryDataset:
+        """Write the new version and return it; the review may replace it when it is continued."""
+        self.check_not_overwritten()
+        result = self.result()
+        save_dataset(result, self.target, force=True)
+        self._steps.add("", _WRITTEN, _sha256(self.target), instead_of=(_WRITTEN,))
+        return result
 
     def _known(self, question: str) -> Any:
         latest = self._steps.last((question,))
@@ -158,6 +178,7 @@ class Review:
         sample_id = self.at(place).original.sample_id
         if self._known(_DATASET) is None:
             self._steps.add("", _DATASET, self._fingerprint)
+            self._steps.add("", _SOURCE, self._source)
         self._steps.add(sample_id, kind, facts)
 
     def _now(self, place: int, steps: Sequence[Answer]) -> Reviewed:
@@ -172,6 +193,21 @@ class Review:
             elif step.question == "spans":
                 one = replace(one, sample=_with_spans(one.sample, **step.answer))
         return one
+
+
+class Begun(NamedTuple):
+    """A review that was begun: the name of its dataset, and how many questions are decided."""
+
+    source: str
+    decided: int
+
+
+def begun(folder: Path) -> Begun:
+    """Return how far the review of a folder is, without reading its dataset."""
+    steps = LabelTable(folder / STEPS, "")
+    source = steps.last((_SOURCE,))
+    decided = {step.item for step in steps.answers if step.question == "decide"}
+    return Begun("" if source is None else str(source.answer), len(decided))
 
 
 def _edited(sample: EvaluationSample, query: str, reference: str) -> EvaluationSample:

@@ -26,14 +26,14 @@ def test_decide_edit_and_mark_by_keyboard(visit: Visitor, tmp_path: Path) -> Non
     save_jsonl_dataset(InMemoryDataset("boats", samples), tmp_path / "q.jsonl")
     new = tmp_path / "new.jsonl"
     with served("annotate", "--questions", tmp_path / "q.jsonl", "--out", new) as server:
-        seen = opened(visit, server, "/question/1")
+        seen = opened(visit, server, "/review/task/1")
         page, keys = seen.page, seen.page.keyboard
         for _ in seen.every_look():
             box = seen.boxes("form.bar-form")[0][1]
             assert 0 <= box["top"] < box["bottom"] <= 901
         seen.press("a")
         page.get_by_role("heading", name="Question 2 of 3").wait_for()
-        assert page.url.endswith("/question/2")
+        assert page.url.endswith("/review/task/2")
         seen.press("r")
         page.get_by_role("heading", name="Question 3 of 3").wait_for()
         seen.press("u")

@@ -12,6 +12,9 @@ from urllib.parse import urlencode
 import pytest
 
 from auepora_eval.cli.main import main
+from auepora_eval.core.dataset import InMemoryDataset
+from auepora_eval.core.types import EvaluationSample
+from auepora_eval.io.jsonl import load_jsonl_dataset, save_jsonl_dataset
 from auepora_eval.people.labels import read_labels
 from auepora_eval.people.task import create_task, is_task
 from auepora_eval.store.labels import LabelTable
@@ -216,3 +219,47 @@ def test_a_task_is_created_labelled_and_listed_in_the_view(view: Client) -> None
     assert is_task(view.workspace.folder.parent / "annotations" / "demo-hybrid-answers")
     for name in ("..%2fruns", "none", "%2e%2e"):
         assert view.get(f"/label/{name}/me").status in (400, 404)
+
+
+def test_the_questions_of_a_run_are_reviewed_in_the_view(
+    view: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = view.workspace.folder.parent
+    monkeypatch.chdir(folder)
+    first = view.post("/review/new", b"run=demo-hybrid").headers["location"]
+    assert first == "/review/demo-hybrid-questions.jsonl"
+    assert view.get(first).headers["location"] == f"{first}/1"
+    page = view.get(f"{first}/1").text
+    assert "Question 1 of 160" in page
+    assert "<mark" in page, "the gold spans of the run are marked"
+    assert view.post(f"{first}/1/press", b"key=reject&reason=duplicate").headers["location"] == f"{first}/2"
+    assert view.post(f"{first}/2/press", b"key=write").headers["location"] == f"{first}/done"
+    assert "0 accepted, 1 rejected, 159 not decided" in view.get(f"{first}/done").text
+    new = folder / "annotations" / "demo-hybrid-questions.jsonl"
+    assert len(load_jsonl_dataset(new)) == 159
+    for name in ("none", "..%2fruns", "%2e%2e"):
+        assert view.get(f"/review/{name}/1").status == 404
+
+
+def test_a_review_that_a_command_began_goes_on_in_the_view(
+    view: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = view.workspace.folder.parent
+    monkeypatch.chdir(folder)
+    samples = [EvaluationSample(str(number), f"What is {number}?") for number in range(2)]
+    save_jsonl_dataset(InMemoryDataset("numbers", samples), folder / "q.jsonl")
+    with served("annotate", "--questions", "q.jsonl", "--out", "new.jsonl", folder=folder) as server:
+        server.post("/review/task/1/press", key="accept")
+        assert server.stop() == 0
+    listed = view.get("/label").text
+    assert "/review/new.jsonl" in listed
+    assert "1 decided" in listed
+    assert view.get("/review/new.jsonl").headers["location"] == "/review/new.jsonl/2"
+    # The last decision writes the new version, which replaces what the command wrote.
+    assert (
+        view.post("/review/new.jsonl/2/press", b"key=reject").headers["location"] == "/review/new.jsonl/done"
+    )
+    assert [one.sample_id for one in load_jsonl_dataset(folder / "new.jsonl")] == ["0"]
+    (folder / "new.jsonl").write_text("somebody else's")
+    assert view.post("/review/new.jsonl/2/press", b"key=write").status == 400
+    assert (folder / "new.jsonl").read_text() == "somebody else's"

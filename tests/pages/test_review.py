@@ -41,20 +41,20 @@ def test_a_review_from_start_to_the_new_version(questions: Path, tmp_path: Path)
     before = questions.read_bytes()
     new = tmp_path / "new.jsonl"
     with served("annotate", "--questions", questions, "--out", new) as server:
-        assert server.get("/").headers["location"] == "/question/1"
-        page = server.get("/question/1")
+        assert server.get("/review/task").headers["location"] == "/review/task/1"
+        page = server.get("/review/task/1")
         assert tags_of(page.text).count("script") == 1
         assert "img" not in tags_of(page.text)
         assert "\u202e" not in page.text
-        reply = server.post("/question/1/press", key="reject", reason="ambiguous")
-        assert (reply.status, reply.headers["location"]) == (303, "/question/2")
-        assert server.post("/question/2/edit", query="Where?\r\nHere?", reference="there").status == 303
-        assert server.post("/question/2/mark", doc="0", start="4", end="8", text="boat").status == 303
+        reply = server.post("/review/task/1/press", key="reject", reason="ambiguous")
+        assert (reply.status, reply.headers["location"]) == (303, "/review/task/2")
+        assert server.post("/review/task/2/edit", query="Where?\r\nHere?", reference="there").status == 303
+        assert server.post("/review/task/2/mark", doc="0", start="4", end="8", text="boat").status == 303
         server.stop(signal.SIGKILL)
     assert not new.exists()
     with served("annotate", "--questions", questions, "--out", new) as server:
-        assert server.get("/").headers["location"] == "/question/2", "what was decided is kept"
-        server.post("/question/2/press", key="accept", reason="")
+        assert server.get("/review/task").headers["location"] == "/review/task/2", "what was decided is kept"
+        server.post("/review/task/2/press", key="accept", reason="")
         assert server.stop() == 0
         assert "1 accepted, 1 rejected, 1 not decided, 1 edited" in server.printed
         assert f"auepora dataset check {new}" in server.printed
@@ -84,22 +84,22 @@ def test_a_review_from_start_to_the_new_version(questions: Path, tmp_path: Path)
 
 
 WRONG: list[tuple[str, dict[str, str]]] = [
-    ("/question/1/press", {"key": "delete"}),
-    ("/question/9/press", {"key": "accept"}),
-    ("/question/x/press", {"key": "accept"}),
-    ("/question/0/press", {"key": "accept"}),
-    ("/question/1/edit", {"query": ""}),
-    ("/question/1/mark", {"doc": "0", "start": "0", "end": "4", "text": "boat"}),
-    ("/question/1/mark", {"doc": "7", "start": "0", "end": "3", "text": "The"}),
-    ("/question/1/mark", {}),
-    ("/question/1/unmark", {"doc": "0", "span": "4"}),
+    ("/review/task/1/press", {"key": "delete"}),
+    ("/review/task/9/press", {"key": "accept"}),
+    ("/review/task/x/press", {"key": "accept"}),
+    ("/review/task/0/press", {"key": "accept"}),
+    ("/review/task/1/edit", {"query": ""}),
+    ("/review/task/1/mark", {"doc": "0", "start": "0", "end": "4", "text": "boat"}),
+    ("/review/task/1/mark", {"doc": "7", "start": "0", "end": "3", "text": "The"}),
+    ("/review/task/1/mark", {}),
+    ("/review/task/1/unmark", {"doc": "0", "span": "4"}),
 ]
 
 
 def test_wrong_steps_change_nothing(questions: Path, tmp_path: Path) -> None:
     with served("annotate", "--questions", questions, "--out", tmp_path / "new.jsonl") as server:
         assert [server.post(path, **fields).status for path, fields in WRONG] == [400] * len(WRONG)
-        assert server.send("POST", "/question/1/press", "key=accept", cookie=server.cookie).status == 403
+        assert server.send("POST", "/review/task/1/press", "key=accept", cookie=server.cookie).status == 403
         assert server.stop() == 0
     assert not (tmp_path / "new.jsonl").exists(), "nothing was decided"
 

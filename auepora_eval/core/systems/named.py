@@ -22,7 +22,7 @@ import msgspec
 from ...calls.chat import ChatModel, Prompt, as_material, fence_of, load_prompt, read_prompt, split_endpoint
 from ...calls.http import BadReplyError, Endpoint
 from ...calls.keys import headers_from_environment, key_from_environment
-from ...errors import DataError
+from ...errors import AueporaError, DataError
 from ...read.records import converted
 from ..rag_interface import RAGSystemProtocol, as_system, hits_of, rag_prompt_of, required_prompt
 from ..settings import is_endpoint
@@ -147,6 +147,8 @@ def _from_file(path: Path) -> ModuleType:
 
 def _in_one_line(error: Any) -> str:
     """Return the user's exception in one line, with the place in the user's code where it was raised."""
+    if isinstance(error, AueporaError):
+        return str(error)  # says what to do; where this package raised it helps nobody
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, SyntaxError):

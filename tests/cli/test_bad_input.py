@@ -138,7 +138,7 @@ def test_metric_without_gold_is_an_error(work: Path, refused: Refuse) -> None:
         ),
         pytest.param(
             "bad_input_system.py:number",
-            "system must be an object with run(sample, top_k=...)",
+            "number: system must be an object with run(sample, top_k=...)",
             id="a number",
         ),
         pytest.param("bad_input_system.py", "is not module:attribute", id="no colon"),
@@ -150,6 +150,7 @@ def test_unloadable_systems(work: Path, refused: Refuse, system: str, message: s
     line = refused("run", "--dataset", "good.jsonl", "--system", system)
     assert f"--system {system}: " in line
     assert message in line
+    assert "rag_interface" not in line, "where this package raised it helps nobody"
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,14 @@ from ..io.files import file_name
 from ..people.desk import NOT_SURE, SKIP, UNDO, Desk, Progress, Shown
 from ..people.items import PERSON, Wanted, task_of_runs
 from ..people.results import Dispute, TaskSummary, next_commands, task_summary, write_labels
-from ..people.review import begun
+from ..people.review import started
 from ..people.task import Passage, is_task
 from ..store.labels import LabelTable
 from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
 from .layout import address, link
 from .requests import Ask, Page, Redirect, Reply, Route
-from .review import begun_reviews
+from .review import started_reviews
 from .workspace import Workspace
 
 THIS = "task"  # the name of the only task of `auepora annotate`
@@ -92,10 +92,10 @@ def label_page(ask: Ask) -> Reply:
             task = ui.row_link(ui.short(name, 48), address("label", name))
             question = ui.short(summary.question, 80)
             rows.append([task, question, people, link("Agreement", "label", name, _LEAD)])
-    for name, path in begun_reviews(ask.workspace).items():
+    for name, path in started_reviews(ask.workspace).items():
         with suppress(AueporaError):
             task = ui.row_link(ui.short(name, 48), address("review", name))
-            rows.append([task, "Is this question good?", f"{begun(path).decided} decided", None])
+            rows.append([task, "Is this question good?", f"{started(path).decided} decided", None])
     columns = [ui.Column("Task"), ui.Column("Question", "words"), ui.Column("People", "words"), ui.Column()]
     options = [(one.id, ui.short(one.id, 60)) for one in runs]
     form = tag(

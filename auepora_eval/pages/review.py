@@ -20,9 +20,9 @@ from ..people.review import (
     Finding,
     Review,
     Reviewed,
-    begun,
     selected_span,
     spans_of,
+    started,
 )
 from ..quality.checks import DataQualityChecker
 from ..store.storage import stored_samples
@@ -65,7 +65,7 @@ def review_workspace(review: Review, name: str) -> Workspace:
     return workspace
 
 
-def begun_reviews(workspace: Workspace) -> dict[str, Path]:
+def started_reviews(workspace: Workspace) -> dict[str, Path]:
     """Return the reviews beside the tasks and in the current folder, by the files that they write."""
     places = [Path.cwd(), *([workspace.tasks] if workspace.tasks else ())]
     folders = [path.parent for place in places for path in sorted(place.glob(f"*{SUFFIX}/{STEPS}"))]
@@ -73,7 +73,7 @@ def begun_reviews(workspace: Workspace) -> dict[str, Path]:
 
 
 def new_review(ask: Ask) -> Reply:
-    """Begin a review of the questions of a run, or continue it."""
+    """Start a review of the questions of a run, or continue it."""
     run_id = ask.workspace.document(ask.values.get("run", "")).id
     path, name = ask.workspace.path(run_id), f"{run_id}-questions.jsonl"
     folder = (ask.workspace.tasks or ask.workspace.folder) / f"{name}{SUFFIX}"
@@ -91,10 +91,10 @@ def _review(ask: Ask) -> Review:
     name = ask.path["task"]
 
     def opened() -> Review:
-        folder = begun_reviews(ask.workspace).get(name)  # found by name: an address is never a path
-        if folder is None or not begun(folder).source:
+        folder = started_reviews(ask.workspace).get(name)  # found by name: an address is never a path
+        if folder is None or not started(folder).source:
             raise NotFoundError("", f"There is no review {name!r:.80} here.")
-        return open_review(folder, begun(folder).source)
+        return open_review(folder, started(folder).source)
 
     return ask.workspace.desks.get(("review", name), opened)
 

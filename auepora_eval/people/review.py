@@ -195,19 +195,19 @@ class Review:
         return one
 
 
-class Begun(NamedTuple):
-    """A review that was begun: the name of its dataset, and how many questions are decided."""
+class Started(NamedTuple):
+    """A review that was started: the name of its dataset, and how many questions are decided."""
 
     source: str
     decided: int
 
 
-def begun(folder: Path) -> Begun:
+def started(folder: Path) -> Started:
     """Return how far the review of a folder is, without reading its dataset."""
     steps = LabelTable(folder / STEPS, "")
     source = steps.last((_SOURCE,))
     decided = {step.item for step in steps.answers if step.question == "decide"}
-    return Begun("" if source is None else str(source.answer), len(decided))
+    return Started("" if source is None else str(source.answer), len(decided))
 
 
 def _edited(sample: EvaluationSample, query: str, reference: str) -> EvaluationSample:

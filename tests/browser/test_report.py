@@ -50,6 +50,7 @@ def loaded(demo: Path) -> list[EvaluationRun]:
     return [EvaluationResultsStorage(demo).load_run(name) for name in ("bm25", "bigram")]
 
 
+LIST = "#/run/bigram/samples?baseline=bm25"  # the page of all samples in both runs
 ROWS = ".here table.list tbody tr:visible"
 
 
@@ -68,13 +69,16 @@ def shown_ids(page: Page) -> list[str]:
 def test_every_look(visit: Visitor, report: str) -> None:
     seen = visit(report)
     for width, dark in seen.every_look():
-        assert seen.overlaps(".here table.list tbody tr") == [], (width, dark)
+        assert seen.overlaps(".here tbody tr") == [], (width, dark)
     seen.look(PHONE, dark=False)
     seen.page.evaluate("() => scrollTo(0, 0)")
     assert seen.is_in_window(".here .lead p")  # the verdict in words, without scrolling
     verdicts = seen.boxes(".here #p0-changes .verdict")
     assert len(verdicts) == 4
     assert all(box["right"] <= PHONE for _, box in verdicts)  # and of each metric, without scrolling sideways
+    seen.page.get_by_role("link", name="All samples").click()
+    for width, dark in seen.every_look():
+        assert seen.overlaps(".here table.list tbody tr") == [], (width, dark)
     seen.page.locator(f"{ROWS} a").first.click()
     seen.page.locator(".here .docs mark").first.wait_for()
     for width, dark in seen.every_look():
@@ -111,8 +115,10 @@ def test_other_files(visit: Visitor, reports: dict[str, str], name: str) -> None
         seen.page.get_by_role("link", name="Samples 30").click()
         expect_rows(seen.page, 30)
         assert seen.page.locator(f"{ROWS} .tag.down").count() == 5
-    elif name == "three":
-        seen.page.get_by_role("link", name="third against bm25").last.click()
+    else:
+        if name == "three":
+            seen.page.get_by_role("link", name="third against bm25").last.click()
+        seen.page.locator(".here").get_by_role("link", name="All samples").click()
         expect_rows(seen.page, 30)
     seen.page.locator(f"{ROWS} a").last.click()
     seen.page.locator(".here .tag", has_text="cited").first.wait_for()
@@ -122,7 +128,7 @@ def test_other_files(visit: Visitor, reports: dict[str, str], name: str) -> None
 
 
 def test_twice_the_size(visit: Visitor, report: str) -> None:
-    seen = visit(report, zoom=2)
+    seen = visit(f"{report}{LIST}", zoom=2)
     assert not seen.scrolls_sideways()
     seen.page.locator(f"{ROWS} a").first.click()
     seen.page.locator(".here .docs").wait_for()
@@ -141,7 +147,7 @@ def test_from_a_metric_to_the_gold_span_in_two_clicks(visit: Visitor, report: st
 def test_the_list_of_two_runs_is_sorted_and_filtered(visit: Visitor, demo: Path, report: str) -> None:
     before, after = ({s.sample_id: s.value for s in run["contains_answer"].scores} for run in loaded(demo))
     gains = {name: after[name] - value for name, value in before.items() if value is not None}  # type: ignore[operator]
-    page = visit(report).page
+    page = visit(f"{report}{LIST}").page
     expect_rows(page, 30)
     page.locator(".here thead").get_by_role("button", name="contains_answer").click()
     listed = [gains[name] for name in shown_ids(page) if name in gains]
@@ -172,6 +178,7 @@ def test_keyboard_only(visit: Visitor, report: str) -> None:
     page = seen.page
     seen.press("Tab")
     assert page.locator(":focus").inner_text() == "Skip to the content"
+    page.get_by_role("link", name="All samples").click()
     page.locator(f"{ROWS} a").first.focus()
     first, second = shown_ids(page)[:2]
     seen.press("j")
@@ -190,6 +197,7 @@ def test_keyboard_only(visit: Visitor, report: str) -> None:
 def test_without_script(visit: Visitor, report: str) -> None:
     page = visit(report, java_script_enabled=False).page
     assert page.locator(".lead").is_visible()
+    page.get_by_role("link", name="All samples").click()
     page.locator("table.list tbody tr a").first.click()
     assert page.locator(".docs .text mark:visible").first.is_visible()
     assert not page.locator(".lead").is_visible()
@@ -212,6 +220,7 @@ def test_hostile_text_does_nothing(visit: Visitor, demo: Path) -> None:
     file = demo / "hostile.html"
     file.write_text(hostile(demo), encoding="utf-8")
     seen = visit(file.as_uri())
+    seen.page.get_by_role("link", name="All samples").click()
     seen.page.locator(f"{ROWS} a").first.click()
     seen.page.locator(".here .docs").wait_for()
     assert seen.page.title() != "taken"

@@ -149,7 +149,7 @@ def test_the_list_of_two_runs_is_sorted_and_filtered(visit: Visitor, demo: Path,
     gains = {name: after[name] - value for name, value in before.items() if value is not None}  # type: ignore[operator]
     page = visit(f"{report}{LIST}").page
     expect_rows(page, 30)
-    page.locator(".here thead").get_by_role("button", name="contains_answer").click()
+    page.locator(".here thead").get_by_role("link", name="contains_answer").click()
     listed = [gains[name] for name in shown_ids(page) if name in gains]
     assert listed == sorted(gains.values()), "those that lost most come first"
     page.locator(".here input[name=words]").fill("power calf")
@@ -167,7 +167,7 @@ def test_the_list_of_one_run(visit: Visitor, demo: Path, reports: dict[str, str]
     ):
         page.locator(".here input[name=words]").fill(words)
         expect_rows(page, count)
-    page.locator(".here thead").get_by_role("button", name="mean_latency").click()
+    page.locator(".here thead").get_by_role("link", name="mean_latency").click()
     seconds = {s.sample_id: s.value for s in loaded(demo)[0]["mean_latency[end_to_end]"].scores}
     measured = [value for name in shown_ids(page) if (value := seconds[name]) is not None]
     assert measured[5] == pytest.approx(max(measured[5:]), rel=0.02)  # after five failures, the slowest first

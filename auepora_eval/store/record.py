@@ -28,7 +28,14 @@ from ..core.verdict import Stopping
 from ..errors import StorageError
 from ..io.detect import kind_of_file
 from ..io.files import remove_leftovers
-from ..io.outputs import FOREIGN_KINDS, ForeignPredictions, PredictionFile, is_packed, predictions_of
+from ..io.outputs import (
+    FOREIGN_KINDS,
+    PredictionFile,
+    check_known_samples,
+    is_packed,
+    missing_output,
+    predictions_of,
+)
 from ..read.records import read_prediction
 from .cache import CallCache, call_key
 from .database import ANSWER, ANSWERED, FAILED, MAY_PASS, CallRow, Database
@@ -327,19 +334,42 @@ def predictions_at(path: str | Path, columns: Mapping[str, str] | None = None) -
     """Return the predictions in a file, which may be the database of a run or a file of another tool."""
     path = Path(path)
     if path.name.endswith(DATABASE):
-        return _stored_outputs(path)
+        return StoredOutputs(path)
     kind = kind_of_file(path) if columns is None else None
     if kind is not None and kind not in FOREIGN_KINDS and not is_packed(path):
         return PredictionFile(path)
     return predictions_of(path, columns)
 
 
-def _stored_outputs(path: Path) -> Predictions:
-    """Return the outputs of a run, by its database; one that did not finish has them too."""
-    with Database.read(path) as database:
-        rows = database.stream("SELECT reply FROM call WHERE kind = 'answer' ORDER BY n")
-        outputs = dict(read_prediction(msgspec.json.decode(reply), path.name) for (reply,) in rows)
-    return ForeignPredictions(path.name, outputs)
+# Documents are a list, or columns of ids, texts and scores.
+_LONGEST = (
+    "SELECT max(coalesce(json_array_length(reply, '$.retrieved.doc_id'), "
+    "json_array_length(reply, '$.retrieved'))) FROM call WHERE kind = 'answer'"
+)
+
+
+class StoredOutputs:
+    """The outputs of a run, read from its database one by one; one that did not finish has them too."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database.read(path)
+        self._size = self._database.outcomes().total()
+        self.longest: int = self._database.select(_LONGEST)[0][0] or 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def check_known_samples(self, known: Container[str]) -> None:
+        """Raise DataError if there are outputs of samples that the dataset does not have."""
+        ids = self._database.stream("SELECT DISTINCT sample FROM call WHERE kind = 'answer'")
+        check_known_samples((name for (name,) in ids), known, self._database.path.name)
+
+    def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]:
+        """Yield an output for each sample, in order; a sample without one has failed."""
+        for sample_id in sample_ids:
+            row = self._database.answers([sample_id]).get(sample_id)
+            where = self._database.path.name
+            yield missing_output() if row is None else read_prediction(msgspec.json.decode(row[1]), where)[1]
 
 
 class PredictionRecord(RunRecord):

@@ -213,6 +213,6 @@ def cell_again(sample, output) -> float:
 
 
 def test_a_sample_that_cannot_be_stored_is_named() -> None:
-    odd = [{"sample_id": "odd", "query": "q", "metadata": {("a", "b"): "one"}}]
+    odd = [ae.EvaluationSample("odd", "q", metadata={1: "one"})]
     with pytest.raises(ae.DataError, match="sample 'odd': cannot be written as JSON"):
         ae.evaluate(echo, odd, metrics="mean_latency")

@@ -213,6 +213,6 @@ def cell_again(sample, output) -> float:
 
 
 def test_a_sample_that_cannot_be_stored_is_named() -> None:
-    odd = [ae.EvaluationSample("odd", "q", metadata={1: "one"})]
+    odd = [ae.EvaluationSample("odd", "q", metadata={1: "one"})]  # type: ignore[dict-item]
     with pytest.raises(ae.DataError, match="sample 'odd': cannot be written as JSON"):
         ae.evaluate(echo, odd, metrics="mean_latency")

@@ -53,6 +53,11 @@
   });
   document.addEventListener("input", (event) => event.target.form?.matches("[data-local]") && filterBy(event.target.form));
   document.addEventListener("submit", (event) => event.preventDefault());
+  // Without scripts a link leads to its list as it is in the file.
+  for (const link of $$("a[data-more]", container)) {
+    const list = link.getAttribute("href");
+    link.setAttribute("href", `${list}${list.includes("?") ? "&" : "?"}${link.dataset.more}`);
+  }
   container.classList.add("routed");
   addEventListener("hashchange", route);
   route();

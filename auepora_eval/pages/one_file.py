@@ -140,25 +140,28 @@ def _section(number: int, section: Section, known: set[str]) -> Markup:
             return f' id="{escape(f"p{number}-{value}")}"'
         if value.startswith("#"):
             return f' href="{escape(f"#p{number}-{value[1:]}")}"'
-        inside = _in_file(value, known)
-        return f' {name}="{escape(f"#{inside}")}"' if inside else ""
+        inside, more = _in_file(value, known)
+        kept = f' data-more="{escape(more)}"' if more else ""
+        return f' {name}="{escape(f"#{inside}")}"{kept}' if inside else ""
 
     # Safe on the text of markup: only attributes have quotes, those of texts are escaped.
     return tag("section", Markup(_ATTRIBUTE.sub(replaced, content.text)), id=place)
 
 
-def _in_file(link: str, known: set[str]) -> str:
-    """Return the address of a page as its section has it; "" if the file does not have the page.
+def _in_file(link: str, known: set[str]) -> tuple[str, str]:
+    """Return the address of a page as its section has it ("" if the file does not have it), and the rest.
 
-    Lists keep what they are sorted and filtered by, which file.js reads.
+    The rest of the query is what a list is sorted and filtered by: file.js adds it to the link,
+    which leads to the list without scripts too.
     """
     path, _, query = link.partition("#")[0].partition("?")
     pairs = parse_qsl(query)
     own = [pair for name in ("run", "baseline", "id") for pair in pairs if pair[0] == name]
-    section = address(query=own).removeprefix("/")
-    if f"{path}{section}" not in known:
-        return ""
-    return f"{path}{section}" if path.endswith("/sample") or not query else f"{path}?{urlencode(pairs)}"
+    section = path + address(query=own).removeprefix("/")
+    if section not in known:
+        return "", ""
+    more = [] if path.endswith("/sample") else [pair for pair in pairs if pair not in own]
+    return section, urlencode(more)
 
 
 def _footer(workspace: Workspace, run_ids: Sequence[str]) -> Markup:

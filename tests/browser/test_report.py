@@ -202,6 +202,7 @@ def test_without_script(visit: Visitor, report: str) -> None:
     assert page.locator(".docs .text mark:visible").first.is_visible()
     assert not page.locator(".lead").is_visible()
     page.get_by_role("link", name="Samples by").locator("visible=true").first.click()
+    assert page.locator("table.list").is_visible()
 
 
 def hostile(demo: Path) -> str:

@@ -48,7 +48,10 @@ class _Reader(HTMLParser):
             self.lines.append(_BLOCKS[tag])
         self.lines[-1] += _BEFORE.get(tag, "") + _words_of(tag, given)
         if tag == "a":
-            self._addresses.append(given.get("href", ""))
+            address = given.get("href", "")
+            if "data-more" in given:  # added by file.js
+                address += f"{'&' if '?' in address else '?'}{given['data-more']}"
+            self._addresses.append(address)
 
     def handle_endtag(self, tag: str) -> None:
         if tag in _UNSEEN:

@@ -109,6 +109,8 @@ def test_an_interrupted_generation_keeps_its_answers(place: Path, capfd: pytest.
             time.sleep(0.2)  # the call under way is finished and kept
         return good_model(body)
 
+    # A shell starts programs in the background with SIGINT ignored, and so would be this test.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with chat_server(says=interrupting) as server:
         words = ["dataset", "generate", "docs", "--llm", f"{server.url}#small", "--concurrency", "1"]
         words += ["--per-document", "1", "--variants", "none"]

@@ -42,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     judge = parser.add_mutually_exclusive_group()
     add_flag(judge, "--judge", f"the judge to audit (default: {_JUDGE})", "NAME")
     add_flag(judge, "--score", "field with scores of the judge, from 0 to 1", "FIELD", default="")
-    about = "lowest score that counts as supported (default: 0.5)"
+    about = "lowest score that counts as supported"
     add_flag(parser, "--threshold", about, "T", type=share, default=0.5)
     add_flag(parser, "--cache", "file of replies to reuse (default: $AUEPORA_CACHE)", "FILE")
     add_settings(parser, "config", "min_coverage")

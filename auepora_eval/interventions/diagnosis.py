@@ -272,8 +272,12 @@ def _first(
     """Return the fix to try first, if one stands out, and those that may as well come first."""
     if len(evidence.cases) < FEW or _is_unanswerable_set(evidence):
         return None, []
+    # What failed is not measured: a fix that was tried on a few questions is not the first one.
+    tried = {name for name, (after, *_) in columns.items() if np.isfinite(after).sum() >= FEW}
     shown = [
-        fix.name for fix in fixes if fix.name != "references" and fix.p_holm < ALPHA and fix.gain >= least
+        fix.name
+        for fix in fixes
+        if fix.name in tried - {"references"} and fix.p_holm < ALPHA and fix.gain >= least
     ]
     if not shown:
         return None, []

@@ -370,7 +370,7 @@ class Prober:
             return evaluate(evaluator, record)
         options: dict[str, Any] = {"evaluation_id": run_id, "cache": system}
         try:
-            self.storage.evaluate(evaluator, dataset, resume=True, **options)
+            self.storage.evaluate(evaluator, dataset, resume=True, retry_failed=True, **options)
         except StorageError:
             state = self.storage.state(run_id)
             if not state.has_results:

@@ -156,6 +156,19 @@ def test_a_generator_that_always_fails_on_handed_documents() -> None:
         diagnosed((retrieve, broken), samples())
 
 
+@pytest.mark.filterwarnings("ignore:.*calls failed")
+def test_a_fix_that_failed_on_half_of_the_questions_is_not_the_first() -> None:
+    def fails_on_gold(query: str, documents: list[Document]) -> str:
+        answer = read(query, documents)
+        if "v" in answer and int(query.rsplit(maxsplit=1)[-1].strip("?")) % 2:
+            raise ValueError("the context is too long")
+        return answer
+
+    found = diagnosed((lambda query, top_k=5: DOCUMENTS[40 - top_k :], fails_on_gold), samples())
+    assert found.first is None
+    assert "have an intervention that failed" in str(found)
+
+
 @pytest.mark.parametrize("answer", ["", "42"])
 def test_a_generator_that_returns_nothing_or_the_same_for_everything(answer: str) -> None:
     found = diagnosed((retrieve, lambda query, documents: answer), samples())

@@ -27,6 +27,8 @@ def generate(query, documents):
     with CALLS.open("a") as calls:
         calls.write("x")
     name = query.split()[-1].strip("?")
+    if len(documents) == 1 and name > "d29" and HERE.with_name("down").exists():
+        raise OSError("the model is down")
     for doc in documents:
         if doc.doc_id == name:
             return doc.text.rpartition(" ")[2]
@@ -62,6 +64,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.chdir(project)
+    monkeypatch.setenv("COLUMNS", "80")
     run = "run --dataset questions.jsonl --system app.py:rag --id base"
     assert main([*run.split(), "--out", str(tmp_path)]) == 0
     return tmp_path
@@ -69,6 +72,15 @@ def here(project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path
 
 def diagnosed(out: Path, *flags: str, run: str = "base") -> int:
     return main(["diagnose", run, "--corpus", "corpus.jsonl", "--out", str(out), *flags])
+
+
+def test_failed_calls_are_made_again(project: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "down").touch()
+    diagnosed(here)
+    assert "have an intervention that failed" in capsys.readouterr().out
+    (project / "down").unlink()
+    assert diagnosed(here) == 0
+    assert "an intervention that failed" not in capsys.readouterr().out
 
 
 def test_the_screen(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,6 +168,7 @@ def test_a_black_box_is_told_what_a_hook_would_add(
     project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(project)
+    monkeypatch.setenv("COLUMNS", "80")
     run = "run --dataset questions.jsonl --system app.py:black_box --id black"
     assert main([*run.split(), "--out", str(tmp_path)]) == 0
     capsys.readouterr()
@@ -199,6 +212,7 @@ def test_interventions_are_not_listed_beside_their_run(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(project)
+    monkeypatch.setenv("COLUMNS", "80")
     run = "run --dataset questions.jsonl --system app.py:rag --id mine"
     assert main([*run.split(), "--out", str(tmp_path)]) == 0
     assert diagnosed(tmp_path, "--system", "app.py:rag", run="mine") == 0

@@ -164,7 +164,7 @@ def score(
     1.0
     """
     of_samples = columns if outputs is None else columns_of_samples(columns)
-    samples = _dataset(dataset, of_samples, convert)
+    samples = _dataset(dataset, of_samples, convert, is_answered=outputs is None)
     if outputs is None and not samples.outputs:
         raise DataError(samples.name, "there are no answers in it.", fix="Pass them as `outputs`.")
     answers = predictions_of(samples.outputs if outputs is None else outputs, columns)
@@ -285,9 +285,11 @@ def _run(argument: str, value: object) -> EvaluationRun:
     raise wrong_type(argument, "a run, the path of a stored run, or a list of these", value)
 
 
-def _dataset(source: Any, columns: Mapping[str, str] | None, convert: Convert | None) -> EvaluationDataset:
+def _dataset(
+    source: Any, columns: Mapping[str, str] | None, convert: Convert | None, *, is_answered: bool = False
+) -> EvaluationDataset:
     if isinstance(source, str) and source == "demo":
         from .demo.world import demo_dataset
 
         return demo_dataset()
-    return load_dataset(source, columns=columns, convert=convert)
+    return load_dataset(source, columns=columns, convert=convert, is_answered=is_answered)

@@ -53,6 +53,8 @@ def open_samples(
     format_name: str | None,
     columns: Mapping[str, str] | None = None,
     convert: str | None = None,
+    *,
+    is_answered: bool = False,
 ) -> EvaluationDataset:
     """Return a dataset by its path, or the bundled one by the name `demo`."""
     if name == "demo":
@@ -61,7 +63,8 @@ def open_samples(
         return demo_dataset()
     from ..io.loader import open_dataset
 
-    return open_dataset(name, format_name, columns, None if convert is None else convert_function(convert))
+    reader = None if convert is None else convert_function(convert)
+    return open_dataset(name, format_name, columns, reader, is_answered)
 
 
 def convert_function(name: str) -> Convert:
@@ -76,13 +79,18 @@ def convert_function(name: str) -> Convert:
     return function
 
 
-def evaluated_dataset(settings: RunSettings, *, is_answered_elsewhere: bool = False) -> EvaluationDataset:
-    """Return the dataset of a run: one split, if its type is named, with the gold of a ground truth file."""
+def evaluated_dataset(
+    settings: RunSettings, *, is_answered: bool = False, is_answered_elsewhere: bool = False
+) -> EvaluationDataset:
+    """Return the dataset of a run: one split, if its type is named, with the gold of a ground truth file.
+
+    The answers of the system are in it, are in another file, or are yet to be given.
+    """
     name = settings.dataset or ""
     if settings.dataset_type is None:
         columns = column_names(settings.columns)
         columns = columns_of_samples(columns) if is_answered_elsewhere else columns
-        dataset = open_samples(name, settings.format, columns, settings.convert)
+        dataset = open_samples(name, settings.format, columns, settings.convert, is_answered=is_answered)
     else:
         from ..io.builds import load_split_of
 

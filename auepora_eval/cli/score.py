@@ -75,7 +75,8 @@ def run(args: Namespace) -> int:
     if not settings.dataset:
         raise PlanError("Name what to score: auepora score FILE, --dataset FILE, or --run RUN.")
     storage = EvaluationResultsStorage(settings.out)
-    dataset = evaluated_dataset(settings, is_answered_elsewhere=args.outputs is not None)
+    is_elsewhere = args.outputs is not None
+    dataset = evaluated_dataset(settings, is_answered=not is_elsewhere, is_answered_elsewhere=is_elsewhere)
     named = named_plan(settings)
     judge = None
     if settings.judge is not None:

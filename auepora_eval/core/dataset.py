@@ -158,6 +158,7 @@ def as_dataset(
     accepted: str = _DATASET_FORMS,
     columns: Mapping[str, str] | None = None,
     convert: Convert | None = None,
+    is_answered: bool = False,
 ) -> EvaluationDataset:
     """Return a dataset from one, from samples or dicts in any iterable, or from a DataFrame.
 
@@ -177,7 +178,8 @@ def as_dataset(
         placed = ((f"dataset[{number}]", row) for number, row in enumerate(rows))
         return InMemoryDataset.of_readings("samples", converted(placed, convert, "dataset"))
     if rows and all(isinstance(row, Mapping) for row in rows):
-        return InMemoryDataset.of_readings("samples", read_foreign(rows, "dataset", columns))
+        readings = read_foreign(rows, "dataset", columns, is_answered=is_answered)
+        return InMemoryDataset.of_readings("samples", readings)
     return InMemoryDataset("samples", [to_sample(one, f"dataset[{n}]") for n, one in enumerate(rows)])
 
 

@@ -43,7 +43,7 @@ class Format:
     load: Callable[..., InMemoryDataset]
     save: Callable[..., None] | None = None  # None: the format is only read
     endings: tuple[str, ...] = ()
-    takes_columns: bool = False  # `load` takes the names of columns as its second argument
+    takes_columns: bool = False  # `load` takes the names of columns, and whose `answer` is
 
 
 def _of(module: str, name: str, *family: str) -> Callable[..., Any]:
@@ -101,15 +101,19 @@ def load_dataset(
     *,
     columns: Mapping[str, str] | None = None,
     convert: Convert | None = None,
+    is_answered: bool = False,
 ) -> EvaluationDataset:
     """Load a dataset: from a file of any known format, a list of dicts, a DataFrame or any iterable of rows.
 
     `columns` names the columns of a table that has other names: {"query": "question"}. For any other shape,
     `convert` is a function that makes of each record a sample, a pair of a sample and the system's output, or
-    None to leave it out.
+    None to leave it out. A column `answer` without another answer beside it is the reference, or, with
+    `is_answered`, the answer of the system.
     """
     if not isinstance(source, str | Path):
-        return as_dataset(source, accepted=_ACCEPTED, columns=columns, convert=convert)
+        return as_dataset(
+            source, accepted=_ACCEPTED, columns=columns, convert=convert, is_answered=is_answered
+        )
     path = _file_of(source)
     if convert is not None:
         from .tables import placed_rows
@@ -117,9 +121,10 @@ def load_dataset(
         readings = converted(placed_rows(path), convert, path.name)
         return InMemoryDataset.of_readings(stem(path), readings)
     name = format or detected_format(path)
-    if columns is None:
+    if columns is None and not FORMATS.get(name).takes_columns:
         return FORMATS.get(name).load(path)
-    return FORMATS.get(name if FORMATS.get(name).takes_columns else "records").load(path, columns)
+    reader = FORMATS.get(name if FORMATS.get(name).takes_columns else "records")
+    return reader.load(path, columns, is_answered)
 
 
 def _file_of(source: str | Path) -> Path:
@@ -136,12 +141,13 @@ def open_dataset(
     format: str | None = None,  # noqa: A002
     columns: Mapping[str, str] | None = None,
     convert: Convert | None = None,
+    is_answered: bool = False,
 ) -> EvaluationDataset:
     """A dataset to walk through: from its file, line by line, where the format allows it."""
     path = _file_of(path)
     if columns is None and convert is None and (format or detected_format(path)) == "jsonl":
         return JsonlDataset(path)
-    return load_dataset(path, format, columns=columns, convert=convert)
+    return load_dataset(path, format, columns=columns, convert=convert, is_answered=is_answered)
 
 
 def save_dataset(

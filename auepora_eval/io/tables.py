@@ -36,32 +36,33 @@ _DELIMITERS = (",", ";", "\t")
 _START = 65_536  # bytes that are looked at
 
 
-def load_records(path: Path, columns: Columns = None) -> InMemoryDataset:
+def load_records(path: Path, columns: Columns = None, is_answered: bool = False) -> InMemoryDataset:
     """Load a dataset from a table or a list of records, and the answers that are in it."""
-    readings = readings_in(path, columns)
+    readings = readings_in(path, columns, is_answered)
     _report_without_place(path.name, readings)
     return InMemoryDataset.of_readings(stem(path), readings)
 
 
-def load_family(name: str) -> Callable[[Path, Columns], InMemoryDataset]:
+def load_family(name: str) -> Callable[..., InMemoryDataset]:
     """Return the function that loads any file of a tool: its documents, and tables with its names."""
 
-    def load(path: Path, columns: Columns = None) -> InMemoryDataset:
+    def load(path: Path, columns: Columns = None, is_answered: bool = False) -> InMemoryDataset:
         start, kinds = start_of(path), [kind for kind in TOOLS if kind.partition("-")[0] == name]
         if path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
-            return load_csv(path, columns)
+            return load_csv(path, columns, is_answered)
         kind = next((kind for kind in kinds if TOOLS[kind].looks_like(start, is_yaml=is_yaml(path))), None)
-        return load_records(path, columns) if kind is None else load_tool(kind)(path, columns)
+        load_rest = load_records if kind is None else load_tool(kind)
+        return load_rest(path, columns, is_answered)
 
     return load
 
 
-def load_tool(name: str) -> Callable[[Path, Columns], InMemoryDataset]:
+def load_tool(name: str) -> Callable[..., InMemoryDataset]:
     """Return the function that loads the files of a tool."""
 
-    def load(path: Path, columns: Columns = None) -> InMemoryDataset:
+    def load(path: Path, columns: Columns = None, is_answered: bool = False) -> InMemoryDataset:
         rows = list(TOOLS[name].rows(_document(path), path.name))
-        readings = read_foreign(rows, path.name, columns, is_table=False)
+        readings = read_foreign(rows, path.name, columns, is_table=False, is_answered=is_answered)
         if not readings:
             fix = "Is it another kind of file? Traces go to auepora import-traces."
             raise DataError(path.name, f"there is no question in it, read as {name}.", fix=fix)
@@ -81,14 +82,14 @@ def _report_without_place(where: str, readings: Sequence[Reading]) -> None:
         warn_user(f"{where}: {what}.", ReadingNote)
 
 
-def load_csv(path: Path, columns: Columns = None) -> InMemoryDataset:
+def load_csv(path: Path, columns: Columns = None, is_answered: bool = False) -> InMemoryDataset:
     """Load a CSV file: one with our own columns as it is, any other by the names of its columns."""
     names = csv_heading(path)
     if {"scenario", "turns"} <= set(names):
-        return load_tool("deepeval-conversations")(path, columns)
+        return load_tool("deepeval-conversations")(path, columns, is_answered)
     if columns is None and _is_eval_csv(names) and delimiter_of(path) == ",":
         return load_eval_csv(path)
-    return load_records(path, columns)
+    return load_records(path, columns, is_answered)
 
 
 def _is_eval_csv(names: list[str]) -> bool:
@@ -97,22 +98,24 @@ def _is_eval_csv(names: list[str]) -> bool:
     return {"query_id", "query_text"} <= set(names) and (is_written_by_us or has_only({*OUR_COLUMNS}, names))
 
 
-def load_parquet(path: Path, columns: Columns = None) -> InMemoryDataset:
+def load_parquet(path: Path, columns: Columns = None, is_answered: bool = False) -> InMemoryDataset:
     """Load a Parquet file: one with our own columns as it is, any other by the names of its columns."""
     if columns is None and _is_native(parquet_names(path)):
         return load_parquet_dataset(path)
-    return load_records(path, columns)
+    return load_records(path, columns, is_answered)
 
 
 def _is_native(names: list[str]) -> bool:
     return {"sample_id", "query"} <= set(names) or not has_query(names)
 
 
-def readings_in(path: Path, columns: Columns = None) -> list[Reading]:
+def readings_in(path: Path, columns: Columns = None, is_answered: bool = False) -> list[Reading]:
     """Return the samples and outputs of a table or a list of records."""
     placed = placed_rows(path)
     rows = [row for _, row in placed]
-    return read_foreign(rows, path.name, columns, place=lambda number: placed[number][0])
+    return read_foreign(
+        rows, path.name, columns, place=lambda number: placed[number][0], is_answered=is_answered
+    )
 
 
 def outputs_in(path: Path, columns: Columns = None) -> Iterator[tuple[str, SystemOutputs]]:

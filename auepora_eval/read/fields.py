@@ -88,8 +88,10 @@ class FieldReader:
         columns: Mapping[str, str] | None = None,
         *,
         for_outputs: bool = False,
+        is_answered: bool = False,
     ) -> None:
         self._for_outputs = for_outputs  # the records are answers: they need no question, only an id
+        self._is_answered = is_answered  # the records are questions with the answers of a system
         self._names = list(dict.fromkeys(str(name) for name in names))
         # "Ground Truth" is ground_truth, unless there is a column of that very name.
         self._spelt = {plain_name(name): name for name in reversed(self._names)}
@@ -156,7 +158,7 @@ class FieldReader:
         if not self._is_free("answer"):
             return
         name = self._spelt["answer"]
-        if self._for_outputs and "answer" not in self.fields:
+        if (self._for_outputs or self._is_answered) and "answer" not in self.fields:
             self.fields["answer"] = name
             return
         is_reference_known, is_answer_known = ("reference_answer" in self.fields, "answer" in self.fields)
@@ -201,6 +203,7 @@ class FieldReader:
         others = {field: name for field, name in self.fields.items() if name not in (field, "response")}
         names = [f"{name!r} as {field}" for field, name in others.items()]
         parts = [f"read {', '.join(names)}"] if names and renamed else []
+        parts += self._answer_in_words() if renamed else []
         parts += ["sample ids are made from the queries"] if made_ids else []
         if self._conversations:
             records = "1 record has" if self._conversations == 1 else f"{self._conversations} records have"
@@ -208,6 +211,14 @@ class FieldReader:
         parts += self._unread_in_words() if renamed else []
         if parts:
             warn_user(f"{self._where}: {'; '.join(parts)}.", ReadingNote)
+
+    def _answer_in_words(self) -> list[str]:
+        """Return whose answer `answer` is, where another command would read it as the reference."""
+        name = self.fields.get("answer", "")
+        if not self._is_answered or plain_name(name) != "answer" or "reference_answer" in self.fields:
+            return []
+        without = "without a reference, in a column such as ground_truth, correctness is not measured"
+        return [f"{name!r} is the system's answer; {without}"]
 
     def _unread_in_words(self) -> list[str]:
         """Return the columns without a place, and what to do if one of them has the gold."""
@@ -370,8 +381,11 @@ def read_foreign(
     place: Callable[[int], str] | None = None,
     is_table: bool = True,
     for_outputs: bool = False,
+    is_answered: bool = False,
 ) -> list[Reading]:
     """Return the sample and the output of each record.
+
+    `answer` may be the reference or the system's answer. With `is_answered` it is the system's.
 
     The names that were read are reported, unless they are those of a known tool (`is_table` is False).
     """
@@ -379,7 +393,7 @@ def read_foreign(
     if not rows:
         return []
     names = dict.fromkeys(str(name) for row in rows for name in row)
-    reader = FieldReader(names, where, columns, for_outputs=for_outputs)
+    reader = FieldReader(names, where, columns, for_outputs=for_outputs, is_answered=is_answered)
     reader.check_has_queries()
     place = place or (lambda number: f"{where}[{number}]")
     readings = [reader.read(row, place(number)) for number, row in enumerate(rows)]

@@ -363,3 +363,36 @@ def test_documents_with_the_same_rank_are_refused() -> None:
     row = {"question": "q", "ground_truth": "g", "response": "r", "retrieved_contexts": hits}
     with pytest.raises(DataError, match=r"retrieved_contexts: two documents have the same rank: \[0, 0\]"):
         read_foreign([row], "rows")
+
+
+@pytest.mark.parametrize(
+    "documents", [{}, {"contexts": ["It takes 22 cars."]}, {"context": "It takes 22 cars."}]
+)
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "list"])
+def test_answer_is_what_the_system_said_where_answers_are_scored(
+    documents: dict[str, Any], ending: str, tmp_path: Path
+) -> None:
+    record = {"question": "How many?", "answer": "22", **documents}
+    source: Any = [record]
+    if ending == "jsonl":
+        source = tmp_path / "answered.jsonl"
+        source.write_text(json.dumps(record) + "\n", "utf-8")
+    if ending == "csv":
+        source = tmp_path / "answered.csv"
+        cells = {name: "".join(value) for name, value in record.items()}
+        source.write_text(f"{','.join(cells)}\n{','.join(cells.values())}\n", "utf-8")
+    with pytest.warns(ReadingNote, match=r"'answer' is the system's answer; without a reference"):
+        run = ae.score(source, metrics="answer_rate")
+    (sample,), (output,) = run.samples, run.outputs
+    assert output is not None
+    assert output.response.text == "22"
+    assert sample.reference_answer is None
+    assert [hit.doc.text for hit in output.retrieved] == ["It takes 22 cars."] * len(documents)
+
+
+def test_answer_is_the_reference_where_the_answers_are_in_another_file_or_yet_to_be_given() -> None:
+    questions = [{"id": "a", "question": "How many?", "answer": "22"}]
+    with pytest.warns(ReadingNote):
+        assert ae.score(questions, {"a": "22"}, metrics="exact_match")["exact_match"].value == 1
+    with pytest.warns(ReadingNote):
+        assert ae.evaluate(lambda query: "22", questions, metrics="exact_match")["exact_match"].value == 1

@@ -196,10 +196,10 @@ def _rank(one: Standing) -> str:
     return f" #{one.rank} ({low}-{high})" if low != high else f" #{one.rank}"
 
 
-def ranking_legend(ranking: Ranking) -> str:
-    """What the signs in the table of ranks mean."""
+def ranking_legend(ranking: Ranking, signs: str = "") -> str:
+    """What the signs in the table of ranks mean; `signs` are those of another table."""
     times, others = _unranked(ranking)
-    parts = [_LEGEND]
+    parts = [signs or _LEGEND]
     if times:
         parts.append("no rank: one run each is not enough for times")
     if others:

@@ -247,14 +247,14 @@ def _runs(count: int) -> str:
     return "1 run" if count == 1 else f"{count} runs"
 
 
-def trend_notes(trend: Trend) -> list[str]:
+def trend_notes(trend: Trend, *, all_lines: bool = False) -> list[str]:
     """Return what the tables do not say: the lines that are not shown, failures, and what is left out."""
     several = sum(len(line.points) > 1 for line in trend.lines)
     shown = min(several or len(trend.lines), _LINES_SHOWN)
     notes = []
     if len(trend.lines) > 1:
         notes.append("Other samples, systems, settings or ways to compute a metric make separate lines.")
-    if len(trend.lines) > shown:
+    if len(trend.lines) > shown and not all_lines:
         notes.append(f"Lines that are in --json only: {len(trend.lines) - shown}.")
     if any(point.failed for line in trend.lines for point in line.points):
         notes.append(

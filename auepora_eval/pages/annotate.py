@@ -96,7 +96,12 @@ def label_page(ask: Ask) -> Reply:
         with suppress(AueporaError):
             task = ui.row_link(ui.short(name, 48), address("review", name))
             rows.append([task, "Is this question good?", f"{started(path).decided} decided", None])
-    columns = [ui.Column("Task"), ui.Column("Question", "words"), ui.Column("People", "words"), ui.Column()]
+    columns = [
+        ui.Column("Task"),
+        ui.Column("Question", "words spare"),
+        ui.Column("People", "words"),
+        ui.Column(),
+    ]
     options = [(one.id, ui.short(one.id, 60)) for one in runs]
     form = tag(
         "form",

@@ -158,14 +158,14 @@ def _changes(pair: Pair, run_ids: Sequence[str]) -> Markup:
         ui.Column("Change", "n"),
         ui.Column("95% interval", "n spare wide-only mute"),
         ui.Column("p (Holm)", "n spare mute"),
-        ui.Column("Samples", "spare wide-only"),
+        ui.Column("Samples", "spare vast-only"),
         ui.Column("Won tied lost", "n won spare"),
     ]
     rows = [_change_row(one, scale, _samples(run_ids, sort=one.name, outcome="lost")) for one in ordered]
     texts = [
         *interval_notes(comparison),
         *(f"{name}: not compared, {reason}." for name, reason in comparison.not_compared.items()),
-        *(f"{note}." for note in (*comparison.mismatches, *comparison.notes)),
+        *map(ui.sentence, (*comparison.mismatches, *comparison.notes)),
     ]
     return tag(
         "section",
@@ -319,12 +319,14 @@ def _scatter(pair: Pair, run_ids: Sequence[str], metric: str) -> Node:
 
 # Three runs or more.
 
+_RANKS = "Bold: the best value; #1–2: the ranks that the tests leave open (Holm over all pairs and metrics)"
+
 
 def ranking_page(workspace: Workspace, run_ids: Sequence[str], ranking: Ranking) -> Page:
     """Rank runs: a dot per run on each metric; each pair leads to its own comparison."""
     columns = [
         ui.Column("Metric"),
-        *(ui.Column(ui.short(name, 24), "n") for name in ranking.systems),
+        *(ui.Column(ui.short(name, 24), "n spare") for name in ranking.systems),
         ui.Column(charts.axis("Intervals", charts.SHARE), "c"),
         ui.Column("Best"),
     ]
@@ -334,7 +336,7 @@ def ranking_page(workspace: Workspace, run_ids: Sequence[str], ranking: Ranking)
         ui.lead(ranking_in_words(ranking)),
         charts.legend(ranking.systems),
         ui.table("Ranking", columns, rows, kind="bars"),
-        ui.notes([ranking_legend(ranking), *(f"{text}." for text in (*ranking.mismatches, *ranking.notes))]),
+        ui.notes([ranking_legend(ranking, _RANKS), *map(ui.sentence, (*ranking.mismatches, *ranking.notes))]),
         ui.section("Each pair", tag("ul", _pairs(run_ids, ranking), class_="links")),
     )
     command = workspace.command("compare", *map(workspace.name, run_ids))

@@ -44,7 +44,7 @@ def diagnosis_page(ask: Ask) -> Reply:
     command = ask.workspace.command("diagnose", ask.workspace.name(run_id))
     if found is None:
         main = ui.lead("This run was not diagnosed yet. In a terminal: ", tag("code", command))
-        return Page("Diagnosis", main, command, crumbs=crumbs, run=run_id)
+        return Page("What to fix first", main, command, crumbs=crumbs, run=run_id)
     groups = _grouped(found.stages)
     main = join(
         _strip(found),
@@ -52,9 +52,9 @@ def diagnosis_page(ask: Ask) -> Reply:
         tag("div", _stages(run_id, found, groups), _fixes(found), class_="halves"),
         ui.notes(found.notes),
     )
-    return Page(
-        "Diagnosis", main, command, facts=f"answers judged by {found.metric}", crumbs=crumbs, run=run_id
-    )
+    by = "their references" if found.metric == "right" else found.metric
+    facts = f"{found.n:,} answers of {run_id}, judged by {by}"
+    return Page("What to fix first", main, command, facts=facts, crumbs=crumbs, run=run_id)
 
 
 def _grouped(stages: Sequence[StageShare]) -> dict[str, list[StageShare]]:
@@ -86,8 +86,12 @@ def _bar(found: Diagnosis, groups: dict[str, list[StageShare]]) -> Markup:
     counts = [("Right", right, "right"), *((name, count, GROUPS[name][0]) for name, count in sums)]
     parts = [(count, f"s-{kind}", f"{name}: {count:,}") for name, count, kind in counts]
     words = ", ".join(f"{name} {count:,}" for name, count, _ in counts)
-    legend = tag("p", words, class_="note")
-    return join(tag("div", charts.bar_of(parts, height=36, label=words), class_="stages"), legend)
+    legend = (
+        tag("li", tag("svg", tag("rect", width=10, height=10, class_=f"s-{kind}")), f"{name} {count:,}")
+        for name, count, kind in counts
+    )
+    bar = charts.bar_of(parts, height=36, label=words)
+    return tag("div", bar, tag("ul", legend, class_="legend"), class_="stages")
 
 
 def _stages(run_id: str, found: Diagnosis, groups: dict[str, list[StageShare]]) -> Markup:
@@ -112,12 +116,16 @@ def _stage_row(run_id: str, one: StageShare, scale: charts.Scale) -> list[Node]:
     example = one.sample_ids[0] if one.sample_ids else ""
     page = address("run", run_id, "sample", query={"stage": one.name})
     return [
-        ui.row_link(one.text, href, title=one.rule),
+        ui.row_link(_name(one.text), href, title=one.rule),
         f"{one.count:,}",
         f"{one.share:.0%}",
         charts.interval_bar(scale, one.share, one.interval, kind="same"),
         tag("a", example, href=with_id(page, example), class_="id") if example else None,
     ]
+
+
+def _name(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _fixes(found: Diagnosis) -> Markup:
@@ -134,7 +142,10 @@ def _fixes(found: Diagnosis) -> Markup:
         ui.Column("Gain"),
     ]
     about = "Shown: different from 0 after Holm over all fixes."
-    calls = [(f"Calls: {name}", f"{count:,}") for name, count in found.calls.items()]
+    calls = [
+        (f"Calls to {name}", f"{count:,}, {count / max(1, found.n):.1f} per question")
+        for name, count in found.calls.items()
+    ]
     content = ui.table("Fixes", columns, rows, kind="bars")
     cost = ui.card("Cost of the diagnosis", ui.facts(calls)) if calls else None
     return tag("div", ui.section("What a fix would bring", content, ui.notes([about])), cost, class_="column")
@@ -142,8 +153,13 @@ def _fixes(found: Diagnosis) -> Markup:
 
 def _fix_row(one: Fix, scale: charts.Scale) -> list[Node]:
     is_shown = one.p_holm < 0.05 and one.gain > 0
-    sign = ui.span("verdict up", "✓ shown") if is_shown else ui.span("verdict same", "~ not shown")
     expected = ui.number(one.expected, signed=True, digits=2)
     gain = tag("b", ui.number(one.gain, signed=True, digits=2))
     drawn = charts.interval_bar(scale, one.gain, one.interval, kind="up" if is_shown else "same")
-    return [one.text, gain, "tried" if one.kind == "tried" else expected, drawn, sign]
+    return [
+        _name(one.text),
+        gain,
+        "tried" if one.kind == "tried" else expected,
+        drawn,
+        ui.verdict("shown" if is_shown else "not shown"),
+    ]

@@ -66,7 +66,7 @@ def _strip(report: GateReport) -> Markup:
     kind, word = _STRIPS.get(report.outcome, ("warn", "INCONCLUSIVE"))
     problems, total = report.problems, len(report.verdicts)
     count = f"{len(problems)} of {total} rules" if problems else f"all {total} rules"
-    titles = ", ".join(one.rule.title for one in problems)
+    titles = ", ".join(one.rule.name or one.rule.title for one in problems)
     reasons = f"{titles}: {problems[0].why}" if len(problems) == 1 else titles
     return ui.strip(kind, f"{word}: {count}", tag("span", ui.short(reasons, 200)) if reasons else None)
 
@@ -83,7 +83,7 @@ def _report(ask: Ask, report: GateReport, run_id: str, baseline: str) -> Node:
     return join(
         tag("div", panels, class_="halves") if panels else None,
         _rules_table(passed, index, run_id, baseline) if passed else None,
-        ui.notes([about, *pass_words(report), *(f"{text}." for text in (*report.mismatches, *report.notes))]),
+        ui.notes([about, *pass_words(report), *map(ui.sentence, (*report.mismatches, *report.notes))]),
     )
 
 
@@ -91,20 +91,39 @@ def _panel(ask: Ask, one: RuleResult, index: RunSamples, run_id: str, baseline: 
     """Return a rule that did not pass: what was found, what is required, and its worst samples."""
     href = samples_of(one.rule, index, run_id, baseline)
     more = tag("a", "Samples", href=href, data_row=True) if href else None
-    limits = ui.interval(_limits(one), one.unit)
-    found = [tag("b", _found(one)), f" ({limits})" if limits else None]
-    wanted = f", required: {asked(one.rule, one.unit)}"
+    wanted = asked(one.rule, one.unit)
+    drawn = _drawn(one, index)
+    found: list[Node] = [
+        tag("b", _found(one)),
+        f", required: {wanted}",
+        ui.span("other", " ┃") if drawn else None,
+    ]
     sign, kind = ("✕", "down") if one.outcome is Outcome.FAILED else ("~", "warn")
     word = ui.span(f"verdict {kind}", f"{sign} {verdict_word(one)}")
     # The terminal's next step is a command; here the samples are one click away.
     why = one.why if href else f"{one.why}. {one.fix}"
     return ui.card(
-        join(word, f" {ui.short(one.rule.title, 80)}"),
-        tag("div", tag("p", found, wanted), tag("p", why, class_="note"), class_="pad"),
+        join(word, f" {ui.short(one.rule.name or one.rule.title, 80)}"),
+        tag("div", tag("p", found), drawn, tag("p", why, class_="note"), class_="pad"),
         _panel_samples(ask, one.rule, index, run_id, baseline),
         about=more,
         kind="down" if one.outcome is Outcome.FAILED else "",
     )
+
+
+def _drawn(one: RuleResult, index: RunSamples) -> Node:
+    """Return what was found with its interval, and what is required on the same scale."""
+    is_change, limits, required = one.change is not None, _limits(one), one.rule.limit
+    value = one.change if is_change else one.value
+    if is_change and required is not None:
+        up = one.rule.name in index.metrics and index.metrics[one.rule.name].higher_is_better
+        required = -required if up else required
+    if limits is None or value is None or one.rule.kind == "max_loss":
+        return None
+    required = required or 0.0
+    scale = charts.linear_scale([required, value, *limits])
+    bar = charts.interval_bar(scale, value, limits, baseline=required, kind="down")
+    return tag("div", bar, charts.axis("", scale, signed=is_change), class_="limit")
 
 
 def _panel_samples(ask: Ask, rule: Rule, index: RunSamples, run_id: str, baseline: str) -> Node:

@@ -211,7 +211,7 @@ def _command(shown: Page) -> Markup:
 def error_page(status: int, text: str) -> Page:
     """Return the page of an error."""
     title = {400: "This cannot be shown", 404: "Not found"}.get(status, "Something went wrong")
-    return Page(title, tag("p", text, class_="lead"), status=status)
+    return Page(title, tag("p", text, class_="lead"), status=status, crumbs=[("Runs", "/")])
 
 
 def waiting_page(what: str) -> Page:

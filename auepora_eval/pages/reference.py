@@ -34,8 +34,7 @@ def metrics_page(ask: Ask) -> Reply:
     count = tag("span", f"{len(chosen)} of {len(known)} metrics", class_="count", role="status")
     form = ui.search_form("metrics", words, count, action="/metrics")
     parts: list[Node] = [form, _jumps(chosen)]
-    # Known targets in their own order. Targets that a plug-in added come last.
-    for name in dict.fromkeys([*(target.name for target in TargetCategory), *map(_target, chosen)]):
+    for name in _target_names(chosen):
         members = [metric for metric in chosen if _target(metric) == name]
         if members:
             question = next((text for target, text in QUESTIONS.items() if target.name == name), "")
@@ -47,8 +46,13 @@ def metrics_page(ask: Ask) -> Reply:
     return Page("Metrics", tag("div", parts, id="list", class_="column"), "auepora metrics")
 
 
+def _target_names(chosen: Sequence[type[SampleMetric]]) -> list[str]:
+    """Return the targets in their own order; those that a plug-in added come last."""
+    return list(dict.fromkeys([*(target.name for target in TargetCategory), *map(_target, chosen)]))
+
+
 def _jumps(chosen: Sequence[type[SampleMetric]]) -> Markup:
-    targets = dict.fromkeys(sorted(map(_target, chosen)))
+    targets = [name for name in _target_names(chosen) if name in set(map(_target, chosen))]
     items = (tag("li", tag("a", name.replace("_", " ").lower(), href=f"#{name.lower()}")) for name in targets)
     return tag("ul", items, class_="tags jumps")
 
@@ -94,7 +98,7 @@ def trend_page(ask: Ask) -> Reply:
     box = ui.select_box("metric", [(name, name) for name in names], metric, "Metric")
     return Page(
         f"Trend of {metric}",
-        join(_latest_change(lines), drawn, ui.notes(trend_notes(trend))),
+        join(_latest_change(lines), drawn, ui.notes(trend_notes(trend, all_lines=True))),
         ask.workspace.command("list", "--trend", metric),
         facts=f"{sum(len(line.points) for line in lines)} runs",
         actions=ui.choice_form("/trend", box),

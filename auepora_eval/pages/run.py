@@ -132,9 +132,8 @@ def _strip(
         against = [tag("span", f"Against {baseline}:" if comparison else f"Comparing with {baseline} …")]
         return ui.strip("up", f"{answered}, none failed", against if baseline else None, counts, href=pair)
     where = link("See them", "run", run_id, "samples", query={"failed": 1})
-    error = [tag("code", ui.short(": ".join(index.errors[code]), 120)) for _, code in _errors(index)[:1]]
     level = "down" if stored.state == "failed" else "warn"
-    failures = ui.strip(level, f"{failed:,} of {total:,} calls failed", error, href=where)
+    failures = ui.strip(level, f"{failed:,} of {total:,} calls failed", first_error(index), href=where)
     if comparison is None:
         return failures
     return join(failures, ui.strip(strip_kind(comparison), f"Against {baseline}", counts, href=pair))
@@ -151,6 +150,11 @@ def verdict_counts(comparison: Comparison) -> list[Markup]:
     """Return how many metrics are better, worse, inconclusive."""
     counts = Counter(str(one.verdict) for one in comparison.metrics)
     return ui.counted((counts[str(each)], str(each)) for each in Verdict)
+
+
+def first_error(index: RunSamples) -> Node:
+    """Return the most frequent error of a run."""
+    return [tag("code", ui.short(": ".join(index.errors[code]), 120)) for _, code in _errors(index)[:1]]
 
 
 def _errors(index: RunSamples) -> list[tuple[int, int]]:
@@ -181,7 +185,7 @@ def _metric_table(run_id: str, index: RunSamples, baseline: str, comparison: Com
         ui.Column("Value", "n"),
         ui.Column(charts.axis("Interval", charts.SHARE), "c"),
         ui.Column("Scores", "spare"),
-        *([ui.Column("Change", "n"), ui.Column("Verdict", "spare")] if changes else []),
+        *([ui.Column("Change", "n"), ui.Column("Verdict")] if changes else []),
         ui.Column("Scored", "n spare"),
     ]
     rows: list[Markup | list[Node]] = []
@@ -370,14 +374,14 @@ def _failures(run_id: str, index: RunSamples) -> Node:
         return None
     rows: list[list[Node]] = [
         [
-            f"{count:,}",
             link(index.errors[code][0], "run", run_id, "samples", query={"error": code}),
             ui.short(index.errors[code][1], 300),
+            f"{count:,}",
         ]
         for count, code in _errors(index)[:50]
     ]
-    columns = [ui.Column("Samples", "n"), ui.Column("Error"), ui.Column("Message", "words")]
-    return ui.section("Failures", ui.table("Failures", columns, rows, head=1))
+    columns = [ui.Column("Error"), ui.Column("Message", "words"), ui.Column("Samples", "n")]
+    return ui.section("Failures", ui.table("Failures", columns, rows))
 
 
 def _provenance(head: Mapping[str, Any]) -> Markup:
@@ -409,7 +413,7 @@ def _live_page(ask: Ask, run_id: str) -> Page:
     return Page(
         run_id,
         main,
-        ask.workspace.command("list"),
+        progress.state.line or ask.workspace.command("list"),
         facts="not finished",
         crumbs=[("Runs", "/")],
         run=run_id,
@@ -418,7 +422,7 @@ def _live_page(ask: Ask, run_id: str) -> Page:
 
 def _live_content(progress: Progress) -> Markup:
     state = progress.state
-    how = state.obstacle or f"It was stopped. Resume it: {state.line}"
+    how = state.obstacle or "It was stopped, and can be resumed."
     words = f"{state.progress} samples have an output"
     parts: list[Node] = [
         ui.strip("news" if state.is_running else "warn", words, tag("span", how, class_="mute")),
@@ -429,7 +433,7 @@ def _live_content(progress: Progress) -> Markup:
     if progress.failed:
         errors = (f"{count:,} × {ui.short(text, 160)}" for text, count in progress.errors)
         parts.append(ui.strip("down", f"{progress.failed:,} failed", tag("span", "; ".join(errors))))
-    if progress.results:
+    if any(result.coverage.scored for result in progress.results):
         parts.append(_values_so_far(progress))
     return join(parts)
 

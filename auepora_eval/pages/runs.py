@@ -14,7 +14,7 @@ from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
 from .layout import address, link
 from .requests import Ask, Download, Page, Redirect, Reply
-from .run import grouped
+from .run import first_error, grouped
 from .workspace import Stored
 
 _SHOWN = 100  # runs on a page
@@ -32,16 +32,19 @@ def runs_page(ask: Ask) -> Reply:
     runs = [one for one in every if "~" not in one.id or "~" in ask.values.get("words", "")]
     others = [one for one in documents if one.kind != "run" and not one.error]
     main = join(
-        _worst_failure(runs),
+        _worst_failure(ask, runs),
         _list(ask, runs, unfinished) if runs or unfinished else _nothing(ask),
         ui.section("Experiments", tag("ul", map(_other, others), class_="links")) if others else None,
         ui.notes(one.error for one in documents if one.error),
-        ui.notes(
-            [f"{len(every) - len(runs):,} runs of diagnoses: filter by ~"] if len(every) > len(runs) else []
-        ),
+        _of_diagnoses(len(every) - len(runs)),
     )
     export = ui.button_link("Export CSV", "/runs.csv") if runs else None
     return Page("Runs", main, ask.workspace.command("list"), facts="newest first", actions=export)
+
+
+def _of_diagnoses(count: int) -> Node:
+    words = f"Show also the {count:,} runs that were made by auepora diagnose"
+    return tag("p", tag("a", words, href="/?words=~"), class_="note") if count else None
 
 
 def _nothing(ask: Ask) -> Markup:
@@ -74,13 +77,13 @@ def compare_ticked(ask: Ask) -> Reply:
     return Redirect(address("compare", query=[("run", each) for each in reversed(ask.lists.get("run", []))]))
 
 
-def _worst_failure(runs: Sequence[Stored]) -> Node:
+def _worst_failure(ask: Ask, runs: Sequence[Stored]) -> Node:
     """Return the strip of the newest run that failed, if it is among the newest."""
     for one in runs[:5]:
         if one.state == "failed":
             count = f"{one.count('failed_queries'):,} of {one.count('total_queries'):,} calls failed"
             href = link("See them", "run", one.id, "samples", query={"failed": 1})
-            return ui.strip("down", f"{one.id}: {count}", href=href)
+            return ui.strip("down", f"{one.id}: {count}", first_error(ask.workspace.index(one.id)), href=href)
     return None
 
 
@@ -165,8 +168,8 @@ def _result(one: Stored, name: str) -> MetricResult | None:
 
 def _columns(shown: Sequence[str]) -> list[ui.Column]:
     return [
-        ui.Column(ui.span("mute", "Tick")),
-        ui.Column("Status", "spare", "status"),
+        ui.Column(ui.span("unseen", "Compare")),
+        ui.Column("Status", None, "status"),
         ui.Column("Run", None, "run", "up"),
         ui.Column("System", "spare", "system", "up"),
         ui.Column("Dataset", "mute spare wide-only", "dataset", "up"),
@@ -210,9 +213,10 @@ def _value(result: MetricResult | None) -> Node:
 
 def _live_row(one: Unfinished, shown: Sequence[str]) -> ui.Row:
     name = ui.row_link(ui.short(one.evaluation_id, 48), address("run", one.evaluation_id))
-    state = ui.verdict("running" if one.is_running else "partial")
+    state = ui.verdict("running" if one.is_running else "stopped")
+    samples = one.progress if one.samples else None
     return ui.Row(
-        [None, state, name, one.progress, None, None, None, *(None for _ in shown), age_text(one.begun_at)]
+        [None, state, name, None, None, samples, None, *(None for _ in shown), age_text(one.begun_at)]
     )
 
 
@@ -235,7 +239,7 @@ def _controls(ask: Ask, names: Sequence[str], shown: Sequence[str], count: int, 
     choices = [
         tag(
             "a",
-            f"Running {live}" if each == "running" else each.capitalize(),
+            f"Unfinished {live}" if each == "running" else each.capitalize(),
             href=address(query=ask.query(state="" if each == "all" else each, start=None)),
             aria_current="true" if each == state else None,
         )

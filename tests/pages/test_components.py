@@ -88,6 +88,10 @@ def test_a_scale_of_changes_fits_them_and_shows_small_ones() -> None:
 def test_an_interval_that_goes_on_ends_in_an_arrow() -> None:
     assert str(interval_bar(SHARE, 0.5, (0.4, 0.6))).count("<svg") == 1
     assert str(interval_bar(SHARE, 0.5, (-0.4, 1.6))).count("<svg") == 3
+    # Also a value beyond the scale; the arrow is beside a dot at the same end, which would hide it.
+    beyond = str(interval_bar(SHARE, 1.4))
+    assert 'cx="100%"' in beyond
+    assert 'd="M11 0' in beyond
 
 
 @pytest.mark.parametrize("values", [[0.61, 0.79], [3.0], [0.001, 0.0013], [math.nan]])

@@ -58,7 +58,7 @@ def test_the_pages_are_those_of_the_server(tmp_path: Path) -> None:
         client.enter()
         for address in ("/run/r1/sample?baseline=r0&id=s3", "/run/r1/sample?id=s3"):
             shown = client.get(f"{address}&outcome=all&sort=recall%401").text
-            texts, _ = words(re.split(r'<dl class="qa">', shown)[1]).split("Documents", 1)
+            texts, _ = words(re.split(r'<dl class="qa">', shown)[1]).split("Label the answer", 1)
             assert texts in pages[address]
         listed = words(client.get("/run/r1/samples?sort=recall%401").text)
         rows = re.search(r"Sample Question Answer .*", pages["/run/r1/samples"])

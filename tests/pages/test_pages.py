@@ -273,8 +273,8 @@ def test_a_diagnosis_leads_to_the_samples_of_a_stage(demo_runs: Path, tmp_path: 
         page = client.get("/run/demo-hybrid/diagnosis").text
         seen = text_of(page)
         assert "→ First: the generator (declines on its gold)" in seen
-        assert "Right 50, Generator 2" in seen
-        assert "answer where it declines +0.10 +0.06" in seen
+        assert "Right 50 Generator 2" in seen
+        assert "Answer where it declines +0.10 +0.06" in seen
         (stage,) = links(page, "/run/demo-hybrid/samples?stage")
         assert "2 of 160 samples" in text_of(client.get(stage).text)
         (example,) = links(page, "/run/demo-hybrid/sample?stage")

@@ -77,8 +77,18 @@ def tick_text(value: float, *, signed: bool = False) -> str:
 
 def axis(name: str, scale: Scale, *, signed: bool = False) -> Markup:
     """Return the numbers of a scale, as the heading of a column of charts; the name is for screen readers."""
-    places = ((tick_text(tick, signed=signed), _percent(scale(tick))) for tick in scale.ticks)
-    ticks = [tag("text", text, x=x, y=12) for text, x in places]
+    # A narrow window has room for the ends, 0 and the middle only.
+    kept = {scale.low, scale.high, 0.0, scale.ticks[len(scale.ticks) // 2]}
+    ticks = [
+        tag(
+            "text",
+            tick_text(tick, signed=signed),
+            x=_percent(scale(tick)),
+            y=12,
+            class_=None if tick in kept else "minor",
+        )
+        for tick in scale.ticks
+    ]
     drawn = tag("svg", ticks, class_="chart axis", aria_hidden="true")
     return join(tag("span", name, class_="unseen"), drawn)
 
@@ -120,16 +130,17 @@ def interval_bar(
 def _dot(scale: Scale, value: float, limits: Sequence[float] | None, kind: str, y: int) -> list[Markup]:
     if not math.isfinite(value):
         return []
-    shapes = []
+    shapes, at = [], scale(value)
+    low, high = (limits or (value, value))[:2]
     if limits:
-        low, high = (_percent(scale(limit)) for limit in limits[:2])
-        shapes.append(tag("line", class_=f"ci {kind}", x1=low, x2=high, y1=y, y2=y))
-        # An interval that goes on beyond the scale ends in an arrow.
-        if limits[0] < scale.low - 1e-9:
-            shapes.append(_arrow(0, "-1 0l6-4v8z", kind, y))
-        if limits[1] > scale.high + 1e-9:
-            shapes.append(_arrow(100, "1 0l-6-4v8z", kind, y))
-    shapes.append(tag("circle", class_=f"dot {kind}", cx=_percent(scale(value)), cy=y, r=4))
+        ends = {"x1": _percent(scale(low)), "x2": _percent(scale(high))}
+        shapes.append(tag("line", class_=f"ci {kind}", attrs=ends, y1=y, y2=y))
+    # What goes on beyond the scale ends in an arrow, beside a dot that lies at the same end.
+    if low < scale.low - 1e-9:
+        shapes.append(_arrow(0, f"{-11 if at < 3 else -1} 0l6-4v8z", kind, y))
+    if high > scale.high + 1e-9:
+        shapes.append(_arrow(100, f"{11 if at > 97 else 1} 0l-6-4v8z", kind, y))
+    shapes.append(tag("circle", class_=f"dot {kind}", cx=_percent(at), cy=y, r=4))
     return shapes
 
 
@@ -168,7 +179,10 @@ def bar_of(parts: Sequence[tuple[float, str, str]], *, height: int = 8, label: s
         if size:
             where = {"x": _percent(round(start, 2)), "width": _percent(round(width, 2))}
             rect = tag("rect", attrs=where, class_=kind, height=height)
-            shapes.append(tag("g", tag("title", title), rect))
+            is_wide = height > 20 and width > 4  # high and wide enough for its number
+            middle = _percent(round(start + width / 2, 2))
+            text = tag("text", f"{size:,.0f}", x=middle, y=height // 2 + 4) if is_wide else None
+            shapes.append(tag("g", tag("title", title), rect, text))
         start += width
     about = {"role": "img", "aria-label": label} if label else {"aria-hidden": "true"}
     return tag("svg", shapes, class_="chart bar", height=height, attrs=about)

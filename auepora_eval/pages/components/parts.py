@@ -19,6 +19,15 @@ def short(text: str, limit: int = _LONGEST) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
+def sentence(text: str) -> str:
+    """Return a note as a sentence.
+
+    >>> sentence("times depend on the machine")
+    'Times depend on the machine.'
+    """
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
 # Numbers. Three digits in tables, two in chips; a change always has its sign.
 
 
@@ -70,9 +79,11 @@ SIGNS = {
     "inconclusive": ("~", "same"),
     "passed": ("✓", "up"),
     "complete": ("✓", "up"),
+    "shown": ("✓", "up"),
     "failed": ("✕", "down"),
     "running": ("◔", "news"),
     "partial": ("!", "warn"),
+    "stopped": ("!", "warn"),
     "warning": ("!", "warn"),
 }
 
@@ -80,7 +91,9 @@ SIGNS = {
 def verdict(word: str) -> Markup:
     """Return a verdict with its sign: "worse, within margin" is a kind of worse."""
     sign, kind = SIGNS.get(word.partition(",")[0].partition(" (")[0].lower(), ("~", "same"))
-    return tag("span", tag("span", sign, aria_hidden="true"), f" {word}", class_=f"verdict {kind}")
+    # On a phone the cells of a table have room for the sign only; the word is for screen readers there.
+    both = tag("span", sign, aria_hidden="true"), tag("span", f" {word}", class_="word")
+    return tag("span", both, class_=f"verdict {kind}", title=word)
 
 
 def kind_of(word: str) -> str:

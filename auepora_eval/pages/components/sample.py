@@ -24,7 +24,7 @@ from ...metrics.citations.answer import answer_of
 from ...metrics.citations.sources import Citation, Found
 from .diff import changed_spans
 from .markup import Layer, Markup, Node, Span, join, layered, tag
-from .parts import card, chip, facts, folded, number, short
+from .parts import card, chip, facts, folded, number, section, short
 
 _LONGEST_ID = 120
 LONGEST_TEXT = 50_000  # characters of an answer or a reference; what is longer is not an answer
@@ -233,18 +233,23 @@ def sample_parts(
     gold = [one for one in documents if one.is_gold]
     found = f"{sum(not one.is_missed for one in gold)} of {len(gold)} gold found" if gold else ""
     names = [each.name for each in answers]
-    left: list[Node] = [
+    texts: list[Node] = [
         _texts(sample, answers, documents),
         (_claims(each) for each in answers if each.claims),
-        tag(
-            "section",
-            tag("header", tag("h2", "Documents"), tag("span", found, class_="mute")),
-            tag("ul", (_document(one, names, in_file=in_file) for one in documents), class_="docs"),
-            class_="part",
-        ),
     ]
-    right = [more, _scores(answers, led, documents), None if in_file else _known_facts(sample, answers[-1])]
-    return tag("div", tag("div", left, class_="column"), tag("div", right, class_="column"), class_="sides")
+    beside: list[Node] = [
+        more,
+        _scores(answers, led, documents),
+        None if in_file else _known_facts(sample, answers[-1]),
+    ]
+    items = tag("ul", (_document(one, names, in_file=in_file) for one in documents), class_="docs")
+    # The documents come last: on a phone, where all of it is one column, they would hide the scores.
+    parts = (
+        tag("div", texts, class_="column"),
+        tag("div", beside, class_="column"),
+        section("Documents", items, about=found),
+    )
+    return tag("div", parts, class_="sides sample")
 
 
 def labels_of(sample: EvaluationSample) -> list[Markup]:

@@ -12,8 +12,11 @@ import re
 import textwrap
 import tomllib
 from argparse import Action
+from collections import Counter
 from enum import Enum
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import auepora_eval
 from auepora_eval.cli.main import GROUPS, command_parser, load_command, main
@@ -43,7 +46,8 @@ def metrics_page() -> str:
         "# Metrics",
         "",
         "Made from the code by `make docs`. A name is `base@number[option]`. The option may be left out.",
-        "*Equals* names the reference tool that our values are tested against.",
+        "*Equals* names the reference tool that our values are tested against. Unless it says otherwise, a",
+        "metric needs only the outputs, has values from 0 to 1, and higher is better.",
     ]
     described = json.loads(printed("metrics", "--json"))
     for target in TargetCategory:
@@ -52,13 +56,7 @@ def metrics_page() -> str:
             continue
         lines += ["", f"## {target.name}", "", QUESTIONS[target]]
         for metric in metrics:
-            low, high = metric["bounds"]
-            direction = "higher" if metric["higher_is_better"] else "lower"
-            ends = ("-∞" if low is None else f"{low:g}", "∞" if high is None else f"{high:g}")
-            needs = ", ".join(f"`{name}`" for name in metric["requires"]) or "only the outputs"
-            facts = f"Needs {needs}. {ends[0]} to {ends[1]}, {direction} is better."
-            facts += f" Equals {metric['oracle']}." if metric["oracle"] else ""
-            lines += ["", f"### `{metric['name']}`", "", metric["description"], "", facts]
+            lines += ["", f"### `{metric['name']}`", "", described_metric(metric)]
     lines += ["", "## Metrics that lists leave out", ""]
     lines += ["Rarely needed, and known by their names: `auepora metrics NAME` explains each.", ""]
     lines += ["| metric | |", "|---|---|"]
@@ -68,6 +66,23 @@ def metrics_page() -> str:
     # Written by hand: tables of benchmarks/grounding.py and benchmarks/refusal.py, as printed.
     lines += ["", METRICS_IN_WORDS.read_text("utf-8").rstrip()]
     return "\n".join(lines) + "\n"
+
+
+def described_metric(metric: dict[str, Any]) -> str:
+    """Return the description of a metric and what is special about its fields and values."""
+    facts = [", ".join(f"`{name}`" for name in metric["requires"])]
+    facts[0] = f"Needs {facts[0]}." if facts[0] else ""
+    low, high = ("∞" if end is None else f"{end:g}" for end in metric["bounds"])
+    if (low, high) != ("0", "1"):
+        facts.append(f"{low.replace('∞', '-∞')} to {high}.")
+    facts += [] if metric["higher_is_better"] else ["Lower is better."]
+    facts += [f"Equals {metric['oracle']}."] if metric["oracle"] else []
+    # Figures about agreement with people are a table at the end of the page.
+    texts = [text for text in metric["description"].split("\n\n") if not text.startswith(AGREEMENT)]
+    return "\n\n".join([*texts, *filter(None, [" ".join(filter(None, facts))])])
+
+
+AGREEMENT = "Agreement with people"
 
 
 def commands_page() -> str:
@@ -85,11 +100,16 @@ def commands_page() -> str:
     for title, names in GROUPS.items():
         links = ", ".join(f"[`{name}`](#auepora-{name.replace(' ', '-')})" for name in names)
         lines.append(f"| [{title}](#{title.lower().replace(' ', '-')}) | {links} |")
-    lines += ["", "The keys of [plan files](#plan-files) and the [exit codes](#exit-codes) are at the end."]
+    lines += [
+        "",
+        "At the end: [shared flags](#shared-flags), [plan files](#plan-files), [exit codes](#exit-codes).",
+    ]
     for title, names in GROUPS.items():
         lines += ["", f"## {title}"]
         for name in names:
             lines += command_section(name)
+    lines += ["", "## Shared flags", "", "| flag | |", "|---|---|"]
+    lines += [f"| `{flag}` | {help_text} |" for flag, help_text in sorted(shared_flags())]
     lines += plan_section()
     lines += ["", "## Exit codes", "", "| code | meaning |", "|---|---|"]
     lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
@@ -107,16 +127,30 @@ def command_section(name: str) -> list[str]:
             lines += ["", "```text", textwrap.dedent(paragraph).rstrip(), "```"]
         elif paragraph:
             lines += ["", paragraph]
-    for group in parser._action_groups:
-        actions = [action for action in group._group_actions if not COMMON_FLAGS & set(action.option_strings)]
-        own = [action for action in actions if not is_plan_key(action)]
-        if own:
-            title = GROUP_TITLES.get(group.title or "", group.title)
-            lines += ["", f"| {title} | |", "|---|---|"]
-            lines += [flag_row(action) for action in own]
-        if keys := [f"`{flag_name(action)}`" for action in actions if is_plan_key(action)]:
-            lines += ["", f"[Keys of plans](#plan-files) as flags: {', '.join(keys)}."]
-    return lines
+    actions = [action for action in parser._actions if not COMMON_FLAGS & set(action.option_strings)]
+    shared = [action for action in actions if (flag_name(action), flag_help(action)) in shared_flags()]
+    keys = [action for action in actions if is_plan_key(action) and action not in shared]
+    if own := [action for action in actions if action not in (*shared, *keys)]:
+        lines += ["", "| argument, flag | |", "|---|---|", *map(flag_row, own)]
+    also = [
+        f"{what} {', '.join(f'`{flag_name(action)}`' for action in some)}"
+        for what, some in (("[shared](#shared-flags)", shared), ("of [plans](#plan-files)", keys))
+        if some
+    ]
+    return [*lines, "", f"Flags {', '.join(also)}."] if also else lines
+
+
+@cache
+def shared_flags() -> set[tuple[str, str]]:
+    """Return the flags that mean the same in four commands or more, each with its help."""
+    counts = Counter(
+        (flag_name(action), flag_help(action))
+        for names in GROUPS.values()
+        for name in names
+        for action in command_parser(name, load_command(name))._actions
+        if action.option_strings and (not is_plan_key(action) or action.dest == "out")
+    )
+    return {flag for flag, count in counts.items() if count >= 4 and not flag[0].startswith("--help")}
 
 
 def is_plan_key(action: Action) -> bool:
@@ -148,8 +182,13 @@ KINDS = {"names": "list", "switch": "true or false", "options": "mapping"}
 def flag_row(action: Action) -> str:
     """Return the table row of a flag or argument."""
     shown = flag_name(action).replace("|", "\\|")
+    return f"| `{shown}` | {flag_help(action)} |"
+
+
+def flag_help(action: Action) -> str:
+    """Return the help of a flag, for a table."""
     help_text = " ".join((action.help or "").replace("%%", "%").split())
-    return f"| `{shown}` | {help_text.replace('|', chr(92) + '|').replace('<', '&lt;')} |"
+    return help_text.replace("|", chr(92) + "|").replace("<", "&lt;")
 
 
 def flag_name(action: Action) -> str:
@@ -160,7 +199,6 @@ def flag_name(action: Action) -> str:
 
 
 COMMON_FLAGS = {"--help"}
-GROUP_TITLES = {"positional arguments": "argument", "options": "flag"}
 GUIDES = {
     "run": "tutorial.md",
     "score": "tutorial.md",
@@ -227,17 +265,24 @@ def api_page() -> str:
         "# Python API",
         "",
         "Made from the code by `make docs`. Every name can be imported from `auepora_eval`. The names stay",
-        "importable from their modules too, which are given in parentheses. Each example continues the last:",
+        "importable from their modules too. Each example continues the last:",
     ]
     examples = api_examples()
     lines += ["", *examples["start"]]
     for title, modules in API_SECTIONS.items():
         lines += ["", f"## {title}"]
         for module in modules:
-            for name, home in public_names().items():
-                if home == module:
-                    lines += ["", *api_entry(name, module), *([""] if name in examples else [])]
-                    lines += examples.get(name, [])
+            lines += ["", f"From `auepora_eval.{module}`:"]
+            names = [name for name, home in public_names().items() if home == module]
+            if title == "Errors":
+                lines += ["", "| error | |", "|---|---|"]
+                lines += [
+                    f"| `{name}` | {' '.join(paragraphs(getattr(auepora_eval, name)))} |" for name in names
+                ]
+                names = [name for name in names if name in examples]
+            for name in names:
+                entry = [] if title == "Errors" else api_entry(name)
+                lines += ["", *entry, *([""] if entry and name in examples else []), *examples.get(name, [])]
     return "\n".join(lines) + "\n"
 
 
@@ -253,26 +298,42 @@ def public_names() -> dict[str, str]:
     return {name: home.removeprefix(".") for name, home in vars(auepora_eval)["_HOME"].items()}
 
 
-def api_entry(name: str, module: str) -> list[str]:
+def api_entry(name: str) -> list[str]:
     """Return the heading, the signature, the summary and the public methods of one name."""
     thing = getattr(auepora_eval, name)
     first, *more = paragraphs(thing)
-    lines = [f"### `{name}`", "", f"{first} (`auepora_eval.{module}`)"]
+    lines = [f"### `{name}`", "", first]
     lines += [line for paragraph in more for line in ("", paragraph)]
     if has_signature(thing):
         lines += ["", "```text", *signature_lines(name, thing), "```"]
     if isinstance(thing, type) and not issubclass(thing, Exception | Enum):
-        members = {key: value for key, value in vars(thing).items() if is_documented_member(key, value)}
+        members = {key: value for key, value in vars(thing).items() if is_documented_member(thing, key)}
         lines += [""] * bool(members)
         for key, member in members.items():
             lines.append(f"- `{key}{'()' if callable(member) else ''}`: {summary(member)}")
     return lines
 
 
-def is_documented_member(name: str, member: object) -> bool:
-    """Whether a class member is a public method or property with a docstring of its own."""
-    is_kind = inspect.isfunction(member) or isinstance(member, property)
-    return is_kind and not name.startswith("_") and bool(inspect.getdoc(member))
+def is_documented_member(kind: type, name: str) -> bool:
+    """Whether a class member is a public method or property with a docstring that its base has not."""
+    member = vars(kind)[name]
+    if not (inspect.isfunction(member) or isinstance(member, property)) or name.startswith("_"):
+        return False
+    if issubclass(kind, auepora_eval.SampleMetric):  # the rest is for the library itself
+        return kind is auepora_eval.SampleMetric and name in MEMBERS_TO_WRITE
+    inherited = [inspect.getdoc(getattr(base, name, None)) for base in kind.__bases__]
+    return bool(inspect.getdoc(member)) and inspect.getdoc(member) not in inherited
+
+
+MEMBERS_TO_WRITE = {
+    "score",
+    "score_all",
+    "aggregate",
+    "interval",
+    "score_if_failed",
+    "required_fields",
+    "signature",
+}
 
 
 def summary(thing: object) -> str:

@@ -11,13 +11,12 @@ import math
 import random
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, TypeVar
 
-from ..errors import AccessRefusedError, CallError, DataError, RunStoppedError
+from ..errors import AccessRefusedError, CallError, DataError, RunStoppedError, warn_user
 
 T = TypeVar("T")
 Usage = Mapping[str, Any]  # what an answer reports: input_tokens, output_tokens, total_tokens, requests
@@ -356,7 +355,7 @@ class Limits:
                         "cost cannot be enforced exactly. The run continues. To limit it in any case, set "
                         "--budget-calls (max_calls)."
                     )
-                    warnings.warn(what, UncountedUsageWarning, stacklevel=3)
+                    warn_user(what, UncountedUsageWarning)
                 yield result
         except RunStoppedError as stop:
             raise (self.refusal() if self.is_out_of_budget else stop) from None

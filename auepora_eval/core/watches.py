@@ -5,11 +5,11 @@ Every batch of a run is looked at. Notes are warnings, and are stored with the r
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..errors import warn_user
 from .matching import BY_ID, MATCHES, gold_found, matched
 from .metrics_base import Metric, SampleMetric, fields_needed
 from .scores import Batch
@@ -76,7 +76,7 @@ class Watches:
             about += "relevant documents were chosen from these. Any system has these values, by construction"
             found.append((self._of_documents, f"{about}: {', '.join(self._of_documents)}."))
         for names, note in found:
-            warnings.warn(note, SuspectValueWarning, stacklevel=4)
+            warn_user(note, SuspectValueWarning)
             for result in results:
                 if result.name in names:
                     result.details["notes"] = [*result.notes, note]

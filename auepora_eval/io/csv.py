@@ -10,14 +10,13 @@ from __future__ import annotations
 import csv
 import io
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..core.dataset import EvaluationDataset, InMemoryDataset
-from ..errors import DataError
+from ..errors import DataError, warn_user
 from ..read.text import check_same_text, kind_of, parse_json
 from .documents import packed, read_content
 from .eval_json import Record, dataset_from_record, record_from_dataset
@@ -80,9 +79,7 @@ def save_eval_csv(dataset: EvaluationDataset, path: str | Path, *, force: bool =
     lost = [f"its {len(record['documents'])} documents"] if record.get("documents") else []
     lost += ["its description"] if dataset.info else []
     if lost:
-        warnings.warn(
-            f"{path.name}: CSV has no place for {' and '.join(lost)}; left out.", DroppedWarning, stacklevel=2
-        )
+        warn_user(f"{path.name}: CSV has no place for {' and '.join(lost)}; left out.", DroppedWarning)
     rows = [_row(query) for query in record["queries"]]
     more = {name for row in rows for name in row} - {*COLUMNS, FURTHER}
     last = (FURTHER,) if any(FURTHER in row for row in rows) else ()

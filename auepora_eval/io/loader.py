@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -241,7 +240,7 @@ class EvaluationDatasetLoader:
                 if not isinstance(document, dict) or not isinstance(document.get("queries"), list):
                     raise DataError(path.name, "there are no queries in it.")
             except DataError as error:
-                warnings.warn(f"left out: {error}", UnreadableFileWarning, stacklevel=2)
+                warn_user(f"left out: {error}", UnreadableFileWarning)
                 continue
             names = ("dataset_id", "name", "version", "description")
             entry = {name: document.get(name) for name in names}

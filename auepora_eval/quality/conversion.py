@@ -5,14 +5,13 @@ What the other format has no place for is left out with a `DroppedWarning`; noth
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from ..core.dataset import EvaluationDataset
 from ..core.types import STORED_OUTPUT
-from ..errors import DataError, UnknownNameError
+from ..errors import DataError, UnknownNameError, warn_user
 from ..io.csv import DroppedWarning
 from ..io.detect import IN_WORDS, kind_of_file, kind_of_name, not_a_dataset
 from ..io.documents import read_document, write_document
@@ -117,7 +116,7 @@ def _save_answers(dataset: EvaluationDataset, outputs: Path | None, *, force: bo
         if answers and not any(STORED_OUTPUT in sample.metadata for sample in dataset):
             count = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
             what = f"{dataset.name}: the file holds {count} too; --outputs FILE writes them."
-            warnings.warn(what, DroppedWarning, stacklevel=3)
+            warn_user(what, DroppedWarning)
         return {}
     records = (prediction_record(sample_id, output) for sample_id, output in answers.items())
     save_records(records, outputs, force=force)
@@ -137,7 +136,7 @@ def _write_annotators(source: Path, target: Path, *, force: bool) -> Converted:
     if people.without_place:
         listed = ", ".join(f"{count} {kind[:40]}" for kind, count in people.without_place.most_common(8))
         what = f"{source.name}: {people.without_place.total()} results have no place here ({listed})."
-        warnings.warn(what, DroppedWarning, stacklevel=3)
+        warn_user(what, DroppedWarning)
     counts = {"annotators": len(paths), "annotations": sum(map(len, people.annotations.values()))}
     size = sum(path.stat().st_size for path in paths.values())
     return Converted(target.with_name(f"{base}-*{dot}{ending}"), GROUND_TRUTH, counts, size)

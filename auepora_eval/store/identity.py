@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +18,7 @@ from ..core.plan import Survey
 from ..core.rag_interface import parts_of
 from ..core.runner import AueporaEvaluator, name_of
 from ..core.settings import is_endpoint
-from ..errors import StorageError
+from ..errors import StorageError, warn_user
 
 _LONGEST = 200  # letters of a value that is shown
 _OF_THE_PLAN = ("metrics", "top_k", "seed", "stop_when")
@@ -88,7 +87,7 @@ def check_same_identity(before: Header, now: Header, path: Path) -> bool:
             "The file of the system was changed after the run was started: stored answers are of the earlier "
             "version. To measure only the new one, choose another id."
         )
-        warnings.warn(what, ChangedProgramWarning, stacklevel=3)
+        warn_user(what, ChangedProgramWarning)
     return is_changed
 
 

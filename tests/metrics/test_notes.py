@@ -25,10 +25,13 @@ def retrieving(ids: list[str], scores: list[float]) -> SystemOutputs:
 
 
 def test_ids_that_never_match_are_noted_with_an_example_of_each_side() -> None:
-    with pytest.warns(SuspectValueWarning, match=r"equals a relevant one in 3 samples.*'0.txt'.*'doc-0'"):
+    with pytest.warns(
+        SuspectValueWarning, match=r"equals a relevant one in 3 samples.*'0.txt'.*'doc-0'"
+    ) as caught:
         run = ae.evaluate(
             lambda sample: retrieving(["0.txt"], [1.0]), SAMPLES, metrics="recall@5,mrr,token_precision"
         )
+    assert caught[0].filename == __file__
     assert run["recall@5"].value == 0.0
     assert "'0.txt'" in run["recall@5"].notes[0]
     assert not run["token_precision"].notes

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ...core.settings import PATHS, PLAN_KEYS
-from ...errors import DataError, did_you_mean
+from ...errors import DataError, did_you_mean, warn_user
 from ...read.text import parse_settings
 from ..documents import parse_yaml, read_content
 from ..schema import check_no_errors, config_form_errors, shown
@@ -46,11 +45,7 @@ def load_config(path: str | Path) -> dict[str, Any]:
     settings = read_config(path)
     blocks = [name for name in BLOCKS if name in settings]
     if blocks:
-        warnings.warn(
-            f"{path.name}: {', '.join(blocks)}: not part of the plan, ignored.",
-            OtherBlockWarning,
-            stacklevel=2,
-        )
+        warn_user(f"{path.name}: {', '.join(blocks)}: not part of the plan, ignored.", OtherBlockWarning)
     return {name: value for name, value in settings.items() if name not in BLOCKS}
 
 

@@ -7,12 +7,11 @@ cell is a field that is absent or null. A table is not read back as results, whi
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import DataError
+from ...errors import DataError, warn_user
 from ..csv import DroppedWarning, joined_ids, write_rows
 from ..documents import read_document, write_document
 from ..jsonl import encode
@@ -71,7 +70,7 @@ def _warn_of_dropped(name: str, part: str, dropped: Sequence[str]) -> None:
     if dropped:
         listed = ", ".join(dropped[:5]) + (f" and {len(dropped) - 5} more" if len(dropped) > 5 else "")
         message = f"{name}: CSV has no place for {part} ({listed}); left out."
-        warnings.warn(message, DroppedWarning, stacklevel=3)
+        warn_user(message, DroppedWarning)
 
 
 def _cells(row: Row, metrics: Sequence[str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from typing import Any
 
 import auepora_eval
 from auepora_eval.cli.main import GROUPS, command_parser, load_command, main
-from auepora_eval.core.metrics_base import METRICS
+from auepora_eval.core.metrics_base import METRICS, Metric
 from auepora_eval.core.settings import PLAN_KEYS
 from auepora_eval.core.targets import QUESTIONS, TargetCategory
 
@@ -241,13 +241,9 @@ def architecture_page() -> str:
 
 
 def package_tree(folder: Path, depth: int = 0) -> list[str]:
-    """Return for each package its name, what it is for, and the names of its modules."""
+    """Return for each package its name and what it is for."""
     indent = "  " * depth
     lines = [f"{indent}{folder.name + '/':<{18 - len(indent)}}{summary_of(folder / '__init__.py')}"]
-    names = [path.stem for path in sorted(folder.glob("*.py")) if not path.name.startswith("__")]
-    if names:
-        space = " " * 20
-        lines += textwrap.wrap(" ".join(names), 110, initial_indent=space, subsequent_indent=space)
     for path in sorted(folder.iterdir()):
         if (path / "__init__.py").is_file():
             lines += package_tree(path, depth + 1)
@@ -303,8 +299,12 @@ def api_entry(name: str) -> list[str]:
     thing = getattr(auepora_eval, name)
     first, *more = paragraphs(thing)
     lines = [f"### `{name}`", "", first]
-    lines += [line for paragraph in more for line in ("", paragraph)]
-    if has_signature(thing):
+    if not (isinstance(thing, type) and issubclass(thing, Metric)) or inspect.isabstract(thing):
+        lines += [line for paragraph in more for line in ("", paragraph)]  # of metrics, metrics.md has them
+    if name in RESULTS:
+        fields = ", ".join(f"`{field}`" for field in inspect.signature(thing).parameters)
+        lines += ["", f"Fields: {fields}."]
+    elif has_signature(thing):
         lines += ["", "```text", *signature_lines(name, thing), "```"]
     if isinstance(thing, type) and not issubclass(thing, Exception | Enum):
         members = {key: value for key, value in vars(thing).items() if is_documented_member(thing, key)}
@@ -325,6 +325,8 @@ def is_documented_member(kind: type, name: str) -> bool:
     return bool(inspect.getdoc(member)) and inspect.getdoc(member) not in inherited
 
 
+# What functions return: nobody calls these classes.
+RESULTS = {"Comparison", "GateReport", "Probe", "Diagnosis", "Robustness", "EvaluationRun", "MetricResult"}
 MEMBERS_TO_WRITE = {
     "score",
     "score_all",

@@ -287,3 +287,15 @@ def test_links_between_documents_lead_somewhere() -> None:
     for path in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_the_record_and_the_manifest_of_the_page_are_what_a_build_makes(here: Path) -> None:
+    text = (ROOT / "docs" / "how-to" / "make-a-test-set.md").read_text(encoding="utf-8")
+    shown = {block.file: block.body for block in blocks(ROOT / "docs" / "how-to" / "make-a-test-set.md")}
+    (here / "tasks.jsonl").write_text(json.dumps(json.loads(shown["task.json"])) + "\n", encoding="utf-8")
+    assert main(["dataset", "build", "--offline-dataset", "tasks.jsonl"]) == 0
+    record = (here / "evaluation/datasets/qa_pairs.jsonl").read_text(encoding="utf-8")
+    assert json.loads(record) == json.loads(shown["record.json"])
+    manifest = json.loads((here / "evaluation/datasets/manifest.json").read_text(encoding="utf-8"))
+    table = text.partition("| field of the manifest |")[2]
+    assert list(manifest) == re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)

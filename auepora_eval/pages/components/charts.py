@@ -77,7 +77,7 @@ def tick_text(value: float, *, signed: bool = False) -> str:
 
 def axis(name: str, scale: Scale, *, signed: bool = False) -> Markup:
     """Return the numbers of a scale, as the heading of a column of charts; the name is for screen readers."""
-    # A narrow window has room for the ends, 0 and the middle only.
+    # A narrow window has space for the ends, 0 and the middle only.
     kept = {scale.low, scale.high, 0.0, scale.ticks[len(scale.ticks) // 2]}
     ticks = [
         tag(

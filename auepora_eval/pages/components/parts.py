@@ -91,7 +91,7 @@ SIGNS = {
 def verdict(word: str) -> Markup:
     """Return a verdict with its sign: "worse, within margin" is a kind of worse."""
     sign, kind = SIGNS.get(word.partition(",")[0].partition(" (")[0].lower(), ("~", "same"))
-    # On a phone the cells of a table have room for the sign only; the word is for screen readers there.
+    # On a phone the cells of a table have space for the sign only; the word is for screen readers there.
     both = tag("span", sign, aria_hidden="true"), tag("span", f" {word}", class_="word")
     return tag("span", both, class_=f"verdict {kind}", title=word)
 

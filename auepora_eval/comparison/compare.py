@@ -18,7 +18,7 @@ from ..core.types import EvaluationSample, MetricResult, Target
 from ..core.verdict import Verdict
 from ..errors import PlanError, UnknownNameError, did_you_mean
 from ..stats.intervals import MANY
-from ..stats.significance import cohens_dz
+from ..stats.significance import LEVEL, cohens_dz
 from .checks import data_mismatches, snapshot_notes, stopping_notes, value_notes
 from .paired_tests import (
     FEW_TO_COMPARE,
@@ -352,18 +352,20 @@ def _few_units(tested: Tested) -> FewUnits | None:
     low, high = tested.pairs.known.bounds
     if not math.isfinite(high - low):
         return FewUnits(count, tested.units)
-    return FewUnits(count, tested.units, high - low, math.floor((high - low) / abs(tested.difference)))
+    one_of = (high - low) / abs(tested.difference)
+    # A change that more than this share of units make would have been seen: 95 times in 100.
+    is_unseen = (1 - 1 / one_of) ** tested.units >= LEVEL
+    return FewUnits(count, tested.units, high - low, math.floor(one_of)) if is_unseen else None
 
 
 def _effect(tested: Tested) -> Effect:
     pairs = tested.pairs
     gains = pairs.differences()[pairs.both] * (1 if pairs.known.higher_is_better else -1)
     wins, losses = int((gains > 0).sum()), int((gains < 0).sum())
-    rows_a, rows_b, _ = pairs.used()
     return Effect(
         change=tested.difference,
         interval=_limits(tested.interval),
-        d=number_or_null(cohens_dz(rows_b[:, 0] - rows_a[:, 0])) if pairs.is_mean else None,
+        d=number_or_null(cohens_dz(pairs.differences()[pairs.both])) if pairs.is_mean else None,
         bounds=pairs.difference_bounds(),
         wins=wins,
         ties=len(gains) - wins - losses,
@@ -429,7 +431,9 @@ def margin_tests(tested: Sequence[Tested], margin: Margin, alpha: float) -> list
         estimate = one.margin_estimate(size)
         # The one-sided p-value of "worse by the margin or more", and the lower limit of a two-sided interval.
         p_value = 1.0 if estimate is None else estimate.p_below(-size)
-        limit = None if estimate is None else float(estimate.limits(1 - alpha)[0])
+        low, high = one.pairs.known.bounds
+        # No loss is larger than the scale.
+        limit = None if estimate is None else max(float(estimate.limits(1 - alpha)[0]), low - high)
         tests.append(MarginTest(size, None if one.not_tested else p_value, p_value < alpha / 2, limit))
     return tests
 

@@ -308,6 +308,8 @@ def spread_of(pairs: Pairs) -> Spread | None:
     size = 1.0
     if not is_share or pairs.used()[2] is not None:
         size = float(np.sqrt((units.numbers[differs] ** 2).mean()))
+    if not size:  # samples differ, but no single one of them moves the value: so the F1 of one class alone
+        return None
     # Less the variance that the observed change brought along: the spread is that of an unchanged system.
     unchanged = sd**2 - abs(float(units.value)) * Spread(sd, size).slope
     return Spread(math.sqrt(max(0.0, unchanged)), size)
@@ -418,6 +420,8 @@ def _by_run(pairs: Pairs, tested: Tested) -> Tested:
         tested,
         value_a=value_a,
         value_b=value_b,
+        interval_a=None,  # those of all samples together are not of the mean of the runs
+        interval_b=None,
         interval=None if welch.low == welch.high else Interval(welch.low, welch.high, method),
         test=PairedTest(welch.p_value, welch.difference, method),
         by_run=welch,

@@ -24,6 +24,7 @@ NO_SCORES = (
     "it has one value for all samples, and no score for each of them to pair. Write it as a function with "
     "@ae.metric, or let compute return scores=[SampleScore(...), ...] in its MetricResult"
 )
+NONE_IN_BOTH = "no sample was scored in both"
 NEEDS_ITS_CLASS = (
     "its metric is not registered, and its value is not the mean of stored scores. Write it as a "
     "SampleMetric (a score per sample), import its module and compare in Python, or install it as a plug-in"
@@ -67,7 +68,8 @@ class Pairs:
 
     def _settle(self) -> None:
         """Set the rows: a failed answer is the worst; or the other's, if that makes the whole worse."""
-        self.scored = bool(self.both.any())
+        # Two failures are two worst scores, and no measurement: somewhere one of the two was scored.
+        self.scored = bool((self.both & ~(self.failed[0] & self.failed[1])).any())
         self.rows_a, self.rows_b = a, b = self._filled
         if self.scored and not self.is_mean:
             # Decision 5, rule 2. If both failed, neither has an answer that the other could get.
@@ -412,7 +414,7 @@ def pairs_of(
         if pairs.scored:
             compared.append(pairs)
         elif pairs.metric is not None:
-            left_out[name] = "no sample was scored in both"
+            left_out[name] = NONE_IN_BOTH
         else:
             left_out[name] = NEEDS_ITS_CLASS if len(pairs.a.scores) and len(pairs.b.scores) else NO_SCORES
     return compared, left_out

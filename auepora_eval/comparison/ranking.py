@@ -152,10 +152,9 @@ def _failure_notes(
     }
     if weighed:
         notes.append(
-            f"{', '.join(weighed)}: no mean of scores. A failed call counts as a wrong answer that weighs as "
-            "much as that of the run it is compared with, so the value of a run with failures depends on "
-            "that run (here the first one; of the first, the second), and two values need not differ by the "
-            "change of their pair"
+            f"{', '.join(weighed)}: a failed call counts as a wrong answer of the same weight as that of the "
+            "run it is compared with. So the value of a run with failures depends on that run: here the "
+            "first, and for the first the second"
         )
     return notes
 

@@ -189,7 +189,7 @@ def _cautions(comparison: Comparison) -> list[str]:
     if rests.undone_by is not None and rests.one_of is not None:
         kind = "loss" if metric.verdict is Verdict.BETTER else "gain"
         size = value_text(rests.undone_by, metric.unit)
-        words += f"; a {kind} of {size} in one of {rests.one_of:,} would undo it"
+        words += f"; a {kind} of {size} in one of every {rests.one_of:,} would undo it"
     return [f"{words}.{advice}"]
 
 
@@ -347,6 +347,9 @@ def _most_telling(metrics: Sequence[MetricComparison]) -> MetricComparison:
 
 
 def _template(metric: MetricComparison) -> str | None:
+    failed = metric.coverage.failed_baseline or metric.coverage.failed_candidate
+    if failed and not metric.higher_is_better and metric.unit != "s":
+        return None  # a failed call counts as the worst, but it did not decline, nor adopt anything
     family, _, k = metric.name.partition("[")[0].partition("@")
     if k == "1" and family in _SAID_OF_THE_FIRST:
         return _SAID_OF_THE_FIRST[family]

@@ -436,7 +436,7 @@ def metric(template: ScoreFunction, /) -> Callable[..., SampleMetric]: ...
 @overload
 @dataclass_transform(field_specifiers=(field,))
 def metric(
-    template: str,
+    template: str | None = None,
     *,
     target: Target | Enum | str | None = None,
     requires: Sequence[str] | None = None,
@@ -446,7 +446,7 @@ def metric(
     ranges: Mapping[str, str] | None = None,
 ) -> _MetricDecorator: ...
 def metric(
-    template: str | type | ScoreFunction,
+    template: str | type | ScoreFunction | None = None,
     *,
     target: Target | Enum | str | None = None,
     requires: Sequence[str] | None = None,
@@ -457,7 +457,7 @@ def metric(
 ) -> Any:
     """Make a class or a function a metric, named by a template of its fields, and register it.
 
-    `@metric` alone takes the name of the function.
+    Without a template it has the name of the class or function: `@metric`, `@metric(higher_is_better=False)`.
 
     The class becomes a dataclass that cannot be changed after `__init__`. Its whole numbers must be at
     least 1; `ranges` gives other limits: {"p": "(0, 1)"}. A function gets a sample and an output, and
@@ -469,8 +469,8 @@ def metric(
     >>> brevity(words=12).name
     'brevity@12'
     """
-    if not isinstance(template, str):
-        return metric(template.__name__)(template)
+    if not (template is None or isinstance(template, str)):
+        return metric()(template)
     attributes: dict[str, Any] = {
         "target": None if target is None else as_target(target),
         "requires": None if requires is None else tuple(requires),
@@ -478,9 +478,9 @@ def metric(
         "bounds": bounds,
         "unit": unit,
     }
-    names = NameTemplate.parse(template)
 
     def decorate(thing: Any) -> Any:
+        names = NameTemplate.parse(template or thing.__name__)
         made: Any = thing if isinstance(thing, type) else _class_of(thing)
         for name, value in attributes.items():
             if value is not None:

@@ -13,12 +13,12 @@ from typing import Any
 from ..comparison.checks import NOT_ALIKE, data_mismatches, snapshot_notes, stopping_notes, value_notes
 from ..comparison.compare import MetricComparison, compared_family
 from ..comparison.paired_tests import RESAMPLES, Tested, judge_notes, tested_pairs
-from ..comparison.pairs import NO_SCORES, pairs_of
+from ..comparison.pairs import NO_SCORES, NONE_IN_BOTH, pairs_of
 from ..core.display import p_text
 from ..core.types import EvaluationRun
 from ..core.verdict import Outcome, Verdict
 from ..errors import PlanError
-from .figures import GatedRun, canonical
+from .figures import GatedRun, canonical, command_for
 from .gate_report import GateReport, RuleResult, shown, shown_interval
 from .limits import (
     Change,
@@ -254,7 +254,8 @@ def _margin(rule: Rule, metric: MetricComparison, pair: _Pair) -> RuleResult:
     test, margin = metric.margin, shown(rule.limit, metric.unit)
     words = _change_words(metric)
     if test.limit is not None:
-        words += f", at worst {shown(test.limit, metric.unit, signed=True)}"
+        worst = test.limit if metric.higher_is_better else -test.limit
+        words += f", at worst {shown(worst, metric.unit, signed=True)}"
     if test.within:
         why = f"a loss of {margin} or more is ruled out: {words}"
         return _verdict(rule, Outcome.PASSED, why, "", metric, test.p)
@@ -284,6 +285,8 @@ def _not_paired(rule: Rule, pair: _Pair) -> RuleResult:
             )
     reason = pair.left_out.get(canonical(rule.name)) or "it is in no sample of both"
     fix = "Name the metrics to be judged, or judge in Python, where your own metric is registered."
+    if reason == NONE_IN_BOTH:
+        fix = f"Find out why: {command_for(f'show {pair.candidate.named}', pair.candidate)}"
     return RuleResult(rule, Outcome.MISSING, f"{rule.name} cannot be compared: {reason}", fix)
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from ..comparison.compare import MetricComparison
 from ..core.metrics_base import SampleMetric
-from ..core.scores import as_columns
 from ..core.verdict import Outcome
 from ..metrics.parse import parse_metric
 from .figures import Figure, GatedRun, command_for
@@ -260,9 +259,16 @@ def count_drop(rule: Rule, baseline: GatedRun, candidate: GatedRun) -> RuleResul
     if drop > limit:
         # Why samples have no score of a metric: a system that declines more has fewer scores.
         name = what.removeprefix("scores of ")
-        scores = [as_columns(one.scores) for one in candidate.run if one.name == name and len(one.scores)]
-        reasons = Counter(note.reason for one in scores for note in one.notes.values())
-        most = "".join(f"; {count} have none: {reason}" for reason, count in reasons.most_common(1))
+        had, has = (
+            {one.sample_id: one for result in side.run if result.name == name for one in result.scores}
+            for side in (baseline, candidate)
+        )
+        reasons = Counter(
+            "failed" if one.failed else one.reason
+            for sample_id, one in has.items()
+            if one.value is None and sample_id in had and had[sample_id].value is not None
+        )
+        most = "".join(f"; {count} have none now: {reason}" for reason, count in reasons.most_common(1))
         outcome, why = Outcome.FAILED, f"{drop:.1%} fewer {why}{most}"
         fix = _COUNTS.format(command_for(f"show {candidate.named}", candidate))
     change = float(now - before)

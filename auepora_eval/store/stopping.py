@@ -70,7 +70,10 @@ def stopping_in_words(stopping: Stopping) -> str:
         f"{stopping.samples_in_dataset:,} samples in random order (seed {stopping.seed})."
     )
     verdicts = " ".join(_goal_in_words(goal, stopping) for goal in stopping.goals)
-    end = (
+    end = ""
+    if len(stopping.goals) > 1:
+        end = "These intervals hold for all goals together, and are wider than those of single metrics. "
+    end += (
         "Its intervals hold at whatever moment a run stops, and are wider for it; tests and intervals for a "
         "fixed number of samples do not hold here."
     )

@@ -141,7 +141,8 @@ def test_the_join_is_the_plain_loop(pairs: list[tuple[str, str]], seed: int) -> 
         return EvaluationRun(f"r{side}", "s", "d", "f", [result], samples, [])
 
     comparison = compare_runs(run(0), run(1))
-    if not both:
+    # Two failures are no measurement.
+    if not any(a in known and b in known and {a, b} != {"failed"} for a, b in pairs):
         assert comparison.not_compared == {"recall@1": "no sample was scored in both"}
         return
     [found] = comparison.metrics

@@ -108,3 +108,12 @@ def test_a_file_without_metrics(
         (tmp_path / file).write_text(text, encoding="utf-8")
     with pytest.raises(UnknownNameError, match=message):
         parse_metric(f"{file}:x")
+
+
+def test_options_need_no_name() -> None:
+    @metric(higher_is_better=False, bounds=(0, 9))
+    def letters_too_many(sample: EvaluationSample, output: SystemOutputs) -> float:
+        return 3.0
+
+    made = letters_too_many()
+    assert (made.name, made.higher_is_better, made.bounds) == ("letters_too_many", False, (0, 9))

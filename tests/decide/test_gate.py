@@ -268,7 +268,7 @@ def test_a_tenth_of_the_scores_may_be_gone() -> None:
         report = gate_run(now, {"no_regression": ["recall@5"]}, baseline=before)
         verdict = only(report, "max_count_drop")
         assert (verdict.outcome, verdict.value, verdict.baseline) == (outcome, 20 - lost, 20)
-    assert "3 have none: no luck" in verdict.why
+    assert "3 have none now: failed" in verdict.why
 
 
 def test_a_baseline_alone_means_no_regression_but_for_times() -> None:

@@ -22,7 +22,7 @@ from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCa
 from ...errors import ScoringError
 from ...stats.intervals import Share
 from ...text.refusal import DETECTOR, declines
-from .paired_samples import OnGivenDocuments
+from .paired_samples import DEFAULT_BASE, OnGivenDocuments
 
 _NO_LABEL = "the sample has neither labels.answerable nor the scenario 'unanswerable'"
 
@@ -220,11 +220,12 @@ class WithBase(SampleMetric):
 class AnsweredAccuracy(WithBase, RejectionMetric):
     """How good the answers are that the system chose to give, by a metric of your choice.
 
-    Mean of the base metric over the answerable questions that were answered: answered_accuracy[token_f1];
-    the others are skipped. A system that answers only what is easy scores high: read answer_rate with it.
+    Mean of the base metric over the answerable questions that were answered; the others are skipped. The
+    base is contains_answer, or the one in brackets: answered_accuracy[token_f1]. A system that answers only
+    what is easy scores high: read answer_rate with it.
     """
 
-    base: str = "exact_match"
+    base: str = DEFAULT_BASE
     counted = (True,)
 
     def of_decision(self, answerable: bool, declined: bool) -> SampleScore:
@@ -236,11 +237,12 @@ class ConditionedScore(WithBase, RejectionMetric):
     """A metric of your choice, where declining an unanswerable question is a full success.
 
     1 for a rightful refusal; 0 for declining an answerable question or answering an unanswerable one;
-    otherwise the base metric's score: conditioned_score[token_f1]. The mean over all labelled samples.
+    otherwise the base metric's score: that of contains_answer, or of the one in brackets, as in
+    conditioned_score[token_f1]. The mean over all labelled samples.
     MTRAG conditions its scores in this way, with a model that detects refusals.
     """
 
-    base: str = "exact_match"
+    base: str = DEFAULT_BASE
 
     def of_decision(self, answerable: bool, declined: bool) -> float:
         return float(declined and not answerable)
@@ -255,7 +257,7 @@ class Right(WithBase):
     that label have an answer. Every sample counts that has a reference or is labelled as unanswerable.
     """
 
-    base: str = "contains_answer"
+    base: str = DEFAULT_BASE
     target = TargetCategory.GENERATION_CORRECTNESS
 
     def not_about(self, sample: EvaluationSample, output: SystemOutputs) -> str:

@@ -18,13 +18,23 @@
     // What was not measured comes last, whichever way.
     rows.sort(([a], [b]) => (a === b ? 0 : a === Infinity ? 1 : b === Infinity ? -1 : sign * (a < b ? -1 : 1)));
     table.tBodies[0].append(...rows.map(([, row]) => row));
+    const form = $("form[data-local]", head.closest(".pages > section"));
+    if (form?.elements.outcome) filterBy(form);
   }
+  // Lost, won and tied by the metric that sorts, as the cells of a comparison say it.
+  const outcomes = {
+    lost: (cell) => $(".down", cell),
+    won: (cell) => $(".up", cell),
+    tied: (cell) => cell.textContent.startsWith("="),
+  };
   function filterBy(form) {
     const section = form.closest(".pages > section"), words = form.elements.words.value.toLowerCase().split(/\s+/);
     const rows = $$("table.list tbody tr", section);
+    const sorted = $("th[aria-sort$=ending]", section)?.cellIndex;
+    const fits = (sorted && outcomes[form.elements.outcome?.value]) || (() => true);
     for (const row of rows) {
       const text = `${row.textContent} ${row.dataset.words ?? ""}`.toLowerCase();
-      row.hidden = !words.every((word) => text.includes(word));
+      row.hidden = !words.every((word) => text.includes(word)) || !fits(row.cells[sorted]);
     }
     $(".count", section).textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} samples`;
   }
@@ -43,7 +53,10 @@
     const head = sort && $$("th[aria-sort]", section).find((one) => new URLSearchParams($("a", one).hash.split("?")[1]).get("sort") === sort);
     if (head && head.ariaSort !== "descending") sortBy(head);
     const form = $("form[data-local]", section);
-    if (form && given.has("slice")) { form.elements.words.value = given.get("slice"); filterBy(form); }
+    if (!form) return;
+    if (given.has("slice")) form.elements.words.value = given.get("slice");
+    if (form.elements.outcome) form.elements.outcome.value = given.get("outcome") ?? "all";
+    filterBy(form);
   }
   document.addEventListener("click", (event) => {
     const head = event.target.closest("th[aria-sort]");

@@ -213,7 +213,8 @@ def _controls(ask: Ask, selection: Selection, total: int) -> Markup:
     index, wanted, run_id = selection.index, selection.wanted, ask.path["run"]
     count = tag("span", f"{total:,} of {index.size:,} samples", class_="count", role="status")
     if ask.rows:  # a script filters what is in the file
-        return tag("div", ui.search_form("samples", "", kind="local"), count, class_="filters")
+        form = ui.search_form("samples", "", _outcomes(ask, selection), kind="local")
+        return tag("div", form, count, class_="filters")
     action, chosen = address("run", run_id, "samples"), dict(wanted.slices)
     boxes = []
     for name, values in list(index.fields.items())[:6]:
@@ -224,7 +225,7 @@ def _controls(ask: Ask, selection: Selection, total: int) -> Markup:
     form = ui.search_form(
         "samples",
         wanted.words,
-        _outcomes(selection),
+        _outcomes(ask, selection),
         boxes,
         _tick("gold", "gold missed", wanted.gold_missed) if index.gold_missed.any() else None,
         _tick("failed", "failed", wanted.failed) if index.errors else None,
@@ -239,12 +240,13 @@ def _controls(ask: Ask, selection: Selection, total: int) -> Markup:
     return tag("div", form, count, words, clear, ui.span("end", menu), class_="filters")
 
 
-def _outcomes(selection: Selection) -> Node:
+def _outcomes(ask: Ask, selection: Selection) -> Node:
     if selection.change is None:
         return None
     scores = selection.change.scores(selection.sort or "")
-    counts = {name: int(scores.mask(name).sum()) for name in OUTCOMES}
-    options = [(name, f"{name} ({counts[name]:,})") for name in OUTCOMES]
+    # One file can be sorted by any metric, and has no counts of each.
+    counts = {name: "" if ask.rows else f" ({scores.mask(name).sum():,})" for name in OUTCOMES}
+    options = [(name, f"{name}{counts[name]}") for name in OUTCOMES]
     return ui.select_box("outcome", options, selection.outcome, "Outcome")
 
 
@@ -411,7 +413,7 @@ def _other_runs(ask: Ask, selection: Selection, sample_id: str) -> Node:
                 tag("a", "Side by side", href=both) if other != ask.values.get("baseline") else None,
             ]
         )
-    scores = (ui.Column(name, "n") for name in names)
+    scores = (ui.Column(name, "n spare" if name != names[0] else "n") for name in names)
     columns = [ui.Column("Run"), ui.Column("Answer", "cut mute spare"), *scores, ui.Column()]
     title = "Same sample in other runs"
     return ui.card(title, ui.table(title, columns, rows)) if rows else None

@@ -241,3 +241,15 @@ def test_the_policy_stops_what_escaping_would_miss(
     assert (seen.page.title() == "taken") is bool(options)
     seen.console.clear()
     seen.requests.clear()
+
+
+def test_only_the_lost_samples(visit: Visitor, report: str) -> None:
+    page = visit(report).page
+    page.get_by_role("link", name="Samples that got worse").click()
+    page.locator(".here select[name=outcome]").wait_for()
+    lost = page.locator(ROWS).count()
+    assert 0 < lost < 30
+    place = page.locator(".here th[aria-sort=descending]").evaluate("head => head.cellIndex")
+    assert page.locator(f"{ROWS} > :nth-child({place + 1}) .down").count() == lost
+    page.locator(".here select[name=outcome]").select_option("all")
+    expect_rows(page, 30)

@@ -61,3 +61,14 @@ def test_key_in_a_plan_is_rejected_and_not_printed(here: Path, capsys: pytest.Ca
     assert "is not env:NAME" in said.err
     assert "canary-7531" not in said.out + said.err
     assert not (here / "out").exists()
+
+
+@pytest.mark.parametrize("end", ["/v1", "/v1/chat/completions", "/ask#gpt-4o"])
+def test_the_address_of_a_model_is_not_called_as_a_system(
+    end: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"http://127.0.0.1:1{end}"
+    assert main(["run", "--dataset", "demo", "--system", url]) == 2
+    said = capsys.readouterr().err
+    assert "looks like the address of a chat model" in said
+    assert f"openai:{url.partition('#')[0].removesuffix('/chat/completions')}#MODEL" in said

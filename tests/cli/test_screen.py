@@ -16,6 +16,7 @@ import pytest
 from auepora_eval.cli import echo
 from auepora_eval.cli.list import ago
 from auepora_eval.cli.main import main
+from auepora_eval.core.settings import DEFAULT_OUT
 from auepora_eval.core.table import Table
 
 TABLE = Table(
@@ -98,15 +99,22 @@ def test_older_and_foreign_times_stay_readable() -> None:
 def completed(script: str, *words: str) -> list[str]:
     line = " ".join(f'"{word}"' for word in words)
     code = f'{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _auepora; echo "${{COMPREPLY[@]}}"'
+    return in_shell("bash", code)
+
+
+def in_shell(shell: str, code: str) -> list[str]:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
-        ["bash", "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "PATH": path}
+        [shell, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "PATH": path}
     )
     return done.stdout.split()
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
-def test_bash_completes_commands_and_flags(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bash_completes_commands_flags_and_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
     assert completed(script, "auepora", "comp") == ["compare", "completion"]
@@ -114,6 +122,35 @@ def test_bash_completes_commands_and_flags(capsys: pytest.CaptureFixture[str]) -
     assert completed(script, "auepora", "show", "x", "--wo") == ["--worst"]
     assert "--previous" in completed(script, "auepora", "dataset", "check", "--")
     assert completed(script, "auepora", "show", "de") == []  # the shell completes files
+    runs = Path(DEFAULT_OUT)
+    runs.mkdir(parents=True, exist_ok=True)
+    for name in ("demo-bm25", "demo-hybrid", "demo-hybrid~gold"):
+        (runs / f"{name}.results.json").touch()
+    assert completed(script, "auepora", "show", "de") == ["demo-bm25", "demo-hybrid"]
+    assert completed(script, "auepora", "run", "de") == []
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh")
+def test_zsh_completes(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["completion", "zsh"])
+    # Outside of its line editor, zsh lets no function complete: what it would offer is printed.
+    code = (
+        "compdef() { }; compadd() { print -l -- $found }; _files() { print files }\n"
+        f"{capsys.readouterr().out}\nwords=(auepora dataset c); CURRENT=3; _auepora\n"
+        "words=(auepora score x); _auepora"
+    )
+    assert in_shell("zsh", code) == ["check", "convert", "files"]
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish")
+def test_fish_completes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["completion", "fish"])
+    Path("mine.csv").touch()
+    code = f"{capsys.readouterr().out}\ncomplete -C 'auepora dataset c'; complete -C 'auepora score mi'"
+    assert in_shell("fish", code) == ["check", "convert", "mine.csv"]
 
 
 def test_each_shell_has_its_script(capsys: pytest.CaptureFixture[str]) -> None:

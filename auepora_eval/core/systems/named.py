@@ -173,6 +173,10 @@ _Request = msgspec.defstruct(
 )
 
 
+# An address of a model, that of OpenAI for example, given as if it were that of a whole system.
+_CHAT_MODEL = re.compile(r"#|/v1/?$|/chat/completions$")
+
+
 def endpoint_system(name: str, options: Mapping[str, Any]) -> ChatSystem | HttpSystem:
     """Return the system of a name that starts with openai:, http: or https:."""
     key_name = options.get("api_key_env")
@@ -193,6 +197,13 @@ def endpoint_system(name: str, options: Mapping[str, Any]) -> ChatSystem | HttpS
     if request:
         raise DataError("request", "is for openai:URL#MODEL.", fix="Leave it out.")
     is_url = name.startswith(("http://", "https://"))
+    if is_url and _CHAT_MODEL.search(name):
+        base = name.partition("#")[0].removesuffix("/chat/completions")
+        raise DataError(
+            name,
+            "looks like the address of a chat model.",
+            fix=f"Write openai:{base}#MODEL. For a service of your own: http:{name}.",
+        )
     url = name if is_url else name.removeprefix("http:")
     fields = converted(options.get("fields") or {}, Fields, "http")
     return HttpSystem(Endpoint(url, key, **connection), fields)

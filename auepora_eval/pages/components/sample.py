@@ -22,6 +22,7 @@ from ...core.types import (
 from ...errors import ScoringError
 from ...metrics.citations.answer import answer_of
 from ...metrics.citations.sources import Citation, Found
+from ...metrics.parse import meaning
 from .diff import changed_spans
 from .markup import Layer, Markup, Node, Span, join, layered, tag
 from .parts import card, chip, facts, folded, number, section, short
@@ -354,6 +355,7 @@ def _scores(answers: Sequence[Answered], led: str | None, documents: Sequence[Sh
             skipped.setdefault(reason, []).append(name)
             continue
         why = _why(metrics[name], scores[-1], documents) if answers[-1].output.error is None else ""
+        why = why or (meaning(name) if name == led else "")
         items.append(_score(metrics[name], scores, why, is_led=name == led))
     if skipped:
         texts = (tag("p", f"{', '.join(names)}: {why}", class_="note") for why, names in skipped.items())

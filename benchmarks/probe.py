@@ -77,7 +77,7 @@ def mixtures(world: World, base: dict[str, float], count: int, times: int, seed:
                     if len(causes) == 1:  # one fix would do
                         named.append(stage.name in STAGES_OF[next(iter(causes))])
             for fix in found.fixes:
-                if fix.name in truth.gain:
+                if fix.name in truth.gain and fix.interval is not None:
                     true = truth.gain[fix.name]
                     inside.append(fix.interval[0] <= true <= fix.interval[1])
                     below.append(true <= fix.interval[1])

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from ..core.settings import OF_ENDPOINT, RunSettings
 from ..core.types import Document, EvaluationRun
 from ..errors import DataError, InterruptedRunError, PlanError, RunStoppedError
 from ..interventions.diagnosis import diagnose
-from ..interventions.documents import Corpus
+from ..interventions.documents import DEPTH, Corpus
 from ..interventions.probe import Probe, Prober, documents_of, right_metric
 from ..interventions.report import STAGES, Diagnosis
 from ..io.jsonl import save_jsonl_dataset
@@ -78,14 +78,32 @@ def run(args: Namespace) -> int:
     if answerer is not None:
         prober.executor, prober.policy = call_executor(settings), settings.call_policy()
     if args.estimate:
-        return _say_estimate(prober, settings)
+        return _estimate_of(prober, settings)
     probe = _probed(prober)
     found = diagnose(probe)
     found.notes += notes
     if args.sample is None:
-        storage.save_fact(args.run_id, **{DIAGNOSIS: found.to_dict()})
+        _save(storage, args.run_id, found)
     _say(found, probe, args)
     return 0
+
+
+def _save(storage: EvaluationResultsStorage, run_id: str, found: Diagnosis) -> None:
+    """Store a diagnosis with its run, unless one is there that knew more."""
+    stored = storage.load_fact(run_id, DIAGNOSIS)
+    before = found if stored is None else Diagnosis.of(stored)
+    says_less = any(
+        now and not then
+        for now, then in (
+            (found.is_black_box, before.is_black_box),
+            (found.unreached, before.unreached),
+            (before.traced > found.traced, False),
+        )
+    )
+    if says_less:
+        echo.note("note: not stored: the run has a diagnosis that says more (--corpus, --system)")
+        return
+    storage.save_fact(run_id, **{DIAGNOSIS: found.to_dict()})
 
 
 def _chosen(base: EvaluationRun, size: int | None) -> EvaluationRun:
@@ -179,25 +197,38 @@ def keeping_answers(stop: Callable[[], None]) -> Iterator[None]:
             raise
 
 
-def _say_estimate(prober: Prober, settings: RunSettings) -> int:
-    """Print how many calls the diagnosis takes at most, by what those of the run took."""
+def _estimate_of(prober: Prober, settings: RunSettings) -> int:
+    """Print how many calls the diagnosis takes at most, and what they cost."""
+    calls = prober.planned()
+    per = calls["generate"] / max(1, len(prober.cases))
+    words = f"{calls['generate']:,} calls of the generator ({per:.1f} per question)"
+    if calls["retrieve"]:
+        words += f" and {calls['retrieve']:,} of the retriever"
+    elif prober.answerer is not None and prober.answerer.has_depth:
+        words += f", some of them for {DEPTH} documents, which take more than those of the run"
+    note = f"At most {words}. Answers that are stored are not asked for again."
+    return say_estimate(calls, len(prober.cases), note, prober.base, settings)
+
+
+def say_estimate(
+    calls: Mapping[str, int], questions: int, note: str, base: EvaluationRun | None, settings: RunSettings
+) -> int:
+    """Print how many calls are made, and what those of the generator cost by what those of a run took."""
     from ..decide.pilot import Pilot, estimate_table, estimated, use_of
 
-    calls = prober.planned()
     policy = settings.call_policy()
     pilot = Pilot(calls["generate"], calls["generate"])
-    pilot.uses = [use_of(output, policy) for output in prober.base.outputs]
+    pilot.uses = [use_of(output, policy) for output in (base.outputs if base else ())]
     estimates = estimated(pilot, policy, settings.concurrency)
     if settings.json:
         named = {name: one and one._asdict() for name, one in estimates.items()}
-        echo.say_json({"calls": calls, "questions": len(prober.cases), "estimate": named})
+        echo.say_json({"calls": calls, "questions": questions, "estimate": named})
         return 0
-    per = calls["generate"] / max(1, len(prober.cases))
-    echo.say_words(
-        f"At most {calls['generate']:,} calls of the generator ({per:.1f} per question) and "
-        f"{calls['retrieve']:,} of the retriever. Answers that are stored are not asked for again."
-    )
-    title = f"The calls of the generator, if they take what those of {prober.base.evaluation_id} took"
+    echo.say_words(note)
+    if base is None:
+        echo.say_words("Their cost is not known: no run of this system is stored. Make one: auepora run.")
+        return 0
+    title = f"The calls of the generator, if they take what those of {base.evaluation_id} took"
     echo.show(replace(estimate_table(pilot, estimates, settings.concurrency), title=title))
     return 0
 

@@ -13,21 +13,22 @@ from __future__ import annotations
 
 import warnings
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
 from ..core.plan import PartialCoverageWarning
 from ..core.rag_interface import answerer_of
 from ..core.runner import name_of
-from ..core.settings import RunSettings
-from ..errors import PlanError
+from ..core.types import EvaluationRun
+from ..errors import AueporaError, PlanError
 from ..interventions.documents import Corpus
 from ..interventions.probe import right_metric
-from ..interventions.stress import STRESS, robustness, stress_dataset, stress_plan
+from ..interventions.stress import STRESS, robustness, stress_dataset, stress_plan, stress_results
 from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import evaluated_dataset, progress, say_stored
-from .diagnose import add_intervention_flags, corpus_of, keeping_answers
+from .diagnose import add_intervention_flags, corpus_of, keeping_answers, say_estimate
 from .flags import add_json, add_out, add_settings, evaluator_of, named_system, settings_of
 
 
@@ -60,7 +61,11 @@ def run(args: Namespace) -> int:
     corpus = Corpus(corpus_of(args.corpus, settings.dataset), samples)
     stressed, about = stress_dataset(samples, corpus, Path(dataset.name).name, seed=settings.seed)
     if args.estimate:
-        return _say_estimate(len(stressed), about["of"], settings)
+        calls = {"generate": len(stressed), "retrieve": 0}
+        last = _last_run_of(settings.system, EvaluationResultsStorage(settings.out))
+        per = len(stressed) / about["of"]
+        note = f"{len(stressed):,} calls of the generator ({per:.1f} per question)."
+        return say_estimate(calls, about["of"], note, last, settings)
     configuration = {**settings.as_stored(), STRESS: {**about, "metric": metric.name}}
     evaluator = evaluator_of(settings, answerer.system, stress_plan(metric), configuration)
     storage = EvaluationResultsStorage(settings.out)
@@ -70,7 +75,11 @@ def run(args: Namespace) -> int:
         warnings.simplefilter("ignore", PartialCoverageWarning)  # each stress has its own metrics
         options = {"force": True} if settings.force else {"resume": True, "retry_failed": True}
         storage.evaluate(evaluator, stressed, evaluation_id=run_id, **options)
-    found = robustness(storage.load_run(run_id))
+    done = storage.load_run(run_id)
+    results = stress_results(done)
+    if results is not done.results:
+        storage.replace_results(run_id, results)
+    found = robustness(done)
     if args.json:
         echo.say_json(found.to_dict())
     else:
@@ -79,9 +88,12 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _say_estimate(calls: int, questions: int, settings: RunSettings) -> int:
-    if settings.json:
-        echo.say_json({"calls": calls, "questions": questions})
-    else:
-        echo.say(f"{calls:,} calls of the generator ({calls / questions:.1f} per question).")
-    return 0
+def _last_run_of(system: str | None, storage: EvaluationResultsStorage) -> EvaluationRun | None:
+    """Return the newest stored run of a system that says what its calls took."""
+    heads = (head for head in storage.list_results() if "error" not in head)
+    for name in (str(head["evaluation_id"]) for head in heads):
+        with suppress(AueporaError):
+            run = storage.load_summary(name)
+            if run.configuration.get("system") == system:
+                return storage.load_run(name)
+    return None

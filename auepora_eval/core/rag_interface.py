@@ -320,7 +320,8 @@ class Answerer:
         # Whether it can be asked for more documents: then what is below its cutoff can be seen.
         takes_depth = not callable(retrieve) or len(_parameters(retrieve) or ()) != 1
         self.has_depth = takes_depth and getattr(system, "has_depth", True) is True
-        self.retrieves = self.has_depth or callable(retrieve)
+        self.retrieves_alone = callable(retrieve)  # else the whole system is asked for its documents
+        self.retrieves = self.has_depth or self.retrieves_alone
 
     def answer(self, query: str | EvaluationSample, documents: Sequence[Document]) -> Any:
         """Return what the system makes of these documents; a coroutine if it is async."""

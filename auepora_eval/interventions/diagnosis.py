@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -26,13 +27,13 @@ from .report import (
     FEW,
     FIX_TEXTS,
     LEAST,
-    NO_LIMITS,
     OUTPUTS_ALONE,
     STAGES,
     TRIED,
     Diagnosis,
     Fix,
     StageShare,
+    limits_text,
 )
 
 Stages = Mapping[str, list[int]]  # the places of the wrong answers that each stage lost
@@ -148,7 +149,7 @@ def diagnose(probed: Probe | EvaluationRun, *, least: float = LEAST) -> Diagnosi
         probe.run.evaluation_id,
         probe.metric.name,
         result.value,
-        result.interval or NO_LIMITS,
+        result.interval,
         int(np.isfinite(base).sum()) + len(stages["failed"]),
         sum(map(len, stages.values())),
         _shares(evidence, stages),
@@ -157,9 +158,10 @@ def diagnose(probed: Probe | EvaluationRun, *, least: float = LEAST) -> Diagnosi
         rivals,
         _unsupported(evidence),
         dict(probe.calls),
-        [*probe.notes, *_notes(evidence)],
+        [*probe.notes, *(() if probe.unreached else _notes(evidence))],
         probe.is_black_box,
         probe.unreached,
+        int(evidence.has_gold.sum()),
     )
 
 
@@ -174,7 +176,7 @@ def _shares(evidence: Evidence, stages: Stages) -> list[StageShare]:
         values[places] = 1.0
         limits = mean_interval(values, bounds=(0, 1), clusters=evidence.clusters)
         ids = tuple(evidence.ids[place] for place in places)
-        interval = (limits.low, limits.high) if limits else NO_LIMITS
+        interval = (limits.low, limits.high) if limits else None
         shares.append(StageShare(name, *texts[name], len(places), float(values.mean()), interval, ids))
     return sorted(shares, key=lambda one: -one.count)
 
@@ -229,7 +231,7 @@ def _fixes(evidence: Evidence, stages: Stages, columns: Columns) -> list[Fix]:
     fixes = []
     for (name, change), p_holm in zip(tested.items(), holm(list(map(_p, tested.values()))), strict=True):
         text, kind, _ = FIX_TEXTS[name]
-        gain, limits, intervention = change.gain, change.effect.interval or NO_LIMITS, columns[name][1]
+        gain, limits, intervention = change.gain, change.effect.interval, columns[name][1]
         run_id = None if intervention is None else probe.runs[intervention].evaluation_id
         expected = gain * rates.get(name, 1.0)
         fixes.append(
@@ -300,36 +302,47 @@ def _unsupported(evidence: Evidence) -> list[str]:
 
 
 def _is_unanswerable_set(evidence: Evidence) -> bool:
-    return all(case.sample.labels.get("answerable") is False for case in evidence.cases)
+    return all(is_unanswerable(case.sample) for case in evidence.cases)
 
 
 def _notes(evidence: Evidence) -> Iterable[str]:
     """Yield what cannot be said, and what would help."""
-    cases = evidence.cases
-    gold = [case for case in cases if case.needed.relevant_docs]
-    without = sum(not case.gold for case in gold)
-    if _is_unanswerable_set(evidence):
+    answerable = [case for case in evidence.cases if not is_unanswerable(case.sample)]
+    gold = [case for case in answerable if case.needed.relevant_docs]
+    if not answerable:
         yield "No question has an answer: only refusals can be judged. Add questions that have one."
     elif not gold:
         yield "No question has gold documents: where an answer was lost cannot be said. Add relevant_docs."
-    elif without:
-        yield (
-            f"The text of the gold of {without} of {len(gold)} questions is in neither the dataset nor the "
-            "corpus. Give the corpus of the system: --corpus FILE."
-        )
+    lacking = {
+        "have no reference answer: whether they are answered right is not known. Add reference_answer.": [
+            case for case in answerable if case.sample.reference_answer is None
+        ],
+        "have no gold documents: where their answers were lost cannot be said. Add relevant_docs.": [
+            case for case in answerable if gold and not case.needed.relevant_docs
+        ],
+        "have gold whose text is in neither the dataset nor the corpus. Give the corpus of the system: "
+        "--corpus FILE.": [case for case in gold if not case.gold],
+    }
+    for what, cases in lacking.items():
+        if cases:
+            yield f"{len(cases)} of {len(answerable)} questions {what}"
     if gold and not evidence.probe.names_documents:
         yield "The answers of the run name no documents: what was retrieved is not known."
-    failed = sum(not evidence.is_measured(n) for n in range(len(cases)) if cases[n].output.error is None)
-    if failed and not evidence.probe.is_black_box:
-        yield f"{failed} questions have an intervention that failed: they are not measured."
-    if len(cases) < FEW:
-        yield f"{len(cases)} questions are too few to name a cause: take {2 * FEW} or more."
+    outputs = enumerate(case.output for case in evidence.cases)
+    failed = sum(output.error is None and not evidence.is_measured(place) for place, output in outputs)
+    if failed and evidence.probe.is_asked:
+        yield (
+            f"{failed} questions have an intervention that failed: they are not measured. Diagnose again to "
+            "make these calls again."
+        )
+    if len(evidence.cases) < FEW:
+        yield f"{len(evidence.cases)} questions are too few to name a cause: take {2 * FEW} or more."
 
 
 def stage_changes(before: Diagnosis, after: Diagnosis, run: EvaluationRun) -> Iterator[str]:
     """Yield in lines how the stages of two diagnoses of the same questions differ; `run` is one of them."""
-    if not before.is_like(after):
-        yield "The stages of the two are not compared: they were not diagnosed in the same way."
+    if why := before.unlike(after):
+        yield from textwrap.wrap(f"The stages are not compared: the diagnoses differ, since {why}.", 80)
         return
     scores = max((as_columns(result.scores) for result in run.results), key=len)
 
@@ -347,9 +360,9 @@ def stage_changes(before: Diagnosis, after: Diagnosis, run: EvaluationRun) -> It
     adjusted = dict(zip(changes, holm(list(map(_p, changes.values()))), strict=True))
     yield f"{'Where answers are lost':34}{'before':>6}{'now':>5}  {'change, 95%':20}{'p':>6} (Holm)"
     for name, one in sorted(changes.items(), key=lambda pair: pair[1].effect.change):
-        (low, high), p = one.effect.interval or NO_LIMITS, adjusted[name]
+        p = adjusted[name]
         verdict = "" if p >= ALPHA else " better" if one.effect.change < 0 else " worse"
-        change = f"{one.effect.change:+.0%} [{low:+.0%}, {high:+.0%}]"
+        change = f"{one.effect.change:+.0%} {limits_text(one.effect.interval, '+.0%')}"
         stages = (before.stage(name), after.stage(name))
         was, now = (stage.count if stage else 0 for stage in stages)
         yield f"  {texts[name]:32}{was:6}{now:5}  {change:20}{p:6.3f}{verdict}"

@@ -20,7 +20,7 @@ from ..core.matching import gold_found, match_of
 from ..core.metrics_base import SampleMetric, parse_metric
 from ..core.plan import EvaluationPlan, PartialCoverageWarning
 from ..core.rag_interface import Answerer, answerer_of
-from ..core.runner import AueporaEvaluator, MemoryRecord, OnOutput, evaluate
+from ..core.runner import AueporaEvaluator, MemoryRecord, OnOutput, evaluate, name_of
 from ..core.scores import Batch, Scores, as_columns, has_field
 from ..core.systems.call import CACHED, is_from_cache
 from ..core.types import (
@@ -34,19 +34,23 @@ from ..core.types import (
     as_document,
     gold_documents,
     names_documents,
+    retrieved_ids,
 )
 from ..errors import ArgumentError, AueporaError, DataError, RunStoppedError, StorageError, warn_user
 from ..io.loader import load_dataset
 from ..metrics.parse import correctness_metric
 from ..read.outputs import to_output
 from ..store.identity import system_facts
+from ..store.lock import locked
 from ..store.state import SUFFIX
 from ..store.storage import EvaluationResultsStorage
 from .documents import DEPTH, FIXES, Case, Corpus
-from .stress import STRESS, stress_dataset, stress_plan
+from .report import unreached_text
+from .stress import STRESS, stress_dataset, stress_plan, stress_results
 
-RETRIEVED, AGAIN, DEEP, INDEXED, NONE = "retrieved", "again", "deep", "indexed", "none"
-_SOME = 20  # questions that are asked without documents first
+RETRIEVED, AGAIN, NONE = "retrieved", "again", "none"
+REPEATED, DEEP, INDEXED = OF_RETRIEVER = "repeated", "deep", "indexed"
+_SOME = 20  # questions that show whether retrieval repeats, and whether documents matter
 _KNOWN_ITEM = 300  # characters of a document that a retriever is asked for by its own words
 Documents = Mapping[str, Sequence[Document]]  # by sample
 Key = tuple[str, ...]  # of an answer: what must be asked on its own, the question, the texts
@@ -180,6 +184,8 @@ class Prober:
         if self.answerer is None or not any(case.has_gold for case in self.cases.values()):
             return probe
         self._learn_from_earlier_probes()
+        if probe.names_documents and not self._is_system_of_the_run(probe):
+            return probe
         names = list(FIXES) if probe.names_documents else ["gold", "merged"]
         if probe.names_documents and self.answerer.has_depth:
             self._look_deeper(probe)
@@ -215,19 +221,52 @@ class Prober:
             for one in self.asked
         }
         none = min(_SOME, sum(bool(case.gold) for case in self.cases.values()))
-        deep = len(self.cases) if self.answerer.has_depth else 0
+        deep = len(self._with_gold) if self.answerer.has_depth else 0
         unseen = {doc.doc_id for case in self.cases.values() for doc in case.missing} if deep else ()
-        return {
-            "generate": len(asked - self._known.keys()) + wrong + deep + none,
-            "retrieve": deep + len(unseen),
-        }
+        calls = Counter(
+            generate=len(asked - self._known.keys()) + wrong + deep + none,
+            retrieve=deep + len(unseen) + min(_SOME, len(self._with_gold)) * self.answerer.retrieves,
+        )
+        if not self.answerer.retrieves_alone:  # the whole system is asked
+            return {"generate": calls.total(), "retrieve": 0}
+        return dict(calls)
 
     def _scores(self) -> Scores:
         return self.metric.score_batch(Batch(self.base.samples, self.base.outputs))
 
+    def _is_system_of_the_run(self, probe: Probe) -> bool:
+        """Ask the retriever again for some questions: another system finds other documents."""
+        assert self.answerer is not None  # noqa: S101 - the caller has checked it
+        before = self.base.configuration.get("system") or self.base.system_name
+        facts = system_facts(self.answerer.system)
+        now = facts.get("named") if "system" in self.base.configuration else name_of(self.answerer.system)
+        is_named_so = now is None or now == before
+        differ, asked = 0, 0
+        if self.answerer.retrieves:
+            run = self._run(REPEATED, self._with_gold[:_SOME])
+            for sample, output in zip(run.samples, run.outputs, strict=True):
+                was = self.cases[sample.sample_id].output
+                if output.error is None and was.error is None:
+                    asked += 1
+                    differ += set(retrieved_ids(was.retrieved)) != set(retrieved_ids(output.retrieved))
+        what = f"{differ} of {asked} questions"
+        if not is_named_so and 2 * differ > asked:
+            probe.unreached = (
+                f"{now} is not the system of the run ({before}): it retrieves other documents for {what}. "
+                "Run it, then diagnose that run."
+            )
+        elif not is_named_so and not asked:
+            probe.notes.append(f"Whether {now} is the system of the run ({before}) cannot be checked.")
+        elif differ:
+            probe.notes.append(
+                f"The retriever does not repeat itself, or has changed since: for {what} it finds other "
+                "documents than the run has. Gains are those on the documents of the run."
+            )
+        return not probe.unreached
+
     def _look_deeper(self, probe: Probe) -> None:
         """Retrieve once more at a depth, and each document that is not found there by its own words."""
-        deep = self._run(DEEP, self.asked)
+        deep = self._run(DEEP, self._with_gold)
         self._learn_texts(deep.outputs)
         for sample, output in zip(deep.samples, deep.outputs, strict=True):
             self.cases[sample.sample_id].deep = output
@@ -241,7 +280,8 @@ class Prober:
                 failed.add(name)
             elif gold_found(sample, output, self._match)[1]:
                 lost.add(name)
-        for name, case in self.cases.items():
+        for name in (one.sample_id for one in self._with_gold):
+            case = self.cases[name]
             ids = {doc.doc_id for doc in case.unseen or ()}
             if case.unseen is None or ids & failed:
                 probe.unplaced.add(name)
@@ -283,10 +323,7 @@ class Prober:
             texts = [(a.response.text, b.response.text) for a, b in pairs if not a.error and not b.error]
             if not texts or any(a != b for a, b in texts):
                 return True
-        probe.unreached = (
-            f"Documents do not reach the generator: 0 of {len(texts)} answers change without them. "
-            "Nothing below would mean anything."
-        )
+        probe.unreached = f"{unreached_text(len(texts)).capitalize()}."
         return False
 
     def _run(
@@ -305,26 +342,30 @@ class Prober:
         if self.on_start is not None:
             self.on_start(name, len(samples))
         is_known = all(system.answer(b"", one) is not None for one in samples)
+        depth = DEPTH if name in (DEEP, INDEXED) else self.base.top_k
         self.evaluator = evaluator = AueporaEvaluator(
             system,
-            self._plan(samples, retrieves=shown is None),
-            top_k=DEPTH if shown is None else self.base.top_k,
+            self._plan(samples, depth if shown is None else 0),
+            top_k=depth,
             executor=self.executor,
             policy=self._policy_of(name, is_known=is_known),
             on_output=self.on_output,
             configuration={"intervention": about},
         )
-        run = self._evaluated(f"{self.base.evaluation_id}~{name}{self.mark}", evaluator, system, samples)
-        self.calls["retrieve" if shown is None else "generate"] += sum(
+        run_id = f"{self.base.evaluation_id}~{name}{self.mark}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PartialCoverageWarning)  # the system's own run has warned
+            run = self._evaluated(run_id, evaluator, system, samples)
+        self.calls["retrieve" if shown is None and self.answerer.retrieves_alone else "generate"] += sum(
             not is_from_cache(output) for output in run.outputs
         )
         self._learn(name, run)
         return run
 
-    def _plan(self, samples: Sequence[EvaluationSample], *, retrieves: bool) -> EvaluationPlan:
+    def _plan(self, samples: Sequence[EvaluationSample], depth: int) -> EvaluationPlan:
         """Return the metrics of the system's own run that need no judge and that the samples support."""
-        if retrieves:
-            return EvaluationPlan([parse_metric(f"recall@{DEPTH}").matched_by(self._match)])
+        if depth:  # of a retriever
+            return EvaluationPlan([parse_metric(f"recall@{depth}").matched_by(self._match)])
         plan: list[SampleMetric] = [self.metric]
         for result in self.base.results:
             try:
@@ -343,7 +384,7 @@ class Prober:
     def _policy_of(self, name: str, *, is_known: bool) -> CallPolicy | None:
         """Return the policy with what is left of its budget: all runs of a probe share it."""
         policy = self.policy
-        if name in (DEEP, INDEXED):  # a retriever that cannot be asked so ends no diagnosis
+        if name in OF_RETRIEVER:  # a retriever that cannot be asked so ends no diagnosis
             policy = replace(policy or CallPolicy(), keep_going=True)
         if policy is None or policy.max_calls is None or is_known:
             return policy
@@ -368,15 +409,15 @@ class Prober:
                 if known is not None:
                     record.keep(sample, known)
             return evaluate(evaluator, record)
-        options: dict[str, Any] = {"evaluation_id": run_id, "cache": system}
-        try:
-            self.storage.evaluate(evaluator, dataset, resume=True, retry_failed=True, **options)
-        except StorageError:
-            state = self.storage.state(run_id)
-            if not state.has_results:
-                raise
-            state.remove()  # of other documents, or of another program; what it shares was learnt
-            self.storage.evaluate(evaluator, dataset, **options)
+        state = self.storage.state(run_id)
+        options: dict[str, Any] = {"evaluation_id": run_id, "cache": system, "retry_failed": True}
+        if state.has_results or state.header is not None:
+            try:
+                self.storage.record(evaluator, dataset, resume=True, **options).check_same_run()
+            except StorageError:  # of other documents, or of another program; what it shares was learnt
+                with locked(state.database):
+                    state.remove()
+        self.storage.evaluate(evaluator, dataset, resume=True, **options)
         return self.storage.load_run(run_id)
 
     def _learn_from_earlier_probes(self) -> None:
@@ -390,12 +431,17 @@ class Prober:
                 self._learn(str(made.get("name")), run)
 
     def _learn(self, name: str, run: EvaluationRun) -> None:
-        if name in (DEEP, INDEXED):
+        if name in OF_RETRIEVER:
             return
         for sample, output in zip(run.samples, run.outputs, strict=True):
             if output.error is None:
                 shown = [hit.doc for hit in output.retrieved]
                 self._known.setdefault(_key(name, sample.query, shown), output)
+
+    @property
+    def _with_gold(self) -> list[EvaluationSample]:
+        """The samples for which a retriever is asked."""
+        return [one for one in self.asked if self.cases[one.sample_id].has_gold]
 
     @cached_property
     def _program(self) -> str:
@@ -435,6 +481,7 @@ def probe(
             stressed, about = stress_dataset(samples, Corpus(documents, samples), "samples", seed=seed)
             how["configuration"] = {STRESS: {**about, "metric": is_right.name}}
             run = AueporaEvaluator(system, stress_plan(is_right), top_k=top_k, **how).run(stressed)
+            run = replace(run, results=stress_results(run))
             return Probe({RETRIEVED: run, STRESS: run}, {}, is_right)
         if isinstance(dataset, EvaluationRun):
             base = dataset

@@ -11,6 +11,7 @@ from typing import Any
 from ..core.display import html_text, terminal_line
 
 LEAST = 0.03  # a gain below it is not worth naming first
+_LEAST_SHOWN = 0.005
 ALPHA = 0.05
 FEW = 30  # questions, below which nothing can be named
 
@@ -61,7 +62,21 @@ FIX_TEXTS = {
     "refusal": ("decline where there is no answer", ORACLE, "refusals where there is no answer"),
     "references": ("correct references and metric", ORACLE, "the test set"),
 }
-NO_LIMITS = (math.nan, math.nan)
+Limits = tuple[float, float] | None  # of an interval; one question has none
+
+
+def limits_text(limits: Limits, form: str) -> str:
+    """Return an interval for a table.
+
+    >>> limits_text((0.1, 0.25), ".2f"), limits_text(None, ".2f")
+    ('[0.10, 0.25]', '-')
+    """
+    return "-" if limits is None else f"[{limits[0]:{form}}, {limits[1]:{form}}]"
+
+
+def unreached_text(asked: int, instead: str = "without them") -> str:
+    """Return why nothing can be said of a generator whose answers do not depend on documents."""
+    return f"documents do not reach the generator: 0 of {asked} answers change {instead}"
 
 
 @dataclass(frozen=True)
@@ -73,8 +88,13 @@ class StageShare:
     rule: str
     count: int
     share: float
-    interval: tuple[float, float]
+    interval: Limits
     sample_ids: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """The text, marked if the fault may be the test set's."""
+        return f"? {self.text}" if self.name in DOUBTFUL else self.text
 
 
 @dataclass(frozen=True)
@@ -85,7 +105,7 @@ class Fix:
     text: str
     kind: str
     gain: float
-    interval: tuple[float, float]
+    interval: Limits
     p: float
     p_holm: float
     expected: float
@@ -99,7 +119,7 @@ class Diagnosis:
     run_id: str
     metric: str
     value: float
-    interval: tuple[float, float]
+    interval: Limits
     n: int
     wrong: int
     stages: list[StageShare]
@@ -111,17 +131,29 @@ class Diagnosis:
     notes: list[str] = field(default_factory=list)
     is_black_box: bool = False
     unreached: str = ""  # why nothing can be said, if documents do not reach the generator
+    traced: int = 0  # questions with gold whose text is known: a corpus makes them more
 
     def stage(self, name: str) -> StageShare | None:
         """Return a stage by its name; None if it lost nothing."""
         return next((one for one in self.stages if one.name == name), None)
 
-    def is_like(self, other: Diagnosis) -> bool:
-        """Return whether the stages of two diagnoses mean the same: they were made in the same way."""
-        ways = [
-            (one.is_black_box, bool(one.unreached), {fix.name for fix in one.fixes}) for one in (self, other)
-        ]
-        return ways[0] == ways[1]
+    @property
+    def shown_fixes(self) -> list[Fix]:
+        """The fixes that bring something; to correct references is not a fix of the system."""
+        return [one for one in self.fixes if one.name != "references" and one.gain > _LEAST_SHOWN]
+
+    def unlike(self, other: Diagnosis) -> str:
+        """Return why the stages of two diagnoses do not mean the same; "" if both were made in one way."""
+        if self.metric != other.metric:
+            return f"one is by {self.metric}, the other by {other.metric}"
+        if self.traced != other.traced:
+            known = f"{self.traced} and {other.traced} questions"
+            return f"the texts of the gold of {known} were known (--corpus)"
+        one, two = (
+            (each.is_black_box, bool(each.unreached), {fix.name for fix in each.fixes})
+            for each in (self, other)
+        )
+        return "" if one == two else "their systems could not be asked the same"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as it is stored and printed by --json."""
@@ -131,7 +163,9 @@ class Diagnosis:
     def of(cls, document: Mapping[str, Any]) -> Diagnosis:
         """Return the diagnosis of a stored document."""
         stages = [StageShare(**{**one, "sample_ids": tuple(one["sample_ids"])}) for one in document["stages"]]
-        return cls(**{**document, "stages": stages, "fixes": [Fix(**one) for one in document["fixes"]]})
+        value = math.nan if document["value"] is None else document["value"]
+        fixes = [Fix(**one) for one in document["fixes"]]
+        return cls(**{**document, "value": value, "stages": stages, "fixes": fixes})
 
     def __str__(self) -> str:
         return "\n".join(diagnosis_lines(self))
@@ -146,55 +180,62 @@ class Diagnosis:
 
 def diagnosis_lines(found: Diagnosis) -> Iterator[str]:
     """Yield the lines of a diagnosis."""
-    low, high = found.interval
-    yield f"{found.wrong} of {found.n} answers are wrong: right {found.value:.2f} [{low:.2f}, {high:.2f}]"
+    if found.n:
+        right = f": right {found.value:.2f}" if math.isfinite(found.value) else ""
+        limits = f" {limits_text(found.interval, '.2f')}" if found.interval else ""
+        yield f"{found.wrong} of {found.n} answers are wrong{right}{limits}"
     doubted = sum(one.count for one in found.stages if one.name in DOUBTFUL)
-    if doubted and not found.unreached:
-        yield f"Look at {doubted} of them first: they may be the fault of the test set (marked ?)."
     if found.unreached:
-        yield from _wrapped(found.unreached)
+        yield from _wrapped(f"{found.unreached} No cause can be named.")
+    else:
+        if doubted:
+            yield f"Look at {doubted} of them first: they may be the fault of the test set (marked ?)."
+        yield from _tables(found)
+    for sentence in (*([] if found.unreached else [verdict(found)]), *found.notes):
+        yield from _wrapped(sentence)
+    per = found.calls.get("generate", 0) / max(1, found.n)
+    of = {"generate": f"of the generator ({per:.1f} per question)", "retrieve": "of the retriever"}
+    counts = {kind: found.calls.get(kind, 0) for kind in of}
+    made = [f"{count} call{'s' * (count > 1)} {of[kind]}" for kind, count in counts.items() if count]
+    if made:
+        yield f"{', '.join(made)}."
+
+
+def _tables(found: Diagnosis) -> Iterator[str]:
+    """Yield the stages and the fixes, if there are some."""
+    if not found.stages:
         return
     if found.is_black_box:
         yield from _wrapped(
             "No system was asked whose generator can be handed documents, so no fix was tried. "
             "From the outputs alone:"
         )
-    if not found.stages:
-        return
     yield ""
     yield f"{'Where they were lost':36}{'answers':>8}   {'of all, 95%':14}  for example"
     for one in found.stages:
-        mark = "? " if one.name in DOUBTFUL else ""
-        share = f"{one.share:4.0%} [{one.interval[0]:3.0%}, {one.interval[1]:3.0%}]"
-        yield f"  {mark + one.text:34}{one.count:8}  {share}   {terminal_line(one.sample_ids[0], 16)}"
-    fixes = [fix for fix in found.fixes if fix.name != "references" and fix.gain > 0.005]
-    if fixes:
+        share = f"{one.share:4.0%} {limits_text(one.interval, '3.0%'):10}"
+        yield f"  {one.words:34}{one.count:8}  {share}   {terminal_line(one.sample_ids[0], 16)}"
+    if found.shown_fixes:
         yield ""
         yield f"{'What a fix would bring':38}{'at most':>8}  {'95%':15} {'expect':>7}"
-        yield from map(_fix_line, fixes)
+        yield from map(_fix_line, found.shown_fixes)
         yield "  * different from 0 after Holm's correction over all fixes"
     yield ""
     if found.unsupported:
         count, example = len(found.unsupported), terminal_line(found.unsupported[0], 16)
         yield f"{count} right answers had no document with the answer, such as {example}."
-    yield from _wrapped(verdict(found))
-    for note in found.notes:
-        yield from _wrapped(note)
-    if found.calls.get("generate"):
-        generate, retrieve = found.calls.get("generate", 0), found.calls.get("retrieve", 0)
-        per = generate / max(1, found.n)
-        yield f"{generate} calls of the generator ({per:.1f} per question), {retrieve} of the retriever."
 
 
 def _fix_line(fix: Fix) -> str:
     star = "*" if fix.p_holm < ALPHA else " "
     expected = "tried" if fix.kind == TRIED else f"{fix.expected:+.2f}"
-    low, high = fix.interval
-    return f"  {fix.text:36}{fix.gain:+8.2f}{star} [{low:+.2f}, {high:+.2f}]  {expected:>6}"
+    return f"  {fix.text:36}{fix.gain:+8.2f}{star} {limits_text(fix.interval, '+.2f'):14}  {expected:>6}"
 
 
 def verdict(found: Diagnosis) -> str:
     """Return what to fix first, in words; "" if too little was tried."""
+    if not found.wrong:
+        return "No answer is wrong: there is nothing to fix." if found.n else ""
     if found.is_black_box:
         return (
             "To learn what a fix would bring, let the generator be handed documents: --system with a pair "
@@ -202,6 +243,10 @@ def verdict(found: Diagnosis) -> str:
         )
     if found.first is None and (not found.calls.get("generate") or found.n < FEW):
         return ""  # nothing was tried, or too little: the notes say why
+    untraced = found.stage("untraced")
+    if found.first is None and untraced and 2 * untraced.count > found.wrong:
+        share = f"{untraced.count} of {found.wrong}"
+        return f"What to fix first cannot be said: {share} wrong answers cannot be traced."
     if found.first is None:
         return f"Nothing stands out: no fix is shown to bring {LEAST} or more with {found.n} questions."
     named = " or ".join(FIX_TEXTS[name][2] for name in (found.first, *found.rivals[:1]))

@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 # Whose fault a stage is, with its colour; stages that are not named here are the generator's.
 GROUPS = {
     "Generator": ("generator", ()),
-    "Retrieval": ("retrieval", ("index", "search", "cutoff", "missed", "order", "context")),
+    "Retrieval": ("retrieval", ("index", "search", "cutoff", "missed", "context")),
     "Both": ("both", ("both",)),
     "Test set": ("data", ("metric", "suspect", "untraced")),
     "Calls": ("data", ("failed", "unstable")),
 }
-_LEAST = 0.005  # gain of a fix that is shown
 
 
 def diagnosis_of(index: RunSamples) -> Diagnosis | None:
@@ -66,9 +65,8 @@ def _grouped(stages: Sequence[StageShare]) -> dict[str, list[StageShare]]:
 
 
 def _right(found: Diagnosis) -> str:
-    low, high = found.interval
-    value, start, end = (ui.number(each, digits=2) for each in (found.value, low, high))
-    return f"right {value}, 95% interval {start} to {end}"
+    value, *limits = (ui.number(each, digits=2) for each in (found.value, *(found.interval or ())))
+    return f"right {value}, 95% interval {' to '.join(limits)}" if limits else f"right {value}"
 
 
 def _strip(found: Diagnosis) -> Markup:
@@ -95,7 +93,9 @@ def _bar(found: Diagnosis, groups: dict[str, list[StageShare]]) -> Markup:
 
 
 def _stages(run_id: str, found: Diagnosis, groups: dict[str, list[StageShare]]) -> Markup:
-    scale = charts.linear_scale([0.0, *(one.interval[1] for one in found.stages)], count=3)
+    scale = charts.linear_scale(
+        [0.0, *(end for one in found.stages for end in (one.share, *(one.interval or ())))], count=3
+    )
     rows: list[Markup | list[Node]] = []
     for name, members in groups.items():
         rows.append(ui.group_row(5, name, f"{sum(one.count for one in members):,} answers"))
@@ -116,7 +116,7 @@ def _stage_row(run_id: str, one: StageShare, scale: charts.Scale) -> list[Node]:
     example = one.sample_ids[0] if one.sample_ids else ""
     page = address("run", run_id, "sample", query={"stage": one.name})
     return [
-        ui.row_link(_name(one.text), href, title=one.rule),
+        ui.row_link(_name(one.words), href, title=one.rule),
         f"{one.count:,}",
         f"{one.share:.0%}",
         charts.interval_bar(scale, one.share, one.interval, kind="same"),
@@ -129,9 +129,8 @@ def _name(text: str) -> str:
 
 
 def _fixes(found: Diagnosis) -> Markup:
-    # What brings nothing is left out, as in the terminal; references are not a fix of the system.
-    fixes = [one for one in found.fixes if one.name != "references" and one.gain > _LEAST]
-    ends = [end for one in fixes for end in (one.gain, *one.interval)]
+    fixes = found.shown_fixes
+    ends = [end for one in fixes for end in (one.gain, *(one.interval or ()))]
     scale = charts.linear_scale([0.0, *ends], count=3)
     rows = [_fix_row(one, scale) for one in fixes]
     columns = [

@@ -52,7 +52,7 @@ class Selection:
     best_first: bool
     columns: tuple[str, ...]
     outcome: str  # of the comparison: lost, won, tied or all
-    stage: str  # of the diagnosis of the run
+    stage: str  # of the diagnosis of the run, in words
 
     @property
     def change(self) -> Pair | None:
@@ -104,7 +104,7 @@ def selection_of(ask: Ask) -> Selection:
     columns = tuple(name for name in ask.lists.get("col", ()) if name in index.metrics)
     outcome = values.get("outcome", "")
     outcome = outcome if outcome in OUTCOMES else "all"
-    stage = lost.name if lost is not None else ""
+    stage = lost.words if lost is not None else ""
     return Selection(index, pair, wanted, sort, values.get("order") == "up", columns, outcome, stage)
 
 
@@ -266,7 +266,7 @@ def _filter_words(selection: Selection) -> Node:
     if wanted.error is not None:
         words.append(ui.short(": ".join(selection.index.errors[wanted.error]), 80))
     if selection.stage:
-        words.append(f"lost at: {selection.stage}")
+        words.append(selection.stage)
     return ui.span("tag news", "; ".join(words)) if words else None
 
 

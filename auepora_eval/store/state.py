@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shlex
 from collections import Counter
@@ -112,17 +113,33 @@ class RunState:
         with Database.read(self.database) as database:
             kept = database.outcomes().total() if database.meta("run") is not None else 0
             labels = database.select("SELECT count(*) FROM label")[0][0]
+        probes = len(self.interventions())
         lost = ["the results"] if kept and self.has_results else []
         lost += [f"{kept:,} answers"] if kept else []
         lost += [f"{labels:,} labels of people"] if labels else []
+        lost += [f"{probes} runs of its diagnosis"] if probes else []
         if lost:
             what = f"--force discards {' and '.join(lost)} of {self.evaluation_id!r:.80}."
             warn_user(what, ReplacedRunWarning)
 
     def remove(self) -> None:
-        """Remove the run. It must be locked by this process."""
+        """Remove the run, and those that a diagnosis made of it. It must be locked by this process."""
+        for run in self.interventions():
+            run.remove()
         self.path.unlink(missing_ok=True)
         remove_database(self.database)
+
+    def interventions(self) -> list[RunState]:
+        """Return the runs that a diagnosis made of this one."""
+        files = self.runs.glob(f"{glob.escape(self.database.name.removesuffix(DATABASE))}~*{DATABASE}")
+        runs = (RunState(self.runs, path.name.removesuffix(DATABASE)) for path in files)
+        return [one for one in runs if _made_of(one) == self.evaluation_id]
+
+
+def _made_of(state: RunState) -> str:
+    """Return the id of the run whose diagnosis made this one; "" if it is another run."""
+    probed = ((state.header or {}).get("configuration") or {}).get("intervention")
+    return str(probed.get("of")) if isinstance(probed, Mapping) else ""
 
 
 class ReplacedRunWarning(UserWarning):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from ..core.runner import AueporaEvaluator, evaluate, name_of
 from ..core.scores import as_columns
 from ..core.scoring import Tally, short_id
 from ..core.settings import DEFAULT_OUT
-from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
+from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
 from ..errors import DataError, NotFoundError, StorageError, check_type
 from ..io.documents import check_storable
 from ..io.files import write_bytes
@@ -52,7 +53,7 @@ from .state import (
     read_results_head,
     unfinished_ids,
 )
-from .writer import ROWS_IN_THE_DOCUMENT, add_whole, drafted, indented, with_metadata
+from .writer import ROWS_IN_THE_DOCUMENT, add_whole, drafted, indented, rewrite, with_metadata
 
 
 class EvaluationResultsStorage:
@@ -154,6 +155,13 @@ class EvaluationResultsStorage:
         path = database_of(self.find(name))
         with locked(path), Database.write(path) as database:
             database.set_meta(**facts)
+
+    def replace_results(self, name: str | Path, results: list[MetricResult]) -> None:
+        """Give a stored run other results; its samples, outputs and calls stay as they are."""
+        run = replace(self.load_run(name), results=results)
+        state = self.state(run.evaluation_id)
+        with locked(state.database), Database.write(state.database) as database:
+            rewrite(state, database, run)
 
     def load_fact(self, name: str | Path, fact: str) -> Any:
         """Return a fact about a stored run by its name; None if it has none."""

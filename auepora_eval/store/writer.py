@@ -136,6 +136,8 @@ class RunWriter:
             state.warn_of_loss()
             with naming(draft), draft.open("rb+") as file:
                 os.fsync(file.fileno())
+            for run in state.interventions():
+                run.remove()
             remove_database(state.database)
             draft.replace(state.database)
 

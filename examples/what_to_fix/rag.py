@@ -14,7 +14,8 @@ from pathlib import Path
 
 from auepora_eval import Document
 
-CORPUS = [json.loads(line) for line in Path(__file__).with_name("corpus.jsonl").open(encoding="utf-8")]
+FILE = Path(__file__).with_name("corpus.jsonl")
+CORPUS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
 
 
 class Search:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +11,8 @@ import pytest
 import auepora_eval as ae
 from auepora_eval import Diagnosis, Document, EvaluationSample
 from auepora_eval.errors import AueporaError
+from auepora_eval.interventions.documents import Corpus
+from auepora_eval.interventions.probe import Prober, right_metric
 from tests.servers import chat_server
 
 DOCUMENTS = [Document(f"d{n}", f"The value of item {n} is v{n}7.") for n in range(40)]
@@ -111,7 +115,7 @@ def test_a_generator_that_ignores_what_it_is_handed_is_no_cause() -> None:
     found = diagnosed(deaf, samples())
     assert found.first is None
     assert {one.name for one in found.stages} == {"untraced"}
-    assert str(found).endswith("Nothing below would mean anything.")
+    assert "No cause can be named." in " ".join(str(found).split())
 
 
 def test_one_line_of_each_in_a_session() -> None:
@@ -133,6 +137,47 @@ def test_metrics_that_only_other_samples_support_are_left_out() -> None:
     metrics = ["contains_answer", "fake_adoption_rate"]
     run = ae.evaluate((retrieve, read), [*samples(), own], metrics=metrics)
     assert ae.diagnose(ae.probe((retrieve, read), run)).first == "rerank"
+
+
+def test_questions_without_references() -> None:
+    asked = [replace(one, reference_answer=None) for one in samples()]
+    found = diagnosed((retrieve, read), asked)
+    text = " ".join(str(found).split())
+    assert text.startswith("40 of 40 questions have no reference answer")
+    assert "nan" not in text
+    assert found.first is None
+
+
+def test_what_cannot_be_traced_is_not_called_sound() -> None:
+    asked = [replace(one, relevant_docs=None) for one in samples()[:35]] + samples()[35:]
+    text = " ".join(str(diagnosed((retrieve, read), asked)).split())
+    assert "What to fix first cannot be said: 30 of 35 wrong answers cannot be traced." in text
+    assert "35 of 40 questions have no gold documents" in text
+    assert "Nothing stands out" not in text
+
+
+def test_a_retriever_that_does_not_repeat_itself_is_said() -> None:
+    turn = itertools.count()
+
+    def unsteady(query: str, top_k: int = 5) -> list[Document]:
+        first = next(turn) % 2
+        return DOCUMENTS[first : first + top_k]
+
+    found = diagnosed((unsteady, read), samples(41 - 2))
+    assert "does not repeat itself" in " ".join(str(found).split())
+
+
+def test_the_whole_system_is_priced_where_it_has_no_retriever_of_its_own() -> None:
+    def whole(query: str, top_k: int = 5, documents: list[Document] | None = None) -> Any:
+        documents = DOCUMENTS[:top_k] if documents is None else documents
+        return documents, read(query, documents)
+
+    run = ae.evaluate(whole, samples(), metrics="right")
+    prober = Prober(run, ae.answerer_of(whole), Corpus(DOCUMENTS, run.samples), right_metric(samples(), None))
+    planned = prober.planned()
+    made = prober.probe().calls
+    assert made["retrieve"] == planned["retrieve"] == 0
+    assert made["generate"] <= planned["generate"]
 
 
 def test_a_corpus_gives_gold_ids_their_texts() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shlex
 from pathlib import Path
@@ -12,6 +13,7 @@ import auepora_eval as ae
 from auepora_eval import EvaluationResultsStorage
 from auepora_eval.cli.main import main
 from auepora_eval.interventions.report import Diagnosis
+from tests.pages.serving import serving
 
 SYSTEM = """
 import pathlib, json
@@ -35,9 +37,11 @@ def generate(query, documents):
     return "I don't know."
 rag = (retrieve, generate)
 mended = (lambda query, top_k=5: retrieve(query, 100)[::-1][:top_k], generate)
+perfect = (lambda query, top_k=5: retrieve(query, 100)[::-1][:top_k] + retrieve(query, 5), generate)
 no_depth = (lambda query: retrieve(query), generate)
 def black_box(query):
     return "42"
+deaf = (retrieve, lambda query, documents: "v17")
 """
 
 
@@ -194,6 +198,111 @@ def test_compare_says_which_stage_changed(here: Path, capsys: pytest.CaptureFixt
     assert max(map(len, stages.partition("Verdict")[0].splitlines())) <= 80
 
 
+def stages_of_comparison(out: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert main(["compare", "base", "second", "--out", str(out)]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_compare_does_not_mix_stages_by_two_metrics_or_with_fewer_texts(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = "run --dataset questions.jsonl --system app.py:rag --id second"
+    assert main([*run.split(), "--out", str(here)]) == 0
+    assert diagnosed(here) == 0
+    assert diagnosed(here, "--metric", "exact_match", run="second") == 0
+    assert "one is by right, the other by right[exact_match]" in stages_of_comparison(here, capsys)
+    assert main([*run.split(), "--out", str(here), "--force"]) == 0
+    assert main(["diagnose", "second", "--system", "app.py:no_depth", "--out", str(here)]) == 0
+    assert "the gold of 40 and 5 questions were known (--corpus)" in stages_of_comparison(here, capsys)
+
+
+def test_a_diagnosis_that_says_less_does_not_replace_a_better_one(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diagnosed(here) == 0
+    best = EvaluationResultsStorage(here).load_fact("base", "diagnosis")
+    assert best["traced"] == 40
+    for flags in (["--system", "app.py:no_depth"], ["--system", "app.py:black_box"]):
+        assert main(["diagnose", "base", *flags, "--out", str(here)]) == 0
+        assert "says more (--corpus, --system)" in capsys.readouterr().err
+        assert EvaluationResultsStorage(here).load_fact("base", "diagnosis") == best
+
+
+def test_the_system_of_another_run_is_noticed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diagnosed(here, "--system", "app.py:mended") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "app.py:mended is not the system of the run (app.py:rag)" in text
+    assert "other documents for 20 of 20 questions" in text
+    assert "First:" not in text
+    assert not list(here.glob("base~gold*"))
+
+
+def edited(project: Path, system: str) -> None:
+    (project / "app.py").write_text(system)
+    importlib.invalidate_caches()
+
+
+def test_an_edited_system_is_diagnosed_after_a_diagnosis_that_was_stopped(
+    here: Path, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diagnosed(here, "--budget-calls", "80") == 1
+    assert (here / "base~gold.run.db").exists()
+    assert not (here / "base~gold.results.json").exists()
+    edited(project, SYSTEM + "# edited\n")
+    try:
+        capsys.readouterr()
+        assert diagnosed(here) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert "First: the order of the candidates" in text
+        assert "The file of the system was changed after the run: run it again" in text
+    finally:
+        edited(project, SYSTEM)
+
+
+def test_a_run_that_is_replaced_by_force_leaves_no_interventions(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diagnosed(here) == 0
+    other = "run --dataset questions.jsonl --system app.py:rag --id base~mine"
+    assert main([*other.split(), "--out", str(here)]) == 0
+    run = "run --dataset questions.jsonl --system app.py:rag --id base --force"
+    assert main([*run.split(), "--out", str(here)]) == 0
+    assert "runs of its diagnosis" in capsys.readouterr().err
+    assert {path.name for path in here.glob("*.run.db")} == {"base.run.db", "base~mine.run.db"}
+
+
+def test_one_question_has_no_limits_on_the_screen_and_on_the_page(
+    project: Path, here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = (project / "questions.jsonl").read_text().splitlines()[7]
+    (tmp_path / "one.jsonl").write_text(question)
+    run = f"run --dataset {tmp_path / 'one.jsonl'} --system app.py:rag --id one"
+    assert main([*run.split(), "--out", str(here)]) == 0
+    capsys.readouterr()
+    assert diagnosed(here, run="one") == 0
+    text = capsys.readouterr().out
+    assert "1 of 1 answers are wrong: right 0.00\n" in text
+    assert "nan" not in text
+    with serving(here) as client:
+        page = client.enter().get("/run/one/diagnosis")
+    assert page.status == 200
+    assert "below the cutoff" in page.text
+
+
+def test_nothing_wrong_is_said_with_what_it_cost(
+    here: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    perfect = "run --dataset questions.jsonl --system app.py:perfect --id perfect"
+    assert main([*perfect.split(), "--out", str(here)]) == 0
+    capsys.readouterr()
+    assert diagnosed(here, run="perfect") == 0
+    text = capsys.readouterr().out
+    assert text.startswith("0 of 40 answers are wrong")
+    assert "there is nothing to fix" in text
+    assert "calls of the generator" in text
+
+
 def test_compare_does_not_mix_stages_that_one_of_the_runs_cannot_tell_apart(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,7 +313,7 @@ def test_compare_does_not_mix_stages_that_one_of_the_runs_cannot_tell_apart(
     capsys.readouterr()
     assert main(["compare", "base", "flat", "--out", str(here)]) == 0
     text = capsys.readouterr().out
-    assert "they were not diagnosed in the same way" in text
+    assert "their systems could not be asked the same" in " ".join(text.split())
     assert "below the cutoff" not in text
 
 

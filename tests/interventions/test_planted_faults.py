@@ -41,6 +41,7 @@ def test_one_fault_is_named_first_and_its_gain_is_bounded(fault: str) -> None:
     assert {found.stages[0].name} <= STAGES_OF[FIX_OF[fault]]
     better = rights(world, {"slips": 0.03}, 1, world.samples)
     true = sum(better.values()) / len(better) - found.value
+    assert fix.interval is not None
     assert true <= fix.interval[1]
     assert fix.p_holm < 0.05
     assert max(map(len, str(found).splitlines())) <= 80

@@ -287,7 +287,7 @@ def test_one_question_has_no_limits_on_the_screen_and_on_the_page(
     with serving(here) as client:
         page = client.enter().get("/run/one/diagnosis")
     assert page.status == 200
-    assert "below the cutoff" in page.text
+    assert "Below the cutoff" in page.text
 
 
 def test_nothing_wrong_is_said_with_what_it_cost(

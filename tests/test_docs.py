@@ -34,8 +34,6 @@ from auepora_eval.metrics.parse import parse_metric
 from tests.generate_docs import PAGES, api_examples, public_names
 from tests.servers import chat_server
 
-pytestmark = pytest.mark.full
-
 ROOT = Path(__file__).parents[1]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
 DOCUMENTS = [
@@ -53,14 +51,11 @@ FENCE = re.compile(
     r"(?P<body>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+# Run at every change: most people start here, and a change of the API is seen. Ten seconds of CPU time.
+FIRST_PAGES = {"README.md", "tutorial.md", "i-have.md", "api.md"}
 # What a reader of README has: an answering service, and files of their own.
 ENDPOINT = "http://127.0.0.1:9000/ask"
 OWN_FILES = {
-    "after.csv": (
-        "question,answer,contexts,ground_truth\n"
-        "How many cars fit on the Annet?,It carries 22 cars.,The ferry Annet carries 22 cars.,22 cars\n"
-        "When is the water tested?,Every Tuesday.,Water is tested every Tuesday.,every Tuesday\n"
-    ),
     "mine.qrels": "q1 0 d1 1\nq2 0 d3 2\n",
     "mine.run": "q1 Q0 d1 1 12.5 mine\nq2 Q0 d1 1 9.75 mine\n",
     "labels.jsonl": '{"id": "a", "question": "Who?", "llm_answer": "A", "ground_truth_label": "accurate"}\n',
@@ -116,7 +111,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # partial coverage is part of the stories told
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.name, marks=[] if path.name in FIRST_PAGES else [pytest.mark.full])
+        for path in DOCUMENTS
+    ],
+)
 def test_every_block_runs(
     path: Path, here: Path, demo: Demo, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +205,13 @@ def _run_line(line: str, demo: Demo, *, is_shown: bool) -> None:
         is_slow = words[1] in ("compare", "gate") and not is_shown
         few = ["--resamples", "500"] if is_slow else []
         assert main([*words[1:], *few]) == 0, line
+    elif words[:2] == ["git", "clone"] and words[3:] == ["&&", "cd", "auepora-eval"]:
+        assert (
+            words[2]
+            in tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"].values()
+        )
+    elif words[0] == "sed":
+        subprocess.run(line, shell=True, check=True)  # noqa: S602 - our own documentation
     elif words[0] == "sqlite3":
         with contextlib.closing(sqlite3.connect(words[1])) as database:
             database.execute(words[2]).fetchall()

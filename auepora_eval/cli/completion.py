@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
-from ..core.settings import DEFAULT_OUT
-
 _BASH = """\
 _auepora() { COMPREPLY=($(auepora --complete "${COMP_WORDS[@]:1:COMP_CWORD}")); }
 complete -o bashdefault -o default -F _auepora auepora"""
@@ -38,6 +36,8 @@ _OF_RUNS = ("annotate", "compare", "diagnose", "gate", "judge", "judge-audit", "
 
 def completions(words: Sequence[str], commands: Iterable[str], flags: Iterable[str]) -> list[str]:
     """Return what the last word may become: the next word of a command, a flag of it, or a stored run."""
+    from ..core.settings import DEFAULT_OUT  # with numpy, which no other start of the command needs
+
     *before, last = words or [""]
     names = [name.split() for name in commands]
     next_words = [name[len(before)] for name in names if name[: len(before)] == before and name != before]

@@ -41,7 +41,7 @@ _PUBLIC = {
     ),
     ".core.verdict": "Verdict",
     ".errors": (
-        "AccessRefusedError ArgumentError AueporaError CallError DataError EvaluationError "
+        "AccessRefusedError ArgumentError AueporaError BadOutputError CallError DataError EvaluationError "
         "MissingDependencyError NotFoundError PlanError RunStoppedError ScoringError StorageError "
         "TooManyFailuresError UnknownNameError WorkerLostError"
     ),

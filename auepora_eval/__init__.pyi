@@ -50,6 +50,7 @@ from .decide.gate_report import GateReport as GateReport
 from .errors import AccessRefusedError as AccessRefusedError
 from .errors import ArgumentError as ArgumentError
 from .errors import AueporaError as AueporaError
+from .errors import BadOutputError as BadOutputError
 from .errors import CallError as CallError
 from .errors import DataError as DataError
 from .errors import EvaluationError as EvaluationError

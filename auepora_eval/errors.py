@@ -7,6 +7,7 @@
     ├── PlanError               the plan does not fit the dataset or the system   (ValueError)
     ├── UnknownNameError        no metric, format or executor of that name        (ValueError)
     ├── ScoringError            this one sample cannot be scored                  (ValueError)
+    │   └── BadOutputError      ... since its system returned something unusable
     ├── RunStoppedError         a run ended early; what is finished is kept       (RuntimeError)
     │   ├── TooManyFailuresError    the system failed more often than was allowed
     │   ├── EvaluationError         no call was answered; the first exception, and where it was raised
@@ -69,6 +70,10 @@ class UnknownNameError(AueporaError, ValueError):
 
 class ScoringError(AueporaError, ValueError):
     """Raised by a metric for a sample that it cannot score; recorded, and the run goes on."""
+
+
+class BadOutputError(ScoringError):
+    """Raised by a metric for an output that its system made unusable: in a comparison it is the worst."""
 
 
 class RunStoppedError(AueporaError, RuntimeError):

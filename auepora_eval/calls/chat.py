@@ -156,15 +156,19 @@ class ChatModel:
         response_schema: Mapping[str, Any] | None = None,
         top_logprobs: int = 0,
         temperature: float | None = None,
+        least_tokens: int = 0,
     ) -> Reply:
         """The model's reply; CallError if there is none. A schema constrains it where the server can.
 
         With `top_logprobs` the reply is one token, and has the log probabilities of that many alternatives.
+        `least_tokens` raises the limit of the reply, where there is one.
         """
         document = {**self._fields, "messages": list(messages)}
+        limit = "max_completion_tokens" if "max_completion_tokens" in self._fields else "max_tokens"
         if top_logprobs:
-            limit = "max_completion_tokens" if "max_completion_tokens" in self._fields else "max_tokens"
             document |= {"logprobs": True, "top_logprobs": top_logprobs, limit: 1}
+        elif limit in document:
+            document[limit] = max(document[limit], least_tokens)
         if temperature is not None:
             document["temperature"] = temperature
         if response_schema is None or not self._takes_schema:
@@ -217,8 +221,13 @@ def split_endpoint(name: str) -> tuple[str, str]:
 def parse_strictly(text: str, kind: type[T]) -> T:
     """A reply's JSON as the type that was asked for; BadReplyError says what is wrong, for the model to read.
 
-    Nothing is searched for in the text: a reply that holds two verdicts must not get to choose.
+    The reply is the JSON alone, or in one fenced block (```json). Nothing is searched for in other text: a
+    reply that holds two verdicts must not get to choose.
     """
+    bare = text.strip()
+    if bare.startswith("```") and bare.endswith("```") and bare.count("```") == 2:
+        language, _, block = bare[3:-3].partition("\n")
+        text = block if language.strip().lower() in ("", "json") else text
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:

@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from ..judges.judge import Judge
     from ..judges.question import Judgement, Kind, Question
 
+_REPLY_TOKENS = 40  # of a quote and a verdict
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("run_id", metavar="RUN", help="id or path of a stored run")
@@ -267,8 +269,9 @@ def _say_plan(work: RunJudging, settings: RunSettings) -> int:
     tokens = sum(map(_prompt_tokens, questions))
     echo.say(f"Calls: {calls:,} (each verdict that is stored already saves one)")
     echo.say(f"Prompt tokens: about {tokens:,} (characters / 4)")
+    reply = _REPLY_TOKENS * sum(map(_verdicts_in, questions))
+    echo.say(f"Reply tokens: about {reply:,} ({_REPLY_TOKENS} per verdict)")
     if settings.price_input is not None or settings.price_output is not None:
-        reply = 40 * sum(map(_verdicts_in, questions))  # a quote and a verdict, for each text that has one
         cost = (tokens * (settings.price_input or 0) + reply * (settings.price_output or 0)) / 1000
         echo.say(f"Cost: about {cost:.4f} US dollars")
     else:

@@ -103,7 +103,10 @@ def _cell(head: Mapping[str, Any], name: str) -> str:
 
 def _metric(head: Mapping[str, Any]) -> str:
     metric = head.get("first_metric")
-    return f"{metric[0]} {metric[1]:.4f}" if metric else "-"
+    if not metric:
+        return "-"
+    judge = head["judges"].get(metric[0])
+    return f"{metric[0]} {metric[1]:.4f}" + (f", judge {judge}" if judge else "")
 
 
 def _when(head: Mapping[str, Any]) -> str:

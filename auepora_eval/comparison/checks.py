@@ -55,7 +55,7 @@ def signature_mismatch(a: MetricResult, b: MetricResult) -> tuple[str, str]:
     ours, theirs = a.signature, b.signature
     if ours == theirs:
         return "", ""
-    judges = [_judge_text(signature) for signature in (ours, theirs)]
+    judges = [judge_text(signature) for signature in (ours, theirs)]
     if all(judges) and judges[0] != judges[1]:
         return f"{NOT_ALIKE[0]}: {judges[0]} and {judges[1]}", "judge both by the same one"
     names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
@@ -63,7 +63,7 @@ def signature_mismatch(a: MetricResult, b: MetricResult) -> tuple[str, str]:
     return f"{NOT_ALIKE[1]}: {' and '.join(sides)}", "score one again"
 
 
-def _judge_text(signature: Mapping[str, object]) -> str:
+def judge_text(signature: Mapping[str, object]) -> str:
     """Return the identities of a judge, with the models as their servers report them; "" without a judge."""
     parts = [signature.get(name) for name in ("judge", "models")]
     return " as ".join(", ".join(map(str, part)) for part in parts if isinstance(part, list) and part)
@@ -106,3 +106,15 @@ def failed_calls(name: str, counts: Sequence[tuple[int, int, str]]) -> str:
         what = "calls" if len({total for _, total, _ in counts}) == 1 else "scores"
         return f"{most} of {calls} {what} of {name} failed"
     return f"{most} of {calls} scores of {name} failed ({metric})"
+
+
+def failed_by_metric(result: MetricResult) -> int:
+    """Return how many answers the metric itself could not score: that shows nothing about the system."""
+    count = result.details.get("num_failed_by_metric")
+    return count if isinstance(count, int) else 0
+
+
+def left_unscored(metric: str, counts: Iterable[tuple[int, int, str]]) -> str:
+    """ "recall@5 could not score 13 of 25 answers of new", by (unmeasured, calls, run)."""
+    answers = " and ".join(f"{count} of {calls} answers of {name}" for count, calls, name in counts if count)
+    return f"{metric} could not score {answers}; they are left out"

@@ -119,7 +119,8 @@ class Power:
 class PairCoverage:
     """How many samples were measured: calls and failures of either run, and scores without a partner.
 
-    Calls on samples that the metric does not apply to are not counted.
+    `unmeasured` are answers that the metric could not score, such as failed verdicts of a judge. Calls on
+    samples that the metric does not apply to are not counted.
     """
 
     failed_baseline: int = 0
@@ -127,6 +128,16 @@ class PairCoverage:
     unmatched: int = 0
     calls_baseline: int = 0
     calls_candidate: int = 0
+    unmeasured_baseline: int = 0
+    unmeasured_candidate: int = 0
+
+    @property
+    def unmeasured_share(self) -> float:
+        """The share of scores of either run, the higher one, that the metric failed to compute."""
+        return max(
+            self.unmeasured_baseline / max(1, self.calls_baseline),
+            self.unmeasured_candidate / max(1, self.calls_candidate),
+        )
 
 
 class FewUnits(NamedTuple):
@@ -326,6 +337,7 @@ def metric_comparison(
             pairs.unmatched,
             pairs.first.coverage().concerned,
             pairs.second.coverage().concerned,
+            *pairs.unmeasured,
         ),
         baseline_interval=_limits(tested.interval_a),
         candidate_interval=_limits(tested.interval_b),

@@ -146,7 +146,7 @@ def _by_error_rates(pairing: Pairs, a: JudgeTrust, b: JudgeTrust) -> JudgeCorrec
     ours, theirs = a.calibration, b.calibration
     judged = "the change is one of judged scores"
     if ours is None or theirs is None:
-        return JudgeCorrection(f"{UNCALIBRATED}: {judged}")
+        return JudgeCorrection(f"{f'{UNCALIBRATED} {a.judge}'.rstrip()}: {judged}")
     # The same labels give the same calibration, and must not count twice.
     is_same = ours.sensitivity == theirs.sensitivity and ours.specificity == theirs.specificity
     se = ours.sensitivity if is_same else ours.sensitivity + theirs.sensitivity

@@ -16,7 +16,7 @@ from ..core.types import EvaluationRun, EvaluationSample, MetricResult
 from ..errors import PlanError, UnknownNameError
 from ..metrics.parse import parse_metric
 from ..stats.arrays import Mask
-from .checks import signature_mismatch
+from .checks import failed_by_metric, signature_mismatch
 
 # Far above the rounding of a sum of scores (about 1e-16), far below any difference of scores.
 LAST_BITS = 1e-12
@@ -34,8 +34,9 @@ NEEDS_ITS_CLASS = (
 class Pairs:
     """The two results of one metric on the samples that both runs have, in one order.
 
-    `rows_a` and `rows_b` hold a failed answer as the worst of the metric; `both` marks the rows that can be
-    compared, and `unmatched` counts the scores without a partner. If a metric is not a mean, the worst answer
+    `rows_a` and `rows_b` hold a failed answer as the worst of the metric. An answer that the metric itself
+    could not score (`unmeasured`) has no row. `both` marks the rows that can be compared, and `unmatched`
+    counts the scores without a partner. If a metric is not a mean, the worst answer
     may still raise the whole: a run that failed alone then gets the answers of the other run there.
     Repeats of both systems are one object, made of the pairs of each: `repeats`.
     """
@@ -43,7 +44,8 @@ class Pairs:
     def __init__(self, samples: Mapping[str, EvaluationSample], a: MetricResult, b: MetricResult) -> None:
         self.a, self.b = a, b
         self.repeats: tuple[Pairs, ...] = (self,)
-        self.failures = (a.coverage.failed, b.coverage.failed)
+        self.unmeasured = (failed_by_metric(a), failed_by_metric(b))
+        self.failures = (a.coverage.failed - self.unmeasured[0], b.coverage.failed - self.unmeasured[1])
         self._samples = samples
         self.metric: SampleMetric | None
         try:
@@ -85,6 +87,10 @@ class Pairs:
         whole = copy(repeats[0])
         whole.repeats = tuple(repeats)
         whole.failures = (sum(one.failures[0] for one in repeats), sum(one.failures[1] for one in repeats))
+        whole.unmeasured = (
+            sum(one.unmeasured[0] for one in repeats),
+            sum(one.unmeasured[1] for one in repeats),
+        )
         if any(one.metric is None for one in repeats):
             return whole
         whole.first, whole.second = (
@@ -246,7 +252,7 @@ class Pairs:
 
 
 class FilledRows:
-    """A metric's scores as rows, the failed ones at their worst: `there` marks the rows that can be used.
+    """A metric's scores as rows, failed calls at their worst: `there` marks the rows that can be used.
 
     `filled` are those that stand for a failed answer. `beside` are the scores of another system on the same
     samples, which give the weight of an answer to each of them.
@@ -278,6 +284,9 @@ class FilledRows:
             worst = metric.counted_if_failed(sample, weight)
             # What the metric does not apply to is not counted, whether its call failed or not.
             self.counts[place] = worst.value is not None
+            # What the metric itself could not score shows nothing about the system.
+            if scores.notes[place].of_metric:
+                continue
             self.there[place] = worst.value is not None and math.isfinite(worst.value)
             if self.there[place]:
                 self.rows, row = equally_wide(self.rows, np.array([[worst.value, *worst.parts]], np.float64))

@@ -13,7 +13,15 @@ from itertools import combinations
 from ..core.types import EvaluationRun, Target, TargetCategory
 from ..core.verdict import Verdict
 from ..errors import PlanError
-from .checks import data_mismatches, failed_calls, snapshot_notes, stopping_notes, value_notes
+from .checks import (
+    data_mismatches,
+    failed_by_metric,
+    failed_calls,
+    left_unscored,
+    snapshot_notes,
+    stopping_notes,
+    value_notes,
+)
 from .compare import Comparison, Margin, compared_family
 from .paired_tests import RESAMPLES, Tested, judge_notes, tested_pairs
 from .pairs import Pairs, pairs_of
@@ -142,9 +150,16 @@ def _failure_notes(
     notes = []
     for run, name in zip(runs, _names(runs), strict=True):
         scored = [result for result in run.results if result.name in shared]
-        counts = [(one.coverage.failed, one.coverage.concerned, one.name) for one in scored]
+        counts = [
+            (one.coverage.failed - failed_by_metric(one), one.coverage.concerned, one.name) for one in scored
+        ]
         failures = failed_calls(name, counts)
         notes += [f"{failures}; each counts as wrong"] if failures else []
+        notes += [
+            f"{left_unscored(one.name, [(failed_by_metric(one), one.coverage.concerned, name)])}"
+            for one in scored
+            if failed_by_metric(one)
+        ]
     weighed = {
         one.a.name: None
         for one in every

@@ -14,7 +14,7 @@ from ..core.display import bounds_text, listed, p_text, value_text
 from ..core.types import EvaluationRun, Target, TargetCategory
 from ..core.verdict import Verdict
 from ..stats.significance import LEVEL
-from .checks import failed_calls
+from .checks import failed_calls, left_unscored
 from .compare import Comparison, MetricComparison
 from .paired_tests import FAILED_AND_FASTER
 
@@ -402,13 +402,21 @@ def failures_in_words(comparison: Comparison) -> list[str]:
         failed_calls(a, [(each.failed_baseline, each.calls_baseline, name) for name, each in coverages]),
     ]
     failures = [one for one in counted if one]
-    if not failures:
-        return []
-    return [f"{listed(failures)}; each counts as wrong.{_resting(scored)}"]
+    unscored = [one for one in comparison.metrics if one.coverage.unmeasured_share]
+    words = [f"{listed(failures)}; each counts as wrong.{_resting(scored, unscored)}"] if failures else []
+    for one in unscored:
+        has = one.coverage
+        counts = (
+            (has.unmeasured_candidate, has.calls_candidate, b),
+            (has.unmeasured_baseline, has.calls_baseline, a),
+        )
+        words.append(f"{left_unscored(one.name, counts)}.{_resting([one])}")
+    return words
 
 
-def _resting(metrics: list[MetricComparison]) -> str:
+def _resting(metrics: list[MetricComparison], but: Sequence[MetricComparison] = ()) -> str:
     """The verdicts that would not be sure, had what failed been answered."""
+    metrics = [one for one in metrics if one not in but]
     tested = [one for one in metrics if one.verdict.is_significant and one.effect.bounds is not None]
     resting = [
         one for one in tested if one.effect.bounds and one.effect.bounds[0] <= 0 <= one.effect.bounds[1]

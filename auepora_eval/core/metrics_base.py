@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform, 
 import numpy as np
 
 from ..calls.keys import without_secrets
-from ..errors import ScoringError, UnknownNameError, did_you_mean
+from ..errors import BadOutputError, ScoringError, UnknownNameError, did_you_mean
 from ..stats.intervals import Interval, Share, Units, mean_units, share_units, shares_interval
 from .hooks import METRIC_MODULES
 from .matching import BY_ID, matched
@@ -269,7 +269,9 @@ class SampleMetric(Metric):
             try:
                 scores.append(score(*each))
             except ScoringError as error:
-                scores.append(SampleScore(None, without_secrets(str(error)), failed=True))
+                of_metric = not isinstance(error, BadOutputError)
+                reason = without_secrets(str(error))
+                scores.append(SampleScore(None, reason, failed=True, of_metric=of_metric))
             except Exception as error:  # noqa: BLE001 - named, and raised again
                 raise_fault(self, error, batch.sample_ids[place])
         try:
@@ -301,7 +303,7 @@ class SampleMetric(Metric):
                 why = f"{value:g}, outside its bounds ({scale}): declare the bounds that it has"
                 if not math.isfinite(value):
                     why = f"{value}, which is not a number to average"
-                scores.notes[place] = Note(f"the metric returned {why}", failed=True)
+                scores.notes[place] = Note(f"the metric returned {why}", failed=True, of_metric=True)
                 scores.values[place] = math.nan
         failed = [batch.samples[place] for place, note in scores.notes.items() if note.failed]
         if failed:
@@ -341,6 +343,8 @@ class SampleMetric(Metric):
         details["confidence_interval"] = None if interval is None else [interval.low, interval.high]
         details["interval_method"] = NOT_ESTIMABLE if interval is None else interval.method
         details["bounds_if_failed"] = self.bounds_if_failed(scores)
+        if of_metric := sum(note.of_metric for note in scores.notes.values()):
+            details["num_failed_by_metric"] = of_metric
         details["signature"] = {"metric": self.name, **self.signature()}
         return MetricResult(self.name, self.target, value, details, scores)
 

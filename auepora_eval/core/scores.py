@@ -31,10 +31,14 @@ def alone(sample_id: str) -> Hashable:
 
 
 class Note(NamedTuple):
-    """Why a sample has no score: it does not call for this metric, or something failed."""
+    """Why a sample has no score: it does not call for this metric, or something failed.
+
+    What failed is the system, or the metric (`of_metric`): then nothing is known of the system.
+    """
 
     reason: str
     failed: bool = False
+    of_metric: bool = False
 
 
 class Scores(Sequence[SampleScore]):
@@ -78,7 +82,7 @@ class Scores(Sequence[SampleScore]):
             if score.parts:
                 parts[place] = score.parts
             if score.value is None:
-                notes[place] = Note(score.reason, score.failed)
+                notes[place] = Note(score.reason, score.failed, score.of_metric)
             elif score.reason:
                 reasons[place] = score.reason
         columns = None
@@ -170,7 +174,7 @@ class Scores(Sequence[SampleScore]):
         place = range(len(self))[place]
         note = self.notes.get(place)
         if note is not None:
-            return SampleScore(None, note.reason, (), self.sample_ids[place], note.failed)
+            return SampleScore(None, note.reason, (), self.sample_ids[place], note.failed, note.of_metric)
         parts = () if self.parts is None else tuple(self.parts[place].tolist())
         reason = self.reasons.get(place, "")
         return SampleScore(float(self.values[place]), reason, parts, self.sample_ids[place])

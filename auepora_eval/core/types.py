@@ -328,8 +328,8 @@ class SampleScore:
     """A metric's score of one sample.
 
     `value` is None if nothing was measured and `reason` says why: the metric does not apply to the sample
-    (skipped), or the system or the scoring failed (`failed`). `parts` are the sample's sufficient statistics
-    for metrics that are not a mean.
+    (skipped), or the system failed, or the scoring did (`failed`, `of_metric`). `parts` are the sample's
+    sufficient statistics for metrics that are not a mean.
     """
 
     value: float | None
@@ -337,6 +337,7 @@ class SampleScore:
     parts: tuple[float, ...] = ()
     sample_id: str = ""
     failed: bool = False
+    of_metric: bool = False
 
 
 NOT_ESTIMABLE = "not estimable"  # the method of an interval that the data cannot give
@@ -415,10 +416,7 @@ class MetricResult:
 
     @property
     def if_failed(self) -> tuple[float | None, float | None] | None:
-        """The value if every failed sample had scored lowest, and highest; None in it is "unbounded".
-
-        None if nothing failed.
-        """
+        """The value if all that failed had scored lowest, and highest (None: unbounded); None if none did."""
         return self._pair("bounds_if_failed")
 
     def worst(self, count: int = 5) -> list[SampleScore]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..comparison.checks import failed_by_metric
 from ..core.scores import as_columns
 from ..core.scoring import Tally
 from ..core.types import EvaluationRun, MetricResult, TargetCategory
@@ -39,8 +40,10 @@ class Figure:
     if_failed: tuple[float | None, float | None] | None = None
     scored: int | None = None
     failed: int = 0
+    unmeasured: int = 0  # of those that failed: the metric could not score the answer
     of_time: bool = False  # seconds, what is done in a second, or answers in time
     counted: str = ""  # how the value was corrected, or how failed answers are counted in it
+    judge: str = ""  # that scored it last, as --judge takes it
     uncorrected: str = ""  # why nobody knows how far the value of a judge is from that of people
     distrust: str = ""  # why the value of a judge cannot be used
 
@@ -121,12 +124,24 @@ class GatedRun:
         """What to do about a name that is not there."""
         metric = metric_name(name)
         if metric is not None:
-            needs_judge = getattr(parse_metric(metric), "needs_judge", False)
-            command = f"judge {self.named} --judge NAME" if needs_judge else f"score --run {self.named}"
-            return f"Score it: {command_for(f'{command} --metrics {shlex.quote(metric)}', self)}"
+            return self.score_command(metric, "Score it")
         names = list(self.figures())
         more = ", ..." if len(names) > 12 else ""
         return did_you_mean(name, names, f"The run has {', '.join(names[:12])}{more}.")
+
+    def needs_judge(self, metric: str) -> bool:
+        """Whether a metric is one of verdicts."""
+        name = metric_name(metric)
+        return name is not None and parse_metric(name).needs_judge
+
+    def score_command(self, metric: str, what: str) -> str:
+        """What to do, with the command that computes a metric; failed verdicts are asked again by it."""
+        command = f"score --run {self.named}"
+        if self.needs_judge(metric):
+            known = self.find(metric)
+            judge = known.judge if known is not None and known.judge else "NAME"
+            command = f"judge {self.named} --judge {shlex.quote(judge)}"
+        return f"{what}: {command_for(f'{command} --metrics {shlex.quote(metric)}', self)}"
 
     def _each(self) -> Iterator[Figure]:
         yield from (metric_figure(result) for result in self.run.results)
@@ -188,8 +203,10 @@ def metric_figure(result: MetricResult) -> Figure:
         result.if_failed,
         coverage.scored if len(result.scores) or result.reports_coverage else None,
         coverage.failed,
+        failed_by_metric(result),
         result.target is TargetCategory.LATENCY and is_time,
         counted,
+        judge="" if trust is None else trust.judge,
         uncorrected="" if trust is None else trust.uncorrected,
         distrust="" if trust is None else trust.distrust,
     )

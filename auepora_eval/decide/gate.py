@@ -29,6 +29,9 @@ from .limits import (
     loss_verdict,
     not_measured,
     regressions_hint,
+    score_again,
+    unscored,
+    unscored_too_often,
 )
 from .rules import ABSOLUTE, ALL, COUNT_DROP, GateRules, Rule, rules_of
 
@@ -203,6 +206,10 @@ def _relative_verdict(rule: Rule, pair: _Pair) -> RuleResult:
         # For a comparison a judge may be uncalibrated: only one that failed its probes is not used.
         if figure is not None and (refusal := distrusted(rule, figure, allow_uncalibrated=True)):
             return refusal
+        # Nor one that left many answers without a score: which system lost them says nothing of either.
+        if figure is not None and unscored_too_often(figure):
+            why = f"{figure.name}: {unscored(figure, run)}"
+            return RuleResult(rule, Outcome.INCONCLUSIVE, why, score_again(figure.name, run))
     metric = pair.compared[rule.kind].get(canonical(rule.name))
     if rule.kind == "max_loss":
         # Resources (memory, tokens) have no scores to pair: their values are compared.

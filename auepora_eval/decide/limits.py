@@ -73,6 +73,13 @@ def _held(rule: Rule, figure: Figure, held: float, what: str, run: GatedRun) -> 
             return Outcome.FAILED, f"{words}; the value, {shown(figure.value, unit)}, would do", _MORE
         if figure.scored is None:
             return Outcome.FAILED, words, "Find out what takes so much; or raise the limit."
+        best = figure.worst(lowest=rule.kind == "max")
+        if unscored_too_often(figure) and (best is None or _keeps(rule, best)):
+            return (
+                Outcome.INCONCLUSIVE,
+                f"{words}, but {unscored(figure, run)}",
+                score_again(figure.name, run),
+            )
         command = command_for(f"show {run.named} --worst {shlex.quote(figure.name)}", run)
         return Outcome.FAILED, words, f"Look at the samples behind it: {command}"
     if not figure.failed:
@@ -84,7 +91,25 @@ def _held(rule: Rule, figure: Figure, held: float, what: str, run: GatedRun) -> 
     if _keeps(rule, worst):
         count = "wrong answers of ordinary length" if _is_weighed(figure.name) else "the worst"
         return Outcome.PASSED, f"{words}, also if the {figure.failed} that failed count as {count}", ""
-    return Outcome.INCONCLUSIVE, f"{words}, but {_with_failures(figure, worst)}", _AGAIN
+    again = score_again(figure.name, run) if figure.unmeasured else _AGAIN
+    return Outcome.INCONCLUSIVE, f"{words}, but {_with_failures(figure, worst)}", again
+
+
+def unscored_too_often(figure: Figure) -> bool:
+    """Return whether a metric left too many answers without a score for its value to decide anything."""
+    return figure.unmeasured > _MOST_UNSCORED * ((figure.scored or 0) + figure.failed)
+
+
+def unscored(figure: Figure, run: GatedRun) -> str:
+    """Say how many answers a metric could not score."""
+    total = (figure.scored or 0) + figure.failed
+    share = figure.unmeasured / max(1, total)
+    return f"{figure.unmeasured} of {total} answers of {run.evaluation_id} could not be scored ({share:.1%})"
+
+
+def score_again(name: str, run: GatedRun) -> str:
+    """Return how to get the scores that a metric failed to compute: failed verdicts are asked again."""
+    return run.score_command(name, "Judge again" if run.needs_judge(name) else "Score again")
 
 
 def _with_failures(figure: Figure, worst: float) -> str:
@@ -96,6 +121,7 @@ def _with_failures(figure: Figure, worst: float) -> str:
     return f"{shown(worst, figure.unit)} if the {figure.failed} that failed had {had}"
 
 
+_MOST_UNSCORED = 0.01  # share of answers that a metric could not score; as --min-coverage has it
 _AGAIN = "Run the failed samples again (auepora run --resume), then judge again."
 _MORE = "More samples make the interval narrower; or judge the value (on: value)."
 
@@ -122,6 +148,8 @@ def not_measured(rule: Rule, run: GatedRun, figure: Figure | None) -> RuleResult
     why = f"{figure.name} was not measured in {run.evaluation_id}"
     if figure.failed:
         why += f": all {figure.failed} failed"
+    if figure.unmeasured:
+        return RuleResult(rule, Outcome.MISSING, why, score_again(figure.name, run))
     return RuleResult(rule, Outcome.MISSING, why, "Score a run that has what it needs.")
 
 
@@ -132,21 +160,29 @@ def failures_verdict(rule: Rule, run: GatedRun, judged: Iterable[str]) -> RuleRe
     metrics = [one for one in figures if one.scored is not None] or [
         one for one in run.figures().values() if one.scored is not None
     ]
-    parts = [(one.failed, one.failed + (one.scored or 0), f"scores of {one.name}") for one in metrics]
+    parts = [
+        (
+            one.failed,
+            one.failed + (one.scored or 0),
+            f"scores of {one.name}",
+            score_again(one.name, run) if one.unmeasured else _AGAIN,
+        )
+        for one in metrics
+    ]
     if run.tally is not None:
         # First, because max() keeps the first of equal shares, and failed calls explain failed scores.
-        parts.insert(0, (run.tally.failed, run.tally.total, "calls"))
+        parts.insert(0, (run.tally.failed, run.tally.total, "calls", _AGAIN))
     parts = [part for part in parts if part[1]]
     if not parts:
         why = "nothing was measured, so the share of failures is unknown"
         return RuleResult(rule, Outcome.MISSING, why, "Judge a run with samples.")
-    failed, total, what = max(parts, key=lambda part: part[0] / part[1])
+    failed, total, what, again = max(parts, key=lambda part: part[0] / part[1])
     share, limit = failed / total, rule.limit or 0.0
     why = f"{failed} of {total} {what} failed ({share:.1%}); {limit:.3g} of them may"
     if share <= limit:
         return RuleResult(rule, Outcome.PASSED, why, value=share)
     # Missing, not failed: too many failures say that the run cannot be judged, not that it is worse.
-    return RuleResult(rule, Outcome.MISSING, why, _AGAIN, value=share)
+    return RuleResult(rule, Outcome.MISSING, why, again, value=share)
 
 
 # The rules of a gate about shares of the baseline: how much of a figure, or of what is counted, is lost.
@@ -279,7 +315,7 @@ def count_drop(rule: Rule, baseline: GatedRun, candidate: GatedRun) -> RuleResul
 
 def _counts(baseline: GatedRun, candidate: GatedRun) -> list[tuple[str, int, int]]:
     """(what, before, now) of everything that both runs count, and that the baseline has any of."""
-    counts = []
+    counts: list[tuple[str, int, int]] = []
     if baseline.tally is not None and candidate.tally is not None:
         before, now = baseline.tally, candidate.tally
         counts.append(("samples", before.total, now.total))
@@ -289,5 +325,7 @@ def _counts(baseline: GatedRun, candidate: GatedRun) -> list[tuple[str, int, int
     for figure in baseline.figures().values():
         other: Figure | None = theirs.get(figure.name)
         if figure.scored is not None and other is not None:
-            counts.append((f"scores of {figure.name}", figure.scored, other.scored or 0))
+            # The system has not lost what the metric failed to score: the rules about the metric see that.
+            now_scored = (other.scored or 0) + other.unmeasured
+            counts.append((f"scores of {figure.name}", figure.scored + figure.unmeasured, now_scored))
     return [count for count in counts if count[1]]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..comparison.checks import judge_text
 from ..comparison.paired_tests import is_of_time
 from ..comparison.pairs import FilledRows
 from ..core.dataset import canonical_json
@@ -141,7 +142,7 @@ def _point(run: EvaluationRun, result: MetricResult, metric: SampleMetric | None
     if coverage.failed and coverage.scored and metric is not None and not is_of_time(metric):
         if metric.is_mean:
             whole = with_failures_as_worst(run, result, metric)
-            value, interval, counted = whole.value, whole.interval, whole.coverage.failed < coverage.failed
+            value, interval, counted = whole.value, whole.interval, not whole.coverage.failed
         else:
             value, interval = math.nan, None
     return TrendPoint(
@@ -228,6 +229,8 @@ def _system_text(trend: Trend, line: TrendLine) -> str:
         for name, value in line.settings.items()
         if any(other.get(name) != value for other in others)
     ]
+    if judge := judge_text(line.signature):
+        settings.append(f"judge {judge}")
     return f"{line.system} ({', '.join(settings)})" if settings else line.system
 
 
@@ -258,8 +261,8 @@ def trend_notes(trend: Trend, *, all_lines: bool = False) -> list[str]:
         notes.append(f"Lines that are in --json only: {len(trend.lines) - shown}.")
     if any(point.failed for line in trend.lines for point in line.points):
         notes.append(
-            "Failed calls count as the worst of the metric. Times leave them out (*), and a metric that is "
-            "not a mean of scores has no value then."
+            "Failed calls count as the worst of the metric. Times leave them out (*), and so does any metric "
+            "with answers that it could not score. A metric that is not a mean of scores has no value then."
         )
     lacking = sum(reason == f"has no {trend.metric}" for reason in trend.left_out.values())
     if lacking:

@@ -26,6 +26,7 @@ class Judge(ABC):
     """Answers questions. A judge of your own overrides `judge` and `identity`."""
 
     compares_pairs = False  # whether it compares each claim with each passage by itself
+    name = ""  # what reports call it
 
     @property
     def members(self) -> Sequence[Judge]:
@@ -61,10 +62,10 @@ class FunctionJudge(Judge):
         self.function = function
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
         _check_takes_a_question(function, self.name)
-        self._version = source_hash(function)
+        self._version = f"{self.name}{source_hash(function)}"
 
     def identity(self, kind: Kind) -> str:
-        return f"{kind.name}/function:{self.name}{self._version}"
+        return f"{kind.name}/function:{self._version}"
 
     def judge(self, question: Question) -> Judgement:
         if question.kind.each:
@@ -96,10 +97,10 @@ class SupportJudge(Judge):
 
     def __init__(self, name: str) -> None:
         self._support = support_function(name)
-        self.name = support_identity(name).replace("/", "@")
+        self.name, self._version = f"support:{name}", support_identity(name).replace("/", "@")
 
     def identity(self, kind: Kind) -> str:
-        return f"{kind.name}/support:{self.name}"
+        return f"{kind.name}/support:{self._version}"
 
     def answers(self, kind: Kind) -> bool:
         return "support" in (kind.name, kind.single)
@@ -192,10 +193,11 @@ def nearest_label(score: float, scores: Mapping[str, float]) -> str:
     return min(scores, key=lambda option: abs(scores[option] - score))
 
 
-def as_judge(judge: object) -> Judge:
-    """Return a judge from a judge or a function of a question."""
+def as_judge(judge: object, name: str = "") -> Judge:
+    """Return a judge from a judge or a function of a question, with its name in reports."""
+    if callable(judge) and not isinstance(judge, Judge):
+        judge = FunctionJudge(judge)
     if isinstance(judge, Judge):
+        judge.name = name or judge.name
         return judge
-    if callable(judge):
-        return FunctionJudge(judge)
     raise wrong_type("judge", "a Judge, a function of a question, or a name such as URL#model", judge)

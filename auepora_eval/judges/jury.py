@@ -33,6 +33,7 @@ class Jury(Judge):
         if len(members) < 2:
             raise PlanError("A jury has at least two members: jury:[support:trained,URL#model].")
         self._members = tuple(one for member in members for one in member.members)
+        self.name = f"jury:[{','.join(one.name for one in self._members)}]"
         self.compares_pairs = any(member.compares_pairs for member in members)
 
     @property
@@ -119,8 +120,8 @@ def judge_named(
         url, model = split_endpoint(rest if form == "openai" else name)
         key = None if api_key_env is None else key_from_environment(api_key_env)
         chat = ChatModel(url, model, api_key=key, timeout=timeout, plain_http=plain_http, private=True)
-        return LlmJudge(chat, mode)
+        return as_judge(LlmJudge(chat, mode), name)
     if name and not {":", "#"} & set(name):
         fix = f"Write support:{name:.40} for a support function, URL#model, or my_judge.py:judge."
         raise DataError(f"--judge {name:.80}", "is not a judge.", fix=fix)
-    return as_judge(imported(f"--judge {name}", name, str(Path.cwd())))
+    return as_judge(imported(f"--judge {name}", name, str(Path.cwd())), name)

@@ -21,6 +21,8 @@ from ..calls.chat import ChatModel, Message, Reply, as_material, fence_of, parse
 from ..calls.http import BadReplyError, tidy
 from ..calls.keys import without_secrets
 from ..errors import DataError
+from ..text.content_words import content_words, numbers, without_marks
+from ..text.tokens import words
 from .judge import Judge
 from .question import Judgement, Kind, Part, Question, numbered_texts, with_parts
 
@@ -30,6 +32,7 @@ LEAST_MASS = 0.8  # of the options among all tokens; below it the model did not 
 _ALTERNATIVES = 20  # the most that servers report
 _LONGEST_QUOTE = 200
 _RAW = 4_000  # characters of a reply that are stored
+_TOKENS = 160  # of one of several verdicts at most, with its quote
 # Marks that tokenizers put before a word, and signs that models put around it.
 _AROUND = " \t\r\n▁Ġ\"'`*.:,()[]{}"
 
@@ -60,6 +63,7 @@ class LlmJudge(Judge):
         if mode not in MODES:
             raise DataError("--mode", f"{mode!r:.40} is not a mode.", fix=f"Write {' or '.join(MODES)}.")
         self.model, self.mode = model, mode
+        self.name = f"{model.server}#{model.model}"
 
     def identity(self, kind: Kind) -> str:
         # The server is a part of it: local ones call any model "default", so the name alone says little.
@@ -109,18 +113,20 @@ class LlmJudge(Judge):
         return verdict
 
     def _talk(
-        self, question: Question, schema: dict[str, Any], read: Callable[[str], str]
+        self, question: Question, schema: dict[str, Any], read: Callable[[Reply], str]
     ) -> tuple[Judgement, str]:
         """Return a verdict without its decision, and what is still wrong with it.
 
         `read` takes a reply and says what is wrong, or "". The model is asked once more for what is.
         """
         messages, replies, wrong = self._messages(question, LABEL), [], ""
+        tokens = _TOKENS * len(numbered_texts(question, question.kind.each))
         for _ in range(2):
-            reply = self.model.complete(messages, response_schema=schema)
+            reply = self.model.complete(messages, response_schema=schema, least_tokens=tokens)
             replies.append(reply)
-            if not (wrong := read(reply.text)):
+            if not (wrong := read(reply)):
                 break
+            tokens = 2 * max(tokens, reply.completion_tokens or 0)  # had it been cut off, it would be again
             again = f"{wrong}. Reply again in the same form, with a JSON object and nothing else."
             messages += [
                 {"role": "assistant", "content": reply.text[:_RAW]},
@@ -133,10 +139,10 @@ class LlmJudge(Judge):
     def _labelled(self, question: Question) -> Judgement:
         found = Part()
 
-        def read(text: str) -> str:
+        def read(reply: Reply) -> str:
             nonlocal found
             try:
-                found = _part(question, _parsed(text, _Entry))
+                found = _part(question, _parsed(reply, _Entry))
             except _VoidError as error:
                 return str(error)
             return ""
@@ -150,8 +156,8 @@ class LlmJudge(Judge):
         """Return a verdict for each of the numbered texts; those that the reply lacks are asked for again."""
         parts: dict[int, Part] = {}
 
-        def read(text: str) -> str:
-            parts.update(_read_parts(question, text, [n for n, part in parts.items() if not part.failed]))
+        def read(reply: Reply) -> str:
+            parts.update(_read_parts(question, reply, [n for n, part in parts.items() if not part.failed]))
             wrong = [f"number {n}: {part.failed}" for n, part in sorted(parts.items()) if part.failed]
             return "; ".join(wrong[:20])
 
@@ -163,9 +169,9 @@ class LlmJudge(Judge):
     def _listed(self, question: Question) -> Judgement:
         texts: list[str] = []
 
-        def read(text: str) -> str:
+        def read(reply: Reply) -> str:
             try:
-                texts[:] = filter(None, map(str.strip, _parsed(text, _Listed).claims))
+                texts[:] = filter(None, map(str.strip, _parsed(reply, _Listed).claims))
             except _VoidError as error:
                 return str(error)
             return ""
@@ -176,17 +182,17 @@ class LlmJudge(Judge):
         return verdict
 
 
-def _read_parts(question: Question, text: str, known: Container[int]) -> dict[int, Part]:
+def _read_parts(question: Question, reply: Reply, known: Container[int]) -> dict[int, Part]:
     """Return the verdicts of a reply by their number, without the known ones; what cannot be used, failed."""
     count = len(numbered_texts(question, question.kind.each))
     wanted = [number for number in range(1, count + 1) if number not in known]
     try:
-        reply = _parsed(text, _Verdicts)
+        verdicts = _parsed(reply, _Verdicts).verdicts
     except _VoidError as error:
         return {number: Part(failed=str(error)) for number in wanted}
     parts = {}
     for number in wanted:
-        entries = [each for each in reply.verdicts if each.number == number]
+        entries = [each for each in verdicts if each.number == number]
         try:
             if len({each.verdict for each in entries}) != 1:
                 raise _VoidError(f"missing: there are {len(entries) or 'no'} verdicts on it")
@@ -214,21 +220,25 @@ def _part(question: Question, entry: _Entry) -> Part:
     else:
         sources = {0: question.material[kind.quoted]}
     for number, source in sources.items():
-        if place := find_quote(entry.quote, source):
+        place = find_quote(entry.quote, source)
+        if place and says_something(entry.quote, source):
             part.quote = source[place[0] : place[1]]
             # The passage with the quote comes first.
             part.passages = [number, *(each for each in sources if each != number)] if number else []
             return part
     raise _VoidError(
-        f"quote_not_found: {tidy(entry.quote, 80)!r} is not in the {kind.quoted}; copy it word for word, or "
-        "choose another verdict"
+        f"quote_not_found: {tidy(entry.quote, 80)!r} is not a phrase of the {kind.quoted}; copy it word for "
+        "word, or choose another verdict"
     )
 
 
-def _parsed(text: str, kind: type[T]) -> T:
+def _parsed(reply: Reply, kind: type[T]) -> T:
     try:
-        return parse_strictly(text, kind)
+        return parse_strictly(reply.text, kind)
     except BadReplyError as error:
+        if reply.finish_reason == "length":
+            at = "" if reply.completion_tokens is None else f" after {reply.completion_tokens:,} tokens"
+            raise _VoidError(f"cut_off: the reply was cut off{at}") from None
         raise _VoidError(f"unparsable: {tidy(error, 120)}") from None
 
 
@@ -275,6 +285,17 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
         places += [place] * len(folded)
     start = "".join(letters).find(wanted)
     return None if start < 0 else (places[start], places[start + len(wanted) - 1] + 1)
+
+
+def says_something(quote: str, text: str) -> bool:
+    """Return whether a quote is a phrase, or the whole text: a letter or a mark, "[2]", is in many texts.
+
+    >>> [says_something(quote, "The pier is [2] long.") for quote in ("the pier", "p", "is", "[2]")]
+    [True, False, False, False]
+    """
+    bare = without_marks(quote)
+    is_phrase = len(words(bare)) > 1 and bool(content_words(bare) or numbers(bare))
+    return is_phrase or words(bare) == words(without_marks(text))
 
 
 def _reply_text(kind: Kind, mode: str) -> str:

@@ -15,7 +15,14 @@ from typing import ClassVar, Self
 
 from ..core.metrics_base import SampleMetric, skip
 from ..core.scores import Batch, Scores, is_unanswerable
-from ..core.types import EvaluationSample, MetricResult, Response, SampleScore, SystemOutputs
+from ..core.types import (
+    EvaluationSample,
+    MetricResult,
+    Response,
+    SampleScore,
+    SystemOutputs,
+    TargetCategory,
+)
 from ..errors import PlanError, ScoringError
 from ..metrics.answers.pairs import answer_text, references
 from ..metrics.citations.answer import Claim
@@ -52,6 +59,11 @@ class JudgedMetric(SampleMetric):
     def is_share_of_yes(self) -> bool:
         """Whether its values are shares of yes, which the error rates of a judge correct."""
         return False
+
+    @property
+    def says_how_right(self) -> bool:
+        """Whether it measures how right answers are: then an answer that declines is wrong."""
+        return self.target is TargetCategory.GENERATION_CORRECTNESS and self.higher_is_better
 
     def question_kinds(self) -> list[Kind]:
         """Return the kinds of questions that it asks, in their order."""
@@ -149,12 +161,20 @@ class JudgedMetric(SampleMetric):
         if left_out or wrong:
             result.details["num_declined"] = left_out + wrong
         # Without the name of the metric, so that the note of several metrics is printed once.
-        if left_out:
-            add_note(result, f"{left_out} of {len(scores)} answers decline: judged metrics leave them out.")
+        declining, of_correctness = f"of {len(scores)} answers decline", "metrics of correctness"
+        if left_out and self.says_how_right:
+            about = f"{left_out} {declining} a question that has no answer"
+            add_note(result, f"{about}: {of_correctness} leave them out.")
+        elif left_out:
+            add_note(result, f"{left_out} {declining}: all but {of_correctness} leave them out.")
         if wrong:
-            about = f"{wrong} of {len(scores)} answers decline a question that has an answer"
-            add_note(result, f"{about}: metrics of correctness count them as wrong.")
-        return result
+            about = f"{wrong} {declining} a question that has an answer"
+            add_note(result, f"{about}: {of_correctness} count them as wrong.")
+        if self.asking is None or not self.needs_judge or not result.coverage.scored:
+            return result
+        from .trust.record import with_judge  # imported only for judged metrics: it takes time
+
+        return with_judge(result, judge=self.asking.judge.name)
 
 
 def check_claim_source(name: str) -> None:

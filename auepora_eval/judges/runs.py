@@ -18,6 +18,7 @@ from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOu
 from ..errors import ScoringError, StorageError
 from ..metrics.parse import parse_metric
 from ..store.cache import CallCache
+from ..store.columns import score_row
 from ..store.database import Database
 from ..store.lock import locked
 from ..store.state import SUFFIX, RunState
@@ -156,6 +157,7 @@ class RunJudging:
             labels=self.labels,
             is_share=metric.is_share_of_yes,
             threshold=getattr(metric, "threshold", None),
+            judge=self.judge.name,
         )
 
     def _models(self) -> list[str]:
@@ -168,15 +170,24 @@ class RunJudging:
         # In the places that they had: a replay gives the same document, to the byte.
         by_name = {result.name: result for result in results}
         placed = [by_name.pop(result.name, result) for result in self.run.results]
-        self.run = replace(self.run, results=[*placed, *by_name.values()])
+        placed += by_name.values()
+        is_changed = list(map(_as_stored, placed)) != list(map(_as_stored, self.run.results))
+        self.run = replace(self.run, results=placed)
         if self.record is not None:
             database.set_meta(**{JUDGE: msgspec.to_builtins(self.record)})
-        rewrite(self.state, database, self.run)
+        # A replay of the same verdicts leaves the files as they are, with the moment when they were saved.
+        if is_changed:
+            rewrite(self.state, database, self.run)
         return results
 
     def stop(self) -> None:
         """Ask nothing more; the calls under way are finished. For signal handlers."""
         self.asking.limits.halt()
+
+
+def _as_stored(result: MetricResult) -> tuple[object, ...]:
+    """Return what is stored of a result: two of them are equal if nothing has changed."""
+    return (*score_row(result), str(result.value), msgspec.json.encode(result.details, order="sorted"))
 
 
 def judged_preference(

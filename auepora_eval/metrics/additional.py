@@ -14,7 +14,7 @@ from ..core.metrics_base import SampleMetric, metric, skip
 from ..core.scores import Rows
 from ..core.systems.resources import ApiUsage, usage_of
 from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory, seconds_of
-from ..errors import ScoringError
+from ..errors import BadOutputError
 from ..stats.intervals import Interval, quantile_interval
 
 # Seconds: no clock measures less, and a rate would overflow.
@@ -89,7 +89,7 @@ class AmountPerSecond(SampleMetric):
         if amount is None:
             return skip("the output does not say how many output_tokens it has")
         if seconds < _SHORTEST:
-            raise ScoringError(f"the timing {self.timing_key!r} is {seconds}: nothing takes no time")
+            raise BadOutputError(f"the timing {self.timing_key!r} is {seconds}: nothing takes no time")
         return SampleScore(amount / seconds, parts=(amount, seconds))
 
     def aggregate(self, rows: Rows) -> Rows:
@@ -166,7 +166,7 @@ class TimePerOutputToken(SampleMetric):
         # The first token is not part of the stream that is measured.
         streaming = whole - first
         if streaming < 0:
-            raise ScoringError("the first token came after the end: ttft is larger than end_to_end")
+            raise BadOutputError("the first token came after the end: ttft is larger than end_to_end")
         return streaming / (tokens - 1)
 
 
@@ -191,7 +191,7 @@ class Cost(SampleMetric):
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         if (reported := output.extra.get("cost_usd")) is not None:
             if isinstance(reported, bool) or not isinstance(reported, int | float):
-                raise ScoringError(f"cost_usd is {reported!r:.60}, not a number")
+                raise BadOutputError(f"cost_usd is {reported!r:.60}, not a number")
             return float(reported)
         usage = ApiUsage()
         usage.add(usage_of(output))
@@ -258,6 +258,6 @@ def output_tokens(output: SystemOutputs) -> float | None:
         if count is None:
             continue
         if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count <= _MOST:
-            raise ScoringError(f"output_tokens is {count!r:.60}, not a count")
+            raise BadOutputError(f"output_tokens is {count!r:.60}, not a count")
         return float(count)
     return None

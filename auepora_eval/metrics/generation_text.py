@@ -18,7 +18,7 @@ from typing import Any
 
 from ..core.metrics_base import SampleMetric, metric, skip
 from ..core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from ..errors import ScoringError
+from ..errors import BadOutputError, ScoringError
 from ..text.content_words import without_citations
 from ..text.ngrams import shared_ngrams
 from ..text.tokens import folded, has_ideographs, squad_normalised, word_search, words
@@ -189,7 +189,7 @@ class RougeLAnswer(Rouge):
         from rapidfuzz.distance import LCSseq
 
         if len(given) * len(gold) > _MOST_PAIRS and given != gold:
-            raise ScoringError("answer and reference are too long for a longest common subsequence")
+            raise BadOutputError("answer and reference are too long for a longest common subsequence")
         return f_measure(LCSseq.similarity(given, gold), len(given), len(gold))
 
 
@@ -215,7 +215,7 @@ def _shared_by_lines(given: list[Line], gold: list[Line]) -> tuple[int, int, int
     others, lines, longest = set(given), Counter(gold), max(map(len, gold))
     work = max(size_given, longest) * size_gold + _WORK_OF_A_LINE * len(others) * len(lines)
     if work > _MOST_WORK:
-        raise ScoringError(f"texts of {size_given} and {size_gold} words are too long to compare by lines")
+        raise BadOutputError(f"texts of {size_given} and {size_gold} words are too long to compare by lines")
     common: Counter[str] = Counter()
     for line, times in lines.items():
         for word in _in_common(line, others):

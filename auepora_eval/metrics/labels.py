@@ -19,7 +19,7 @@ from ..core.metrics_base import SampleMetric, metric
 from ..core.scores import Rows, Scores
 from ..core.scoring import OutputNeed
 from ..core.types import TRUE_LABEL, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from ..errors import ScoringError
+from ..errors import BadOutputError, ScoringError
 from ..stats import classification
 from ..stats.arrays import Mask
 from ..stats.intervals import Interval, Share
@@ -45,7 +45,7 @@ def predicted_label(output: SystemOutputs) -> str:
     label = next((one for one in given if one is not None), output.response.text)
     known_label = label_of(label)
     if known_label is None:
-        raise ScoringError(f"{label!r:.60} is not a predicted label: use {', '.join(LABELS)}")
+        raise BadOutputError(f"{label!r:.60} is not a predicted label: use {', '.join(LABELS)}")
     return known_label
 
 

@@ -120,7 +120,9 @@ class RunSamples:
         note = notes[codes[place] - 1] if codes is not None and codes[place] else None
         if value == value:
             return SampleScore(value, note.reason if note is not None else "")
-        return SampleScore(None, note.reason if note else "", failed=note is not None and note.failed)
+        if note is None:
+            return SampleScore(None)
+        return SampleScore(None, note.reason, failed=note.failed, of_metric=note.of_metric)
 
     def has_failed(self, metric: str) -> NDArray[np.bool_]:
         """Return which samples have no score of a metric because the call or the scoring failed."""

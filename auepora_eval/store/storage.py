@@ -384,6 +384,8 @@ def read_head(path: Path) -> dict[str, Any]:
     summary, note = (head.get(part) or {} for part in ("summary", "_metadata"))
     if not isinstance(summary, dict) or not isinstance(note, dict):
         raise DataError(path.name, "not a results file.", fix="Is it the right file?")
+    first = next(((name, value) for name, value, _ in metric_values(head) if _is_number(value)), None)
+    judges = {metric: judge for metric, entry in _entries(head) if (judge := _judge_of(entry))}
     return {
         "evaluation_id": head.get("evaluation_id"),
         "timestamp": head.get("timestamp"),
@@ -392,10 +394,16 @@ def read_head(path: Path) -> dict[str, Any]:
         "total_queries": summary.get("total_queries"),
         "failed_queries": summary.get("failed_queries"),
         "evaluation_type": note.get("evaluation_type"),
-        "first_metric": next(
-            ((name, value) for name, value, _ in metric_values(head) if _is_number(value)), None
-        ),
+        "first_metric": first,
+        "judges": judges,
     }
+
+
+def _judge_of(entry: Any) -> str:
+    """Return the judge that scored a metric, as --judge takes it; "" if none did."""
+    details = entry.get("details") if isinstance(entry, dict) else None
+    record = details.get("judge") if isinstance(details, dict) else None
+    return str(record.get("judge", "")) if isinstance(record, dict) else ""
 
 
 # Several results documents side by side: any numbers, of any tool.
@@ -431,13 +439,17 @@ def side_by_side(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def values_if_failed(document: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the values of the metrics with failures if those had scored worst; None if there is no worst."""
+    """Return the values of the metrics if failed calls had scored worst; None if that is not known."""
     worst: dict[str, float | None] = {}
     for metric, entry in _entries(document):
         details = entry.get("details") if isinstance(entry, dict) else None
         bounds = details.get("bounds_if_failed") if isinstance(details, dict) else None
         if isinstance(details, dict) and isinstance(bounds, list) and len(bounds) == 2:
-            worst[metric] = bounds[0 if details.get("higher_is_better", True) else 1]
+            of_metric = details.get("num_failed_by_metric", 0)
+            if of_metric == details.get("num_failed"):
+                continue  # all calls were answered
+            # The bounds are those of both kinds of failures, which are not known apart here.
+            worst[metric] = None if of_metric else bounds[0 if details.get("higher_is_better", True) else 1]
     by_base = {metric.partition("@")[0]: value for metric, value in worst.items()}
     return worst | {name: by_base[metric] for name, metric in _SEED_VALUES.items() if metric in by_base}
 

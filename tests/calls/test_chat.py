@@ -244,7 +244,9 @@ class Verdict(msgspec.Struct, forbid_unknown_fields=True):
     "text",
     [
         "",
-        '```json\n{"score": 1}\n```',
+        '```json\n{"score": 1}\n```\n```json\n{"score": 5}\n```',
+        'Sure: ```json\n{"score": 1}\n```',
+        '```python\n{"score": 1}\n```',
         '{"score": 1} {"score": 5}',
         '{"score": "1"}',
         '{"score": 1, "why": ""}',

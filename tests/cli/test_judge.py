@@ -70,7 +70,7 @@ def test_one_command_judges_a_stored_run(runs: Path, capsys: pytest.CaptureFixtu
 def test_a_jury_is_calibrated_and_keeps_it(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jury = "jury:[support:lexical,support:consistent]"
     assert main(["judge", "one", "--judge", jury, "--calibrate", "demo"]) == 0
-    out = capsys.readouterr().out
+    out = " ".join(capsys.readouterr().out.split())
     assert "(24 labels, " in out
     assert "uncalibrated judge" not in out
     (audit,) = (runs / "judges").glob("*.json")
@@ -140,14 +140,14 @@ def test_a_judge_that_prefers_the_first_answer_prefers_none(
 
 def test_labels_of_people_correct_the_value(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", "one", "--judge", "support:lexical", "--calibrate", "demo", "--probe"]) == 0
-    out = capsys.readouterr().out
+    out = " ".join(capsys.readouterr().out.split())
     assert "Probes of grounding/support:lexical: 40 questions, degraded: negation" in out
     assert "AUROC 0.90 [0.73, 1.00]" in out
     assert "corrected by labels of people" in out
     # What is known of a judge is printed beside every value of it from then on.
     run("two")
     assert main(["judge", "two", "--judge", "support:lexical"]) == 0
-    assert "AUROC 0.90 [0.73, 1.00]" in capsys.readouterr().out
+    assert "AUROC 0.90 [0.73, 1.00]" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("how", ["named", "by its id"])

@@ -91,7 +91,8 @@ def test_declining_nearly_everything_is_not_correct() -> None:
     assert result.value == pytest.approx(1 / 23)
     assert result.coverage.scored == 23
     assert result.notes == [
-        "22 of 23 answers decline a question that has an answer: metrics of correctness count them as wrong."
+        "22 of 23 answers decline a question that has an answer: metrics of correctness count them as wrong.",
+        "judged_correctness: uncalibrated judge oracle",
     ]
 
 

@@ -14,7 +14,7 @@ from auepora_eval.core.types import Document, Response, RetrievedDocument, Syste
 from auepora_eval.judges.ask import Asking
 from auepora_eval.judges.llm import LlmJudge
 from auepora_eval.judges.metrics.faithfulness import CheckedClaims
-from auepora_eval.judges.question import Question, kind_named, numbered
+from auepora_eval.judges.question import Question, claim_material, kind_named, numbered
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_sample
 from tests.judges.scripted import judge_server, material_of, supported
@@ -150,3 +150,73 @@ def test_long_contexts_are_cut_with_a_note() -> None:
         shown = material_of(server.requests[0])
     assert [name for name in shown if name.startswith("passage")] == ["passage 1", "passage 2"]
     assert any("were shortened to 6,000 words for the judge" in note for note in result.notes)
+
+
+def test_a_reply_in_one_fenced_block_is_read() -> None:
+    block = f"```json\n{json.dumps({'verdicts': [FIRST, SECOND]})}\n```"
+    verdict, requests = judged(block)
+    assert (verdict.score, verdict.failed, len(requests)) == (0.5, "", 1)
+    # Two blocks, or a block among other words, would let a reply choose.
+    verdict, requests = judged(f"{block}\n{block}", f"Here it is: {block}")
+    assert len(requests) == 2
+    assert "unparsable" in verdict.failed
+
+
+@pytest.mark.parametrize("quote", ["e", "the", "[2]", "at the", "..."])
+def test_a_quote_must_say_something(quote: str) -> None:
+    verdict, requests = judged([{**FIRST, "quote": quote}, SECOND], [FIRST])
+    assert (verdict.score, len(requests)) == (0.5, 2), "it is asked for again"
+    verdict, _ = judged(*[[{**FIRST, "quote": quote}, SECOND]] * 2)
+    assert verdict.parts[0].failed.startswith(f"quote_not_found: {quote!r}")
+
+
+def test_a_mark_of_the_prompt_is_not_a_quote() -> None:
+    """With [ask=claim] the passages are one text, numbered by us."""
+    kind = kind_named("support")
+    question = Question(kind, claim_material(kind, "It moors there.", [PIER, CARS]))
+    reply = json.dumps({"quote": "[2]", "verdict": "yes"})
+    with (
+        chat_server(["ok"], says=lambda body: completion(reply), bare=True) as server,
+        ChatModel(server.url, "m", timeout=10, plain_http=True) as chat,
+    ):
+        assert LlmJudge(chat).judge(question).failed.startswith("quote_not_found")
+
+
+def limited(body: dict[str, Any]) -> dict[str, Any]:
+    """A model whose verdicts take 150 tokens each, and that stops at the limit of the request."""
+    count = sum(name.startswith("claim ") for name in material_of(body))
+    entries = [{**FIRST, "number": number} for number in range(1, count + 1)]
+    text, fits = json.dumps({"verdicts": entries}), 150 * count <= body["max_tokens"]
+    document = completion(text if fits else text[:-100])
+    document["choices"][0]["finish_reason"] = "stop" if fits else "length"
+    document["usage"] = {"prompt_tokens": 100, "completion_tokens": min(150 * count, body["max_tokens"])}
+    return document
+
+
+def test_many_claims_have_room_for_their_verdicts() -> None:
+    claims = [f"It moors there, {number}." for number in range(60)]
+    question = Question(kind_named("grounding"), {"passage 1": PIER, **numbered("claim", claims)})
+    with (
+        chat_server(["ok"], says=limited, bare=True) as server,
+        ChatModel(server.url, "m", timeout=10, plain_http=True) as chat,
+    ):
+        verdict = LlmJudge(chat).judge(question)
+        assert (verdict.failed, verdict.score, len(verdict.parts)) == ("", 1.0, 60)
+    assert [body["max_tokens"] for body in server.requests] == [60 * 160]
+
+
+def test_a_reply_that_was_cut_off_says_so() -> None:
+    with (
+        chat_server(["ok"], says=lambda body: cut_off(), bare=True) as server,
+        ChatModel(server.url, "m", timeout=10, plain_http=True) as chat,
+    ):
+        verdict = LlmJudge(chat).judge(QUESTION)
+    assert "cut_off: the reply was cut off after 2,048 tokens" in verdict.failed
+    assert [body["max_tokens"] for body in server.requests] == [2048, 4096], "asked again with more room"
+
+
+def cut_off() -> dict[str, Any]:
+    document = completion('{"verdicts": [{"number": 1, ')
+    document["choices"][0]["finish_reason"] = "length"
+    document["usage"] = {"prompt_tokens": 100, "completion_tokens": 2048}
+    return document

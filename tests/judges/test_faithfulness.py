@@ -121,7 +121,10 @@ def test_refusals_are_counted_apart() -> None:
     outputs = [answered("I don't know.", a=PIER), answered("The Annet moors at the north pier.", a=PIER)]
     result = metric_by(literal, "judged_faithfulness").compute([a_sample("1"), a_sample("2")], outputs)
     assert (result.value, result.details["num_declined"]) == (1.0, 1)
-    assert result.notes == ["1 of 2 answers decline: judged metrics leave them out."]
+    assert result.notes == [
+        "1 of 2 answers decline: all but metrics of correctness leave them out.",
+        "judged_faithfulness: uncalibrated judge oracle",
+    ]
 
 
 @pytest.mark.parametrize(

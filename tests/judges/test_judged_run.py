@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,17 +75,13 @@ def test_the_command_asks_for_every_judged_metric_and_replays_it(
     run = storage.load_run("first")
     assert {name: run[name].value for name in VALUES} == pytest.approx(VALUES)
     assert "Judged@2 of umbrela_ndcg@2 is 1.00." in " ".join(capsys.readouterr().out.split())
-    stored = without_moment(storage.find("first"))
+    stored = storage.find("first").read_bytes()
     verdicts = storage.state("first").database
+    time.sleep(1.1)  # the moment of saving has a resolution of a second
     # Of one metric, too: the others stay where they are.
     for again in (metrics, ["--metrics", "judged_faithfulness", "--out", str(tmp_path)]):
         assert main(["judge", "first", "--replay", str(verdicts), *again]) == 0
-        assert without_moment(storage.find("first")) == stored
-
-
-def without_moment(path: Path) -> bytes:
-    """The bytes of a results file, without when it was written."""
-    return b"\n".join(line for line in path.read_bytes().split(b"\n") if b'"saved_at"' not in line)
+        assert storage.find("first").read_bytes() == stored
 
 
 def test_a_metric_that_needs_no_judge_is_not_judged(
@@ -94,3 +91,31 @@ def test_a_metric_that_needs_no_judge_is_not_judged(
     assert main([*command, "--metrics", "claim_f1"]) == 2
     assert "claim_f1 needs no judge." in capsys.readouterr().err
     assert main([*command, "--metrics", "judged_faithfulness"]) == 0
+
+
+def test_every_place_that_shows_a_value_names_its_judge(
+    storage: EvaluationResultsStorage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page and the list too; with two judges on a run, each value has its own."""
+    folder = ["--out", str(tmp_path)]
+    for judge, metric in (
+        ("support:lexical", "judged_faithfulness"),
+        ("support:trained", "unsupported_span_share"),
+    ):
+        assert main(["judge", "first", "--judge", judge, "--metrics", metric, *folder]) == 0
+    capsys.readouterr()
+    files = [str(tmp_path / "run.html"), str(tmp_path / "run.md")]
+    assert main(["show", "first", "--html", files[0], "--markdown", files[1], *folder]) == 0
+    assert main(["show", "first", *folder]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for text in (printed, *(Path(file).read_text() for file in files)):
+        assert "judged_faithfulness: uncalibrated judge support:lexical" in text
+        assert "unsupported_span_share: uncalibrated judge support:trained" in text
+    assert main(["list", "--trend", "judged_faithfulness", *folder]) == 0
+    assert "judge grounding/support:lexical" in " ".join(capsys.readouterr().out.split())
+    assert main(["list", "--json", *folder]) == 0
+    [head] = json.loads(capsys.readouterr().out)
+    assert head["judges"] == {
+        "judged_faithfulness": "support:lexical",
+        "unsupported_span_share": "support:trained",
+    }

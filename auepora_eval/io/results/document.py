@@ -431,8 +431,8 @@ def score_fields(count: int, scores: Mapping[str, Sequence[SampleScore]]) -> lis
             if place not in column.notes:
                 fields[place].setdefault("statistics", {})[name] = parts
     for name, column in columns.items():
-        for place, (reason, failed) in column.notes.items():
-            note = {"reason": reason, "failed": failed}
+        for place, (reason, failed, of_metric) in column.notes.items():
+            note = {"reason": reason, "failed": failed, **({"of_metric": True} if of_metric else {})}
             fields[place].setdefault("not_measured", {})[name] = note
     return fields
 
@@ -480,6 +480,7 @@ def citations(output: SystemOutputs) -> list[Any] | None:
 class _Note(msgspec.Struct):
     reason: str = ""
     failed: bool = False
+    of_metric: bool = False
 
 
 class _Error(msgspec.Struct):
@@ -521,6 +522,7 @@ class JsonRows:
                 tuple(row.statistics.get(name, ())),
                 row.query_id,
                 note.failed,
+                note.of_metric,
             )
             for row in rows
         )

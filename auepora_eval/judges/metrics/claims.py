@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 from ...core.metrics_base import metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from ...errors import ScoringError
+from ...errors import BadOutputError, ScoringError
 from ...metrics.answers.pairs import answer_text
 from ...text.refusal import declines
 from ..judge import YES_FROM
@@ -69,7 +69,7 @@ class ClaimMetric(JudgedMetric):
         if isinstance(claims, SampleScore):
             return claims
         if not isinstance(claims, dict):
-            raise ScoringError(f"the claims must be lists by name, not {claims!r:.80}")
+            raise BadOutputError(f"the claims must be lists by name, not {claims!r:.80}")
         for name in self.needs:
             if claims.get(name) is None:
                 return skip(f"the claims have no {name}")
@@ -79,8 +79,7 @@ class ClaimMetric(JudgedMetric):
 
     def _of_refusal(self, sample: EvaluationSample) -> SampleScore:
         """Return the score of an answer that declines: wrong, if the metric says how right answers are."""
-        is_of_right = self.target is TargetCategory.GENERATION_CORRECTNESS and self.higher_is_better
-        return declined(sample) if is_of_right else skip(DECLINES)
+        return declined(sample) if self.says_how_right else skip(DECLINES)
 
     def of_claims(self, *entries: Any) -> float | SampleScore:
         """Return the score from the entries in `needs`: Flags, or Rows if they are about documents."""
@@ -279,7 +278,7 @@ def _declines(output: SystemOutputs) -> bool:
 
 def _paired(right: Flags, rows: Rows) -> list[tuple[bool, Flags]]:
     if len(right) != len(rows):
-        raise ScoringError(
+        raise BadOutputError(
             f"{len(right)} claims were compared with the reference, {len(rows)} with documents"
         )
     return list(zip(right, rows, strict=True))
@@ -294,7 +293,7 @@ def _flags(name: str, listed: Any) -> Flags | Rows:
         if complete and all(isinstance(flag, bool) for row in rows for flag in row):
             return [list(row) for row in rows] if of_documents else list(listed)
     kind = "lists of true or false" if of_documents else "true or false"
-    raise ScoringError(f"{name} must be a list of {kind}, not {listed!r:.80}")
+    raise BadOutputError(f"{name} must be a list of {kind}, not {listed!r:.80}")
 
 
 def _share(flags: Flags, reason: str) -> float | SampleScore:

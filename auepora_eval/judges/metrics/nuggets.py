@@ -16,7 +16,7 @@ from typing import Any
 
 from ...core.metrics_base import metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from ...errors import ScoringError
+from ...errors import BadOutputError, ScoringError
 from ...metrics.answers.pairs import answer_text
 from ...text.content_words import content_words
 from ...text.refusal import declines
@@ -95,13 +95,13 @@ class NuggetRecall(JudgedMetric):
 
 def _checked(nuggets: Any) -> list[Nugget]:
     if not isinstance(nuggets, list):
-        raise ScoringError(f"the nuggets must be a list, not {nuggets!r:.80}")
+        raise BadOutputError(f"the nuggets must be a list, not {nuggets!r:.80}")
     for nugget in nuggets:
         if not isinstance(nugget, Mapping) or not isinstance(nugget.get("text"), str):
-            raise ScoringError(f"a nugget must have a text, unlike {nugget!r:.80}")
+            raise BadOutputError(f"a nugget must have a text, unlike {nugget!r:.80}")
         for key, allowed in (("importance", IMPORTANCES), ("assignment", tuple(CREDITS))):
             if nugget.get(key) is not None and nugget[key] not in allowed:
-                raise ScoringError(
+                raise BadOutputError(
                     f"the {key} of a nugget is {nugget[key]!r:.80}, none of {', '.join(allowed)}"
                 )
     return nuggets

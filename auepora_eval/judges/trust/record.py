@@ -26,6 +26,7 @@ class JudgeTrust(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `degraded` names the probes that the judge failed. `is_share` says that the metric is a share of yes.
     """
 
+    judge: str = ""  # as --judge takes it
     calibration: JudgeCalibration | None = None
     labels: dict[str, float] = {}
     corrected: Corrected | None = None
@@ -53,7 +54,9 @@ class JudgeTrust(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return ""
 
     def __str__(self) -> str:
-        parts = [UNCALIBRATED if self.calibration is None else str(self.calibration)]
+        parts = [f"{UNCALIBRATED} {self.judge}".rstrip()]
+        if self.calibration is not None:
+            parts = [", ".join(filter(None, [self.judge and f"judge {self.judge}", str(self.calibration)]))]
         if self.corrected is not None:
             low, high = self.corrected.interval
             value = f"{self.corrected.value:.4f} [{low:.4f}, {high:.4f}]"
@@ -69,12 +72,13 @@ class JudgeTrust(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def with_judge(
     result: MetricResult,
-    calibration: JudgeCalibration | None,
+    calibration: JudgeCalibration | None = None,
     probes: Iterable[ProbeReport] = (),
     *,
     labels: Mapping[str, float] | None = None,
     is_share: bool = True,
     threshold: float | None = None,
+    judge: str = "",
 ) -> MetricResult:
     """Return a result with what is known of its judge, and a note for every table that shows the value.
 
@@ -84,6 +88,7 @@ def with_judge(
         is_share = False  # error rates at another threshold say nothing of this one
     corrected, reason = corrected_value(result, labels or {}, calibration, is_share=is_share)
     record = JudgeTrust(
+        judge=judge,
         calibration=calibration,
         labels=dict(labels or {}),
         corrected=corrected,

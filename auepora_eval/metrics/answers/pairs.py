@@ -8,7 +8,7 @@ Citation marks such as [2] are left out of both: whether they are right is for t
 from __future__ import annotations
 
 from ...core.types import EvaluationSample, SystemOutputs
-from ...errors import ScoringError
+from ...errors import BadOutputError, ScoringError
 from ...text.content_words import without_citations
 
 _MOST_CHARACTERS = 2_000_000  # of an answer and its longest reference: beyond this, n-grams take minutes
@@ -37,7 +37,7 @@ def answer_text(output: SystemOutputs) -> str:
     """Return the text of the answer without citation marks; ScoringError for anything but a text."""
     text = output.response.text
     if not isinstance(text, str):
-        raise ScoringError(f"the answer must be a text, not {text!r:.80}")
+        raise BadOutputError(f"the answer must be a text, not {text!r:.80}")
     return without_citations(text)
 
 
@@ -45,5 +45,5 @@ def compared_texts(sample: EvaluationSample, output: SystemOutputs) -> tuple[str
     """Return the answer and its references; ScoringError if they are too long to compare."""
     answer, golds = answer_text(output), references(sample)
     if len(answer) + max(map(len, golds)) > _MOST_CHARACTERS:
-        raise ScoringError(f"answer and reference have more than {_MOST_CHARACTERS:,} characters")
+        raise BadOutputError(f"answer and reference have more than {_MOST_CHARACTERS:,} characters")
     return answer, golds

@@ -25,7 +25,7 @@ from ...core.types import (
     SystemOutputs,
     TargetCategory,
 )
-from ...errors import ScoringError
+from ...errors import BadOutputError
 from ...text.content_words import content_words, without_marks
 from ...text.refusal import declines
 from ...text.sentences import sentence_spans
@@ -142,7 +142,7 @@ class CitedAnswer:
             return []
         claims = _sentences(self) if self._split is None else _located(self.text, self._split(self.text))
         if len(claims) > MOST_CLAIMS:
-            raise ScoringError(f"the answer has more than {MOST_CLAIMS} claims")
+            raise BadOutputError(f"the answer has more than {MOST_CLAIMS} claims")
         return claims
 
     def support(self, premise: str, claim: Claim) -> float:

@@ -23,7 +23,7 @@ import numpy as np
 
 from ...core.matching import source_of
 from ...core.types import Document
-from ...errors import ScoringError
+from ...errors import BadOutputError
 from ...text.document_names import DocumentName, DocumentNames
 
 UNRESOLVED = "unresolved"  # no document has that name
@@ -91,7 +91,7 @@ def marks(answer: str) -> list[Citation]:
     for match in _MARK.finditer(answer):
         cited.extend(_numbered(match) if match["numbers"] else _placed(match))
         if len(cited) > MOST_MARKS:
-            raise ScoringError(f"the answer has more than {MOST_MARKS} citations")
+            raise BadOutputError(f"the answer has more than {MOST_MARKS} citations")
     return cited
 
 
@@ -118,11 +118,11 @@ def _placed(match: re.Match[str]) -> Iterator[Citation]:
 
 
 def citations_of(records: Any, what: str) -> list[Citation]:
-    """Return the citations in a list of records; ScoringError for anything else."""
+    """Return the citations in a list of records; BadOutputError for anything else."""
     if isinstance(records, str | bytes | Mapping) or not isinstance(records, Sequence):
-        raise ScoringError(f"{what} must be a list, not {records!r:.80}")
+        raise BadOutputError(f"{what} must be a list, not {records!r:.80}")
     if len(records) > MOST_MARKS:
-        raise ScoringError(f"{what} has more than {MOST_MARKS} citations")
+        raise BadOutputError(f"{what} has more than {MOST_MARKS} citations")
     return [_citation(record, what, number) for number, record in enumerate(records)]
 
 
@@ -275,7 +275,7 @@ def _citation(record: Any, where: str, number: int) -> Citation:
     has_span = _is_whole(start) and _is_whole(end)
     is_usable = (page is None or _is_whole(page)) and (has_span or (start is None and end is None))
     if type(name) is not str or not is_usable:
-        raise ScoringError(
+        raise BadOutputError(
             f"{where}[{number}] needs a file_name, and page_number, start_char and end_char that are whole "
             f"numbers or left out, unlike {record!r:.120}"
         )

@@ -58,7 +58,7 @@ class Hits:
         try:
             grades = gold_grades(sample)
         except ScoringError as error:  # a grade that is not a number
-            self.notes[number] = Note(str(error), failed=True)
+            self.notes[number] = Note(str(error), failed=True, of_metric=True)
             return {}
         least = level or 0.0
         relevant = {doc_id: grade for doc_id, grade in grades.items() if grade > 0 and grade >= least}

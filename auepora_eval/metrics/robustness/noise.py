@@ -256,9 +256,9 @@ class Paired(Contrast):
             own, lost = base.notes.get(place), None if question is None else base.notes.get(question)
             if lost is not None:
                 reason = f"its base question has no score: {lost.reason}"
-                scores.append(SampleScore(None, reason, failed=lost.failed))
+                scores.append(SampleScore(None, reason, failed=lost.failed, of_metric=lost.of_metric))
             elif question is None or own is not None:
-                scores.append(SampleScore(None, own.reason, failed=own.failed) if own else SampleScore(None))
+                scores.append(base[place] if own else SampleScore(None))
             else:
                 scores.append(self.of_pair(base.values[question], base.values[place]))
         return Scores.of(scores)

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 from .core.hooks import METRIC_MODULES, RUN_ACTIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+__version__ = "0.1.0"
 _PUBLIC = {
     ".api": "compare evaluate gate load_run score score_rankings",
     ".comparison.compare": "Comparison compare_runs",
@@ -68,10 +70,6 @@ __all__ = sorted(_HOME)  # noqa: PLE0605 - the names are in the table above
 
 
 def __getattr__(name: str) -> object:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("auepora-eval")
     if name not in _HOME:
         raise AttributeError(f"module 'auepora_eval' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name], __name__), name)
@@ -91,10 +89,13 @@ def _to_html(run: Any, path: Path, force: bool) -> None:
     write_run(run, path, force=force)
 
 
-def _view(arguments: list[str]) -> None:
+def _view(run: Any, flags: Sequence[str]) -> None:
+    from tempfile import TemporaryDirectory
+
     from .cli.main import main
 
-    main(["view", *arguments])
+    with TemporaryDirectory() as folder:
+        main(["view", str(run.save(folder)), "--out", folder, *flags])
 
 
 # A run is stored and shown by packages that `core` must not know.

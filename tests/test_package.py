@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+import auepora_eval
 from auepora_eval.errors import install_command
 from auepora_eval.io.config.new_project import WORKFLOW, project_files
 
@@ -73,6 +74,7 @@ def test_lines_name_where_the_package_is_from(
 
 def test_the_version_is_everywhere_the_same() -> None:
     version = PROJECT["version"]
+    assert auepora_eval.__version__ == version
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["version"] == version
     assert version in SITE["site_name"].split()
     assert re.search(

@@ -9,7 +9,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from html import escape
 
 # Escape sequences, control characters, bidirectional overrides, invisible tags: model output may hold them.
 _UNSAFE = re.compile(
@@ -66,6 +65,8 @@ def visible_text(text: str) -> str:
 
 def html_text(text: str) -> str:
     """Return text for HTML, between tags or in an attribute, without control characters."""
+    from html import escape  # with a table of 2,000 names, which commands without pages do not need
+
     return escape(text if text.isprintable() else visible_text(text))
 
 

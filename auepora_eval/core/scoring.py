@@ -7,6 +7,7 @@ import math
 import os
 import platform
 import re
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -248,22 +249,12 @@ def utc_text(time: datetime) -> str:
 
 def environment() -> dict[str, object]:
     """Return what the numbers may depend on, without host or user names."""
-    import psutil
-
-    packages = ("auepora-eval", "numpy", "scipy", "msgspec", "rapidfuzz")
+    packages = ("auepora_eval", "numpy", "scipy", "msgspec", "rapidfuzz")
+    used = [name for name in packages if name in sys.modules]  # nothing depends on the others
     return {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "cpu_count": os.cpu_count(),
-        "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
-        "packages": {package: _version(package) for package in packages},
+        "memory_gb": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1),
+        "packages": {name.replace("_", "-"): sys.modules[name].__version__ for name in used},
     }
-
-
-def _version(package: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:  # the library runs from its source
-        return "not installed"

@@ -14,7 +14,6 @@ from numbers import Integral
 from operator import gt
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, overload
 
 from ..errors import Failure as Failure  # noqa: PLC0414 - a part of an output
@@ -676,8 +675,7 @@ class EvaluationRun:
 
     def view(self, *flags: str) -> None:
         """Show the run in a browser until Ctrl-C; `flags` are those of the command: "--no-open"."""
-        with TemporaryDirectory() as folder:
-            RUN_ACTIONS["view"]([str(self.save(folder)), "--out", folder, *flags])
+        RUN_ACTIONS["view"](self, flags)
 
 
 # The targets that a user names, beside the ten.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -44,8 +44,10 @@ from .beir import save_beir
 from .detect import kind_of_file
 from .documents import read_document, write_document
 from .jsonl import BYTE_ORDER_MARK, MAX_LINE_BYTES, opened, read_lines, read_records, save_records
-from .tables import Columns, load_tool, outputs_in
 from .trec import ranked_output, read_run, save_qrels, save_run
+
+if TYPE_CHECKING:
+    from .tables import Columns
 
 _LARGEST_FILE = 1 << 44  # bytes
 MISSING_PREDICTION = "MissingPrediction"  # the kind of failure of a sample that a file has no line for
@@ -258,6 +260,8 @@ def predictions_of(source: Any, columns: Columns = None) -> ForeignPredictions:
 
 
 def _predictions_in(path: Path, columns: Columns) -> ForeignPredictions:
+    from .tables import load_tool, outputs_in  # with the readers of tables, which JSON Lines do not need
+
     kind = kind_of_file(path)
     if kind not in FOREIGN_KINDS and not columns:
         return ForeignPredictions(path.name, load_predictions(path))

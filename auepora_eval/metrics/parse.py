@@ -9,7 +9,6 @@ from ..core.metrics_base import PRESETS, Metric, parse_metric, parse_metrics
 from ..core.scores import has_field, is_unanswerable
 from ..core.types import TRUE_LABEL, EvaluationSample
 from ..errors import AueporaError
-from .additional import Cost
 
 __all__ = ["correctness_metric", "default_metrics", "meaning", "parse_metric", "parse_metrics"]
 
@@ -47,6 +46,8 @@ def default_metrics(
         names += ["rejection_rate", "over_refusal_rate"]
     metrics = [parse_metric(name) for name in [*names, "p95_latency"]]
     if prices := {name: price for name, price in (prices or {}).items() if price is not None}:
+        from .additional import Cost  # with all metrics of time, which a plan of others does not need
+
         metrics.append(Cost(**prices))
     fields = {name for metric in metrics for name in metric.requires}
     present = {name for name in fields if any(has_field(sample, name) for sample in samples)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -11,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ...calls.policy import COUNTS, Usage, reported_count
 from ..types import SystemOutputs
@@ -93,8 +94,8 @@ class ResourceMonitor:
 def _summary(values: list[float]) -> dict[str, float | None]:
     if not values:
         return {"mean": None, "peak": None, "std": None}
-    std = statistics.stdev(values) if len(values) > 1 else None
-    return {"mean": statistics.fmean(values), "peak": max(values), "std": std}
+    std = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return {"mean": float(np.mean(values)), "peak": max(values), "std": std}
 
 
 @dataclass

@@ -221,9 +221,9 @@ def latency_stats(seconds: Sequence[float]) -> Results | None:
     """Mean, quantiles and extremes of the answers' times, in milliseconds; None where there are none."""
     if not seconds:
         return None
-    # A failed answer may count as infinity, and interpolating between two of those is not a number.
-    with np.errstate(invalid="ignore"):
-        p50, p95, p99 = np.quantile(seconds, [0.5, 0.95, 0.99]).tolist()
+    # The same as np.quantile, which imports numpy's masked arrays.
+    places = np.array([0.5, 0.95, 0.99]) * (len(seconds) - 1)
+    p50, p95, p99 = np.interp(places, np.arange(len(seconds)), np.sort(seconds)).tolist()
     stats = {"mean": math.fsum(seconds) / len(seconds), "p50": p50, "p95": p95, "p99": p99}
     stats |= {"min": min(seconds), "max": max(seconds)}
     return {name: float(value) * 1000 for name, value in stats.items()}

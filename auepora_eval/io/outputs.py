@@ -67,18 +67,22 @@ def load_predictions(path: str | Path, *, max_line_bytes: int = MAX_LINE_BYTES) 
 
 
 class PredictionFile:
-    """Predictions that are looked up in their file, which is not packed: only their places are in memory."""
+    """Predictions that are looked up in their file, which is not packed: only their places are in memory.
+
+    A place is forgotten when it was used, since the scores keep the ids of all samples too.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._name = self.path.name
         self.longest = 0  # documents retrieved for a sample, at the most
         # The line of each prediction and its first byte, in one number: a pair takes 90 bytes more.
-        self._places: dict[str, int] = {}
+        self._places: dict[str, int]
         self._survey()
+        self._size = len(self._places)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return self._size
 
     def check_known_samples(self, known: Container[str]) -> None:
         """DataError if there are predictions for samples that the data do not have."""
@@ -87,9 +91,11 @@ class PredictionFile:
     def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]:
         """An output for each sample, in order; a sample without a prediction has failed."""
         unread = UnreadFields()
+        if len(self._places) < self._size:
+            self._survey()
         with opened(self.path) as file:
             for sample_id in sample_ids:
-                number, start = divmod(self._places.get(sample_id, 0), _LARGEST_FILE)
+                number, start = divmod(self._places.pop(sample_id, 0), _LARGEST_FILE)
                 file.seek(start)  # within the buffer as a rule: samples are wanted in the order of the file
                 line = file.readline().removeprefix(BYTE_ORDER_MARK) if number else b""
                 struct = decoded(line, RawPrediction)
@@ -108,7 +114,7 @@ class PredictionFile:
 
     def _survey(self) -> None:
         """Note the place of each prediction, and how many documents were retrieved at the most."""
-        start = 0
+        start, self._places = 0, {}
         decode = msgspec.json.Decoder(_Head).decode
         for number, line in enumerate(read_lines(self.path), start=1):
             place, start = start, start + len(line)

@@ -44,13 +44,14 @@ def predictions(folder: Path, *, packed: bool = False, shuffled: bool = False) -
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_predictions_are_found_in_any_order(tmp_path: Path, packed: bool, shuffled: bool) -> None:
     file = predictions(tmp_path, packed=packed, shuffled=shuffled)
+    with pytest.raises(DataError, match="1 predictions are for samples that the data lack, first '29'"):
+        file.check_known_samples({str(n) for n in range(29)})
     wanted = ["29", "0", "none", "7", "8"]
+    assert next(iter(file.outputs(wanted))).response.text == "answer 29"
     found = list(file.outputs(wanted))
     assert [output.response.text for output in found] == ["answer 29", "answer 0", "", "answer 7", "answer 8"]
     assert [output.error is not None for output in found] == [False, False, True, False, False]
     assert file.longest == 2
-    with pytest.raises(DataError, match="1 predictions are for samples that the data lack, first '29'"):
-        file.check_known_samples({str(n) for n in range(29)})
 
 
 PLAIN = "recall@3,ndcg@3,exact_match,token_f1,rougeL_answer,bleu,mean_latency,latency@0.5"

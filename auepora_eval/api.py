@@ -34,7 +34,7 @@ from .decide.rules import read_rules, rules_of
 from .errors import ArgumentError, DataError, check_type, warn_user, wrong_type
 from .io.loader import load_dataset
 from .io.outputs import predictions_of
-from .io.trec import by_query, judged_sample, scored_output
+from .io.trec import by_query, judged_sample, ranked_output, read_run
 from .metrics.parse import default_metrics
 from .read.convert import Convert
 from .read.fields import columns_of_samples
@@ -204,9 +204,9 @@ def score_rankings(
     for metric in plan.metrics:
         if not isinstance(metric, SampleMetric) or set(metric.requires) - {"relevant_docs"}:
             raise ArgumentError(f"{metric.name} needs more than judgements and rankings: use score() for it")
-    judged, ranked = by_query(qrels, "relevance"), by_query(run, "score")
+    judged, ranked = by_query(qrels, "relevance"), read_run(run)
     pairs = (
-        (judged_sample(query, grades), scored_output(ranked.get(query, {})))
+        (judged_sample(query, *grades), ranked.get(query) or ranked_output([]))
         for query, grades in judged.items()
     )
     return {result.name: result for result in score_in_chunks(plan, pairs, lambda batch, scores: None)}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, repeat
 from pathlib import Path
 from typing import Any
 
@@ -64,14 +64,14 @@ def json_rankings_kind(document: Mapping[str, Any]) -> str | None:
 def load_qrels(path: str | Path) -> InMemoryDataset:
     """Load judgements; the text of a query is its id, as qrels hold no texts."""
     path = Path(path)
-    samples = [judged_sample(query, judged) for query, judged in by_query(path, "relevance").items()]
+    samples = [judged_sample(query, *judged) for query, judged in by_query(path, "relevance").items()]
     return InMemoryDataset(stem(path), samples)
 
 
-def judged_sample(query: str, judged: Mapping[str, float]) -> EvaluationSample:
+def judged_sample(query: str, docs: Sequence[str], grades: Sequence[float]) -> EvaluationSample:
     """Return the sample of a query with the grades of documents."""
-    docs = [Document(doc, "", {"relevance": grade, "text_missing": True}) for doc, grade in judged.items()]
-    return EvaluationSample(query, query, relevant_docs=docs)
+    facts = ({"relevance": grade, "text_missing": True} for grade in grades)
+    return EvaluationSample(query, query, relevant_docs=list(map(Document, docs, repeat(""), facts)))
 
 
 def with_topics(dataset: EvaluationDataset, path: Path) -> InMemoryDataset:
@@ -91,18 +91,10 @@ def with_topics(dataset: EvaluationDataset, path: Path) -> InMemoryDataset:
     return InMemoryDataset(dataset.name, named, info=dict(dataset.info), documents=dataset.documents)
 
 
-def read_run(path: str | Path) -> dict[str, SystemOutputs]:
+def read_run(source: Any) -> dict[str, SystemOutputs]:
     """Return the documents of each query, ordered by score."""
-    path = Path(path)
-    if _is_json(path):
-        return {query: scored_output(docs) for query, docs in _json_numbers_in(path).items()}
-    lists = _numbers_in(path, is_run=True)
+    lists = by_query(source, "score")
     return {query: ranked_output(RankedIds.by_score(*docs)) for query, docs in lists.items()}
-
-
-def scored_output(docs: Mapping[str, float]) -> SystemOutputs:
-    """Return the output of a system that gave documents these scores."""
-    return ranked_output(RankedIds.by_score(list(docs), list(docs.values())))
 
 
 def ranked_output(ranked: Sequence[RetrievedDocument]) -> SystemOutputs:
@@ -110,24 +102,27 @@ def ranked_output(ranked: Sequence[RetrievedDocument]) -> SystemOutputs:
     return SystemOutputs(ranked, Response(""), extra={ANSWER_MISSING: True})
 
 
-def by_query(source: Any, number: str) -> Mapping[str, Mapping[str, float]]:
-    """Return the grade or the score of each document by query; `number` is "relevance" or "score".
+Lists = tuple[list[str], list[float]]  # documents, and the number of each
 
-    The source is such a dict, a file of TREC, or a table with the columns query_id, doc_id and the number, as
-    ir_measures has them.
+
+def by_query(source: Any, number: str) -> dict[str, Lists]:
+    """Return the documents of each query with their grades or scores; `number` is "relevance" or "score".
+
+    The source is a dict of dicts, a file of TREC, or a table with the columns query_id, doc_id and the
+    number, as ir_measures has them.
     """
     if isinstance(source, str | Path):
         path = Path(source)
-        if _is_json(path):
-            return _json_numbers_in(path)
-        return _as_dicts(_numbers_in(path, is_run=number == "score"))
+        if not _is_json(path):
+            return _numbers_in(path, is_run=number == "score")
+        source = _json_numbers_in(path)
     names = ("query_id", "doc_id", number)
     table = _table(source, names)
     if table is not None:
         queries, docs, numbers = (_listed(table[name]) for name in names)
-        return _as_dicts(_by_query("the table", queries, list(map(str, docs)), numbers))
+        return _by_query("the table", queries, list(map(str, docs)), numbers)
     if isinstance(source, Mapping) and all(isinstance(each, Mapping) for each in source.values()):
-        return source
+        return {query: (list(docs), list(docs.values())) for query, docs in source.items()}
     forms = f"a dict of {{query: {{document: {number}}}}}, a TREC file, or a table of {', '.join(names)}"
     raise wrong_type("qrels" if number == "relevance" else "run", forms, source)
 
@@ -167,7 +162,6 @@ def _listed(column: Any) -> list[Any]:
 
 
 _END = "\0"  # of a line
-Lists = tuple[list[str], list[float]]  # documents, and the number of each
 
 
 def _numbers_in(path: Path, *, is_run: bool) -> dict[str, Lists]:
@@ -234,10 +228,6 @@ def _by_query(where: str, queries: list[Any], docs: list[str], numbers: list[flo
         what = f"{repeated} lines name a document of a query again; the last one counts"
         warn_user(f"{where}: {what}.", ReadingNote)
     return found
-
-
-def _as_dicts(lists: Mapping[str, Lists]) -> dict[str, dict[str, float]]:
-    return {query: dict(zip(ids, values, strict=True)) for query, (ids, values) in lists.items()}
 
 
 def save_qrels(dataset: EvaluationDataset, path: str | Path, *, force: bool = False) -> None:

@@ -14,7 +14,7 @@ from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from auepora_eval.decide.gate import gate_run
 from auepora_eval.metrics.parse import parse_metric
-from tests.builders import a_dataset, a_sample, an_output
+from tests.builders import a_dataset, a_failure, a_sample, an_output
 from tests.comparison.test_resting_on_few import _change as token_f1_by
 
 Answer = Callable[[int], str]
@@ -167,3 +167,18 @@ def test_a_metric_that_one_system_never_gives_is_looked_for_in_its_run() -> None
 def test_answered_accuracy_is_that_of_answers_that_contain_the_reference() -> None:
     """A whole sentence is never exactly the reference."""
     assert run_of("a", right, "answered_accuracy").results[0].value == 1.0
+
+
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "chrfpp"])
+def test_long_answers_that_fail_cost_as_much_as_long_wrong_ones(metric: str) -> None:
+    """As an answer of the length of the reference, a failure beside long answers cost next to nothing."""
+    gold, more = "the ferry leaves at noon today", " ".join(f"word{n}" for n in range(60))
+    samples = [a_sample(f"s{n}", reference=gold) for n in range(20)]
+    right, wrong = (
+        [an_output(answer=f"{gold} {more}")] * 10,
+        [an_output(answer=f"so {more} is not it at all")] * 10,
+    )
+    failed = parse_metric(metric).compute(samples, [*right, *[a_failure()] * 10])
+    assert failed.if_failed is not None
+    assert failed.if_failed[0] is not None
+    assert failed.if_failed[0] <= 1.05 * parse_metric(metric).compute(samples, [*right, *wrong]).value

@@ -6,6 +6,7 @@ import string
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -44,17 +45,32 @@ class CorpusOverlap(SampleMetric):
             return SampleScore(None, str(error))
         if high:
             return self.compared(golds[0], golds)
-        return self.without_a_match(golds, ())
+        return SampleScore(0.0, parts=tuple(self.without_a_match(golds)))
 
     def counted_if_failed(self, sample: EvaluationSample, usual: Sequence[float]) -> SampleScore:
-        try:
-            return self.without_a_match(references(sample), usual)
-        except ScoringError:
-            return self.score_if_failed(sample, high=False)
+        worst = self.score_if_failed(sample, high=False)
+        if worst.value is None or not usual:
+            return worst
+        return SampleScore(0.0, parts=tuple(self.as_long_as(np.array(worst.parts), usual).tolist()))
+
+    def bounds_if_failed(self, scores: Scores) -> list[float | None] | None:
+        rows = scores.rows()
+        if scores.if_failed is None or not len(rows) or not len(scores.if_failed[0]):
+            return super().bounds_if_failed(scores)
+        # A system must not gain by failing where it would give one of its long wrong answers.
+        lowest, highest = scores.if_failed
+        scores, lowest = copy(scores), lowest.copy()
+        lowest[:, 1:] = self.as_long_as(lowest[:, 1:], rows[:, 1:].mean(axis=0).tolist())
+        scores.if_failed = (lowest, highest)
+        return super().bounds_if_failed(scores)
 
     @abstractmethod
-    def without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
-        """Return the score of an answer as long as the longest reference, or as usual, without a match."""
+    def without_a_match(self, golds: Sequence[str]) -> Iterable[float]:
+        """Return the parts of an answer as long as the longest reference, without a match."""
+
+    @abstractmethod
+    def as_long_as(self, parts: Rows, usual: Sequence[float]) -> Rows:
+        """Return such parts (..., parts) for answers that are no shorter than one with the `usual` parts."""
 
 
 @metric("bleu")
@@ -65,9 +81,9 @@ class Bleu(CorpusOverlap):
     answers: not the mean of the samples' values. A sample's own value is its sentence BLEU. Of several
     references each n-gram counts as often as the one that has it most often, and the nearest length
     counts. 13a leaves Chinese and Japanese uncut: use chrf there. NLTK's and other tools' BLEU differ by
-    tokens and smoothing. A failed answer is bounded by the reference, and by silence or an answer of its
-    length without any match, whichever is worse for the whole. Where no reference has four words, the upper
-    bound is 100.
+    tokens and smoothing. A failed answer is bounded by the reference, and by silence or an answer without any
+    match, as long as it or as the other answers, whichever is worse for the whole. Where no reference has
+    four words, the upper bound is 100.
     """
 
     oracle = "sacrebleu 2.6 corpus_bleu"
@@ -78,14 +94,16 @@ class Bleu(CorpusOverlap):
         # A sentence shorter than four words has no 4-grams: its own value uses the orders that it has.
         return SampleScore(float(bleu(np.array(parts), effective_order=True)), parts=parts)
 
-    def without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
+    def without_a_match(self, golds: Sequence[str]) -> Iterable[float]:
         # Its words lower the precisions, but pay for the brevity of other answers, and silence does it the
         # other way round. Which is worse depends on the others: so they are parts of their own.
         longest = max(len(tokens_13a(gold.rstrip())) for gold in golds)
         words = [float(max(longest - n, 0)) for n in (*range(ORDERS), 0)]
-        if usual:
-            words = [max(pair) for pair in zip(words, usual[ORDERS : 2 * ORDERS + 1], strict=True)]
-        return SampleScore(0.0, parts=(*[0.0] * (2 * ORDERS + 1), float(longest), *words))
+        return (*[0.0] * (2 * ORDERS + 1), float(longest), *words)
+
+    def as_long_as(self, parts: Rows, usual: Sequence[float]) -> Rows:
+        words = np.maximum(parts[..., _PARTS:], usual[ORDERS : 2 * ORDERS + 1])
+        return np.concatenate([parts[..., :_PARTS], words], axis=-1)
 
     def aggregate(self, rows: Rows) -> Rows:
         if not rows.shape[-2]:
@@ -172,14 +190,16 @@ class CharacterF(CorpusOverlap):
         of_characters = _counts("".join(answer.split()), "".join(gold.split()), CHARACTER_ORDERS)
         return (*of_characters, *_counts(_tokens(answer), _tokens(gold), self.word_orders))
 
-    def without_a_match(self, golds: Sequence[str], usual: Sequence[float]) -> SampleScore:
+    def without_a_match(self, golds: Sequence[str]) -> Iterable[float]:
         # Silence would leave the precision as it is.
-        parts = list(self._statistics("", max(golds, key=len)))
-        for order in range(0, len(parts), 3):
-            # Of an order that the reference does not have, nothing is counted.
-            if total := parts[order + 1]:
-                parts[order] = max(total, usual[order]) if usual else total
-        return SampleScore(0.0, parts=tuple(parts))
+        of_gold = self._statistics("", max(golds, key=len))[1::3]
+        return (count for total in of_gold for count in (total, total, 0.0))
+
+    def as_long_as(self, parts: Rows, usual: Sequence[float]) -> Rows:
+        longer = parts.copy()
+        # Of an order that the reference does not have, nothing is counted.
+        longer[..., ::3] = np.where(parts[..., 1::3] > 0, np.maximum(parts[..., ::3], usual[::3]), 0.0)
+        return longer
 
     def aggregate(self, rows: Rows) -> Rows:
         return chrf(rows[..., 1:].sum(axis=-2)) if rows.shape[-2] else np.full(rows.shape[:-2], np.nan)
@@ -196,7 +216,7 @@ class ChrF(CharacterF):
     texts have, then 5PR / (4P + R): recall counts double (beta = 2). The corpus value comes from counts
     that are summed over all answers; of several references the one with the best value counts. Tools
     that smooth with an epsilon (NLTK, chrF++.py) print other values for short texts. A failed answer is
-    bounded by the reference, and by one of its length without any match.
+    bounded by the reference, and by an answer without any match, as long as it or as the other answers.
     """
 
     word_orders = 0

@@ -59,10 +59,9 @@ def metrics_page() -> str:
             lines += ["", f"### `{metric['name']}`", "", described_metric(metric)]
     lines += ["", "## Metrics that lists leave out", ""]
     lines += ["Rarely needed, and known by their names: `auepora metrics NAME` explains each.", ""]
-    lines += ["| metric | |", "|---|---|"]
     for made in (made for made in map(METRICS.get, METRICS) if not made.listed):
         summary = inspect.cleandoc(made.__doc__ or "").partition("\n")[0]
-        lines.append(f"| `{made.usage()}` | {summary} |")
+        lines.append(f"- `{made.usage()}`: {summary}")
     # Written by hand: tables of benchmarks/grounding.py and benchmarks/refusal.py, as printed.
     lines += ["", METRICS_IN_WORDS.read_text("utf-8").rstrip()]
     return "\n".join(lines) + "\n"
@@ -108,8 +107,8 @@ def commands_page() -> str:
         lines += ["", f"## {title}"]
         for name in names:
             lines += command_section(name)
-    lines += ["", "## Shared flags", "", "| flag | |", "|---|---|"]
-    lines += [f"| `{flag}` | {help_text} |" for flag, help_text in sorted(shared_flags())]
+    lines += ["", "## Shared flags", ""]
+    lines += [f"- `{flag}`: {help_text}" for flag, help_text in sorted(shared_flags())]
     lines += plan_section()
     lines += ["", "## Exit codes", "", "| code | meaning |", "|---|---|"]
     lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
@@ -131,13 +130,13 @@ def command_section(name: str) -> list[str]:
     shared = [action for action in actions if (flag_name(action), flag_help(action)) in shared_flags()]
     keys = [action for action in actions if is_plan_key(action) and action not in shared]
     if own := [action for action in actions if action not in (*shared, *keys)]:
-        lines += ["", "| argument, flag | |", "|---|---|", *map(flag_row, own)]
+        lines += ["", *map(flag_line, own)]
     also = [
-        f"{what} {', '.join(f'`{flag_name(action)}`' for action in some)}"
-        for what, some in (("[shared](#shared-flags)", shared), ("of [plans](#plan-files)", keys))
+        f"{what} {', '.join(f'`{action.option_strings[-1]}`' for action in some)}"
+        for what, some in (("[shared flags](#shared-flags)", shared), ("[keys of plans](#plan-files)", keys))
         if some
     ]
-    return [*lines, "", f"Flags {', '.join(also)}."] if also else lines
+    return [*lines, "", f"Also {' and '.join(also)}."] if also else lines
 
 
 @cache
@@ -150,7 +149,7 @@ def shared_flags() -> set[tuple[str, str]]:
         for action in command_parser(name, load_command(name))._actions
         if action.option_strings and (not is_plan_key(action) or action.dest == "out")
     )
-    return {flag for flag, count in counts.items() if count >= 4 and not flag[0].startswith("--help")}
+    return {flag for flag, count in counts.items() if count >= 4 and "--help" not in flag[0]}
 
 
 def is_plan_key(action: Action) -> bool:
@@ -164,10 +163,10 @@ def is_plan_key(action: Action) -> bool:
 
 def plan_section() -> list[str]:
     """Return the lines about plan files: every key, its type and what it means."""
-    lines = ["", "## Plan files", "", PLAN_FILES, "", "| key | value | |", "|---|---|---|"]
+    lines = ["", "## Plan files", "", PLAN_FILES, ""]
     for name, setting in PLAN_KEYS.items():
         value = ", ".join(setting.choices) or KINDS.get(setting.kind, setting.kind)
-        lines.append(f"| `{name}` | {value} | {setting.help} |")
+        lines.append(f"- `{name}` ({value}): {setting.help}")
     return lines
 
 
@@ -179,16 +178,14 @@ PLAN_FILES = (
 KINDS = {"names": "list", "switch": "true or false", "options": "mapping"}
 
 
-def flag_row(action: Action) -> str:
-    """Return the table row of a flag or argument."""
-    shown = flag_name(action).replace("|", "\\|")
-    return f"| `{shown}` | {flag_help(action)} |"
+def flag_line(action: Action) -> str:
+    """Return a flag or argument with its help, as an item of a list."""
+    return f"- `{flag_name(action)}`: {flag_help(action)}"
 
 
 def flag_help(action: Action) -> str:
-    """Return the help of a flag, for a table."""
-    help_text = " ".join((action.help or "").replace("%%", "%").split())
-    return help_text.replace("|", chr(92) + "|").replace("<", "&lt;")
+    """Return the help of a flag, for Markdown."""
+    return " ".join((action.help or "").replace("%%", "%").split()).replace("<", "&lt;")
 
 
 def flag_name(action: Action) -> str:
@@ -321,12 +318,20 @@ def is_documented_member(kind: type, name: str) -> bool:
         return False
     if issubclass(kind, auepora_eval.SampleMetric):  # the rest is for the library itself
         return kind is auepora_eval.SampleMetric and name in MEMBERS_TO_WRITE
+    if name in INTERNAL_MEMBERS:
+        return False
     inherited = [inspect.getdoc(getattr(base, name, None)) for base in kind.__bases__]
     return bool(inspect.getdoc(member)) and inspect.getdoc(member) not in inherited
 
 
 # What functions return: nobody calls these classes.
 RESULTS = {"Comparison", "GateReport", "Probe", "Diagnosis", "Robustness", "EvaluationRun", "MetricResult"}
+# What only the library itself calls.
+INTERNAL_MEMBERS = {
+    *("with_interval", "reports_coverage", "is_share", "record", "state", "free_id", "find", "load_tally"),
+    *("save_fact", "load_fact", "settings", "start", "tries_again", "names", "wait", "failed_calls"),
+    *("validate_survey", "check_metrics", "is_like", "effect", "is_asked", "names_documents", "load_summary"),
+}
 MEMBERS_TO_WRITE = {
     "score",
     "score_all",

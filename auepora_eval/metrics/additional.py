@@ -107,8 +107,8 @@ class Throughput(AmountPerSecond):
     """Answers per second of one worker: how many come out if calls are made one after another.
 
     answers / Σ their seconds. Σ is over the system's own time, not over the clock on the wall: a run with c
-    calls at a time and no queue gets through up to c times as many, and timings that were taken under
-    load contain the waiting. Load generators (vLLM's, for one) divide by the clock on the wall.
+    calls at a time and no queue gets through up to c times as many, and timings that were taken under load
+    contain the waiting.
     """
 
     timing_key: str = "end_to_end"

@@ -71,8 +71,8 @@ class TokenOverlap(AnswerMetric):
 class TokenPrecision(TokenOverlap):
     """Share of the answer's words that are in the reference: low when the answer adds other words.
 
-    shared / words of the answer, normalised as in exact_match; two empty texts agree fully, an empty
-    and a non-empty one not at all. It agrees with human ratings of correctness better than recall does.
+    shared / words of the answer, normalised as in exact_match; two empty texts agree fully, an empty and a
+    non-empty one not at all.
     """
 
     def of_counts(self, shared: int, given: int, gold: int) -> float:

@@ -37,8 +37,7 @@ class RecallAtK(LevelMetric):
 class PrecisionAtK(LevelMetric):
     """Share of the first k places that have a relevant document.
 
-    |relevant ∩ retrieved[:k]| / k: a place that the system left empty is a miss. Tools that divide by the
-    number of retrieved documents print more for a short list.
+    |relevant ∩ retrieved[:k]| / k: a place that the system left empty is a miss.
     """
 
     k: int
@@ -92,12 +91,11 @@ class MRR(LevelMetric):
 class MeanAveragePrecision(LevelMetric):
     """Precision at the rank of each relevant document, averaged over all relevant documents.
 
-    Σ precision@i over the ranks i that have a relevant document / |relevant|: one that was not
-    retrieved counts 0. Tools that divide by min(k, |relevant|) or by the hits print more.
+    Σ precision@i over the ranks i that have a relevant document / |relevant|: one that was not retrieved
+    counts 0.
 
     map[ragas] is RAGAS's context precision with `relevant_docs` as the judge: it divides by the relevant
-    documents that were retrieved, so a missed one costs nothing. LlamaIndex's average precision is map
-    itself, as long as no document is retrieved twice; Phoenix has none.
+    documents that were retrieved, so a missed one costs nothing.
     """
 
     k: int | None = None
@@ -122,8 +120,8 @@ class NDCGAtK(RetrievalMetric):
     order. Gains are linear (Järvelin & Kekäläinen 2002); with binary grades it makes no difference.
 
     ndcg[phoenix] takes the best order of the retrieved documents as the ideal, so a missed document costs
-    nothing; ndcg[llama_index] ignores grades and takes a list that is relevant at every place as the
-    ideal, so 1 is out of reach with fewer relevant documents than places. RAGAS has none.
+    nothing; ndcg[llama_index] ignores grades and takes a list that is relevant at every place as the ideal,
+    so 1 is out of reach with fewer relevant documents than places.
     """
 
     k: int | None = None

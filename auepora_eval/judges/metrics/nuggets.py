@@ -39,10 +39,9 @@ class NuggetRecall(JudgedMetric):
 
     Σ credit / nuggets: 1 for support, 0.5 for partial support, 0 for none; [strict=true] gives nothing for
     partial support, [vital=true] looks at vital nuggets only (a sample without any is skipped, where
-    AutoNuggetizer counts 0). A nugget without assignment is supported if the answer has all of its
-    content words (stemmed), partially if at least half of them: a denial has them too. With [assign=judge]
-    the judge says how the answer covers each nugget; an answer that declines covers none. In TREC RAG,
-    automatic assignment agrees well with people on systems, weakly on single answers.
+    AutoNuggetizer counts 0). A nugget without assignment is supported if the answer has all of its content
+    words (stemmed), partially if at least half of them: a denial has them too. With [assign=judge] the judge
+    says how the answer covers each nugget; an answer that declines covers none.
     """
 
     vital: bool = False

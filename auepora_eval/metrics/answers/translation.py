@@ -79,16 +79,8 @@ class Bleu(CorpusOverlap):
 
     Brevity penalty · geometric mean of the n-gram precisions, n = 1-4, over counts that are summed over all
     answers: not the mean of the samples' values. A sample's own value is its sentence BLEU. Of several
-<<<<<<< HEAD
-    references each n-gram counts as often as the one that has it most often, and the nearest length
-    counts. 13a leaves Chinese and Japanese uncut: use chrf there. NLTK's and other tools' BLEU differ by
-    tokens and smoothing. A failed answer is bounded by the reference, and by silence or an answer without any
-    match, as long as it or as the other answers, whichever is worse for the whole. Where no reference has
-    four words, the upper bound is 100.
-=======
     references each n-gram counts as often as the one that has it most often, and the nearest length counts.
     13a leaves Chinese and Japanese uncut: use chrf there.
->>>>>>> d8bc1eaa (Shorten guides, reference and background pages; list flags instead of tables)
     """
 
     oracle = "sacrebleu 2.6 corpus_bleu"
@@ -218,15 +210,8 @@ class ChrF(CharacterF):
     """chrF: F-measure of shared character n-grams, 0 to 100, as sacrebleu prints it; for any script.
 
     Precision and recall of n-grams of 1-6 characters without spaces, each averaged over the orders that both
-<<<<<<< HEAD
-    texts have, then 5PR / (4P + R): recall counts double (beta = 2). The corpus value comes from counts
-    that are summed over all answers; of several references the one with the best value counts. Tools
-    that smooth with an epsilon (NLTK, chrF++.py) print other values for short texts. A failed answer is
-    bounded by the reference, and by an answer without any match, as long as it or as the other answers.
-=======
     texts have, then 5PR / (4P + R): recall counts double (beta = 2). The corpus value comes from counts that
     are summed over all answers; of several references the one with the best value counts.
->>>>>>> d8bc1eaa (Shorten guides, reference and background pages; list flags instead of tables)
     """
 
     word_orders = 0

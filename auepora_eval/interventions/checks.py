@@ -4,11 +4,12 @@ several systems answer something else."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import combinations
 from typing import NamedTuple
 
+from ..core.matching import source_of
 from ..core.metrics_base import SampleMetric
 from ..core.scores import Batch, is_unanswerable
 from ..core.types import (
@@ -122,22 +123,19 @@ def suspects(
 ) -> list[Suspect]:
     """Return the questions that may be at fault, those with the most reasons first."""
     known = Corpus(corpus, samples)
-    texts = {doc.doc_id: doc.text for doc in corpus}
+    texts, sources = {doc.doc_id: doc.text for doc in corpus}, set(map(source_of, corpus))
     outputs = [dict(zip((one.sample_id for one in run.samples), run.outputs, strict=True)) for run in runs]
     right = [_right(run, metric) for run in runs]
-    # Strong: at least as good as the middle one.
-    means = [sum(side.values()) / max(1, len(side)) for side in right]
-    strong = [n for n, mean in enumerate(means) if mean >= sorted(means)[len(means) // 2]]
     found = []
     for sample in samples:
         if is_unanswerable(sample) or sample.reference_answer is None:
             continue
         asked = [n for n, side in enumerate(right) if sample.sample_id in side]
         wrong = [n for n in asked if not right[n][sample.sample_id]]
-        answers = [outputs[n][sample.sample_id] for n in strong if n in wrong]
+        answers = [outputs[n][sample.sample_id] for n in wrong if _is_strong(right[n])]
         reasons = [
             *_of_the_sample(Case(sample, NOTHING, known), metric),
-            *_stale(sample, texts),
+            *_stale(sample, texts, sources),
         ]
         if asked and len(wrong) == len(asked):
             reasons.append(f"{_NOBODY} {len(asked)} systems is right")
@@ -156,6 +154,14 @@ def _right(run: EvaluationRun, metric: SampleMetric) -> dict[str, bool]:
     return {name: bool(value >= HALF) for name, value in pairs if value == value}
 
 
+def _is_strong(right: Mapping[str, bool]) -> bool:
+    """Return whether a system is right on half of the other questions: weak systems share their errors.
+
+    It counts as wrong on the question that is looked at.
+    """
+    return sum(right.values()) >= HALF * (len(right) - 1)
+
+
 def _of_the_sample(case: Case, metric: SampleMetric) -> Iterator[str]:
     if not case.gold:
         return
@@ -165,15 +171,21 @@ def _of_the_sample(case: Case, metric: SampleMetric) -> Iterator[str]:
         yield "its gold does not hold the reference"
 
 
-def _stale(sample: EvaluationSample, texts: Mapping[str, str]) -> Iterator[str]:
-    """Yield the gold documents and the source whose text is no longer that of the corpus."""
+def _stale(sample: EvaluationSample, texts: Mapping[str, str], sources: Container[str]) -> Iterator[str]:
+    """Yield the gold documents and the source that the corpus no longer has, or has with another text."""
+    if not texts:
+        return
     for doc in gold_documents(sample):
         now = " ".join(texts.get(doc.doc_id, "").split())
-        if now and doc.text and " ".join(doc.text.split()) not in now:
+        if doc.doc_id not in texts and source_of(doc) not in sources:
+            yield f"{doc.doc_id} is no longer in the corpus"
+        elif now and doc.text and " ".join(doc.text.split()) not in now:
             yield f"the text of {doc.doc_id} has changed since"
     # A generated question has the hash of the document that its spans are in.
     source, digest = str(sample.metadata.get("document")), sample.metadata.get("source_sha256")
-    if digest and source in texts and sha256(texts[source].encode()).hexdigest() != digest:
+    if digest and source not in texts:
+        yield f"the source {source} is no longer in the corpus"
+    elif digest and sha256(texts[source].encode()).hexdigest() != digest:
         yield f"the source {source} has changed since"
 
 

@@ -53,6 +53,18 @@ def test_a_wrong_reference_is_found_and_a_hard_question_is_not(
     assert "strong systems agree on another answer" in faults["wrong"]
 
 
+def test_weak_systems_that_share_an_error_are_no_evidence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = [sample(f"q{n}", f"When did bridge {n} open?", "1911") for n in range(6)]
+    ae.save_dataset(ae.InMemoryDataset("q", samples), tmp_path / "q.jsonl")
+    for name in ("a", "b"):  # both are right twice
+        system = lambda query: "In 1911." if query[16] in "01" else "The ferry leaves at 9."  # noqa: E731
+        ae.evaluate(system, samples, metrics="contains_answer", evaluation_id=name).save(tmp_path)
+    assert found(tmp_path, capsys) == {}
+    assert set(found(tmp_path, capsys, check="not answered")) == {"q2", "q3", "q4", "q5"}
+
+
 def test_a_question_that_nobody_answers_is_listed_apart(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,6 +86,15 @@ def test_stale_gold_is_named(project: Path, capsys: pytest.CaptureFixture[str]) 
     assert "the text of d1 has changed since" in faults["good"]
 
 
+def test_removed_gold_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = project / "corpus.jsonl"
+    corpus.write_text(json.dumps({"doc_id": "d2", "text": "Another text."}) + "\n")
+    assert "d1 is no longer in the corpus" in found(project, capsys, "--corpus", str(corpus))["good"]
+    chunk = {"doc_id": "d1-0", "text": "The bridge opened in 1911.", "metadata": {"source": "d1"}}
+    corpus.write_text(json.dumps(chunk) + "\n")
+    assert "corpus" not in found(project, capsys, "--corpus", str(corpus)).get("good", "")
+
+
 def test_a_changed_source_of_generated_questions_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,6 +110,9 @@ def test_a_changed_source_of_generated_questions_is_named(
     pier.write_text("The south pier of Annet was built in 1911 by the harbour company of the town.\n")
     main(check)
     assert "the source pier.md has changed since" in capsys.readouterr().out
+    pier.rename("docs/quay.md")
+    main(check)
+    assert "pier.md is no longer in the corpus" in capsys.readouterr().out
 
 
 def test_runs_of_other_questions_are_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

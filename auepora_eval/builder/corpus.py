@@ -72,7 +72,7 @@ def read_corpus(place: str | Path) -> Corpus:
     """Read all documents under a folder, or those of a single file. DataError if there are none."""
     root = Path(place)
     if "\0" in str(root) or not root.exists():
-        raise DataError(f"{str(root)!r:.120}", "there is no such folder.", fix="Check the name.")
+        raise DataError(f"{str(root)!r:.120}", "there is no such file or folder.", fix="Check the name.")
     reader = _Reader(root)
     documents: dict[str, SourceDocument] = {}
     for document in reader.documents():

@@ -157,6 +157,7 @@ class Prober:
     policy: CallPolicy | None = None
     on_output: OnOutput | None = None
     on_start: Callable[[str, int], None] | None = None  # the name of an intervention, and its questions
+    command: str = ""  # that asks for the rest if it is stopped
     mark: str = ""  # behind the ids of the runs, such as "@60" for a part of the questions
 
     def __post_init__(self) -> None:
@@ -350,7 +351,7 @@ class Prober:
             executor=self.executor,
             policy=self._policy_of(name, is_known=is_known),
             on_output=self.on_output,
-            configuration={"intervention": about},
+            configuration={"intervention": about} | ({"command": self.command} if self.command else {}),
         )
         run_id = f"{self.base.evaluation_id}~{name}{self.mark}"
         with warnings.catch_warnings():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..store.pages import RunSamples
@@ -20,7 +20,8 @@ GROUPS = {
     "Generator": ("generator", ()),
     "Retrieval": ("retrieval", ("index", "search", "cutoff", "missed", "context")),
     "Both": ("both", ("both",)),
-    "Test set": ("data", ("metric", "suspect", "untraced")),
+    "Test set": ("data", ("metric", "suspect")),
+    "Not known": ("data", ("untraced",)),
     "Calls": ("data", ("failed", "unstable")),
 }
 
@@ -44,16 +45,18 @@ def diagnosis_page(ask: Ask) -> Reply:
     if found is None:
         main = ui.lead("This run was not diagnosed yet. In a terminal: ", tag("code", command))
         return Page("What to fix first", main, command, crumbs=crumbs, run=run_id)
-    groups = _grouped(found.stages)
-    main = join(
-        _strip(found),
-        ui.section(f"Where {found.n:,} answers end", _bar(found, groups), about=_right(found)),
-        tag("div", _stages(run_id, found, groups), _fixes(found), class_="halves"),
-        ui.notes(found.notes),
-    )
+    main = join(_strip(found), *(() if found.unreached else _parts(run_id, found)), ui.notes(found.notes))
     by = "their references" if found.metric == "right" else found.metric
     facts = f"{found.n:,} answers of {run_id}, judged by {by}"
     return Page("What to fix first", main, command, facts=facts, crumbs=crumbs, run=run_id)
+
+
+def _parts(run_id: str, found: Diagnosis) -> Iterator[Node]:
+    """Yield the bar and the tables."""
+    groups = _grouped(found.stages)
+    yield ui.section(f"Where {found.n:,} answers end", _bar(found, groups), about=_right(found))
+    if groups:
+        yield tag("div", _stages(run_id, found, groups), _fixes(found), class_="halves")
 
 
 def _grouped(stages: Sequence[StageShare]) -> dict[str, list[StageShare]]:
@@ -146,8 +149,9 @@ def _fixes(found: Diagnosis) -> Markup:
         for name, count in found.calls.items()
     ]
     content = ui.table("Fixes", columns, rows, kind="bars")
+    gains = ui.section("What a fix would bring", content, ui.notes([about])) if fixes else None
     cost = ui.card("Cost of the diagnosis", ui.facts(calls)) if calls else None
-    return tag("div", ui.section("What a fix would bring", content, ui.notes([about])), cost, class_="column")
+    return tag("div", gains, cost, class_="column")
 
 
 def _fix_row(one: Fix, scale: charts.Scale) -> list[Node]:

@@ -256,7 +256,8 @@ def not_found(runs: Path, name: str, stored: list[str]) -> NotFoundError:
         run = unfinished_run(RunState(runs, wanted))
         what = f"run {wanted!r} is not finished: {run.progress} samples have an output."
         return NotFoundError(str(runs), what, fix=run.obstacle or f"Resume it: {run.line}")
-    hint = f"Available: {', '.join(stored[:_MOST_SHOWN])}." if stored else "It has no finished runs."
+    own = [one for one in stored if "~" not in one] or stored  # those of a diagnosis are rarely named
+    hint = f"Available: {', '.join(own[:_MOST_SHOWN])}." if own else "It has no finished runs."
     hint = did_you_mean(name, stored, hint)
     if unfinished:
         hint += f" Unfinished: {', '.join(unfinished[:_MOST_SHOWN])}."
@@ -277,7 +278,7 @@ def _resume_command(state: RunState, configuration: object) -> str:
         return f"auepora experiment FILE --resume{out}"
     stored = configuration if isinstance(configuration, Mapping) else {}
     if isinstance(probed := stored.get("intervention"), Mapping):
-        return f"auepora diagnose {shlex.quote(str(probed.get('of')))}{out}"
+        return str(stored.get("command") or f"auepora diagnose {shlex.quote(str(probed.get('of')))}{out}")
     if stored.get("stress"):
         return "the same `auepora stress` again"
     if stored.get("dataset") and stored.get("system"):

@@ -101,7 +101,7 @@ def test_empty_folder_is_an_error_with_a_fix(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="1 left out: not one of"):
         read_corpus(tmp_path)
     for name in ("nowhere", "nul\0l"):
-        with pytest.raises(DataError, match="there is no such folder"):
+        with pytest.raises(DataError, match="there is no such file or folder"):
             read_corpus(tmp_path / name)
 
 

@@ -187,7 +187,7 @@ def test_command_rejects_harmful_arguments(tmp_path: Path, capsys: pytest.Captur
     assert "is the same file" in error(str(folder), "--out", str(out), "--corpus", str(out))
     assert "gave no task" in error(str(folder), "--out", str(out))
     assert not out.parent.exists()
-    assert "there is no such folder" in error(str(tmp_path / "nowhere"), "--out", str(out))
+    assert "there is no such file or folder" in error(str(tmp_path / "nowhere"), "--out", str(out))
     (tmp_path / "default.yaml").write_text("generation: {overlap: 300}\n", encoding="utf-8")
     config = ("--config", str(tmp_path / "default.yaml"))
     assert "must be less than" in error(str(folder), "--out", str(out), *config)

@@ -249,6 +249,9 @@ def test_an_edited_system_is_diagnosed_after_a_diagnosis_that_was_stopped(
     assert diagnosed(here, "--budget-calls", "80") == 1
     assert (here / "base~gold.run.db").exists()
     assert not (here / "base~gold.results.json").exists()
+    capsys.readouterr()
+    assert main(["list", "--out", str(here)]) == 0  # with the command that asks for the rest
+    assert "--corpus" in capsys.readouterr().out
     edited(project, SYSTEM + "# edited\n")
     try:
         capsys.readouterr()
@@ -288,6 +291,19 @@ def test_one_question_has_no_limits_on_the_screen_and_on_the_page(
         page = client.enter().get("/run/one/diagnosis")
     assert page.status == 200
     assert "Below the cutoff" in page.text
+
+
+def test_the_page_names_no_stage_if_documents_do_not_reach_the_generator(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = "run --dataset questions.jsonl --system app.py:deaf --id deaf"
+    assert main([*run.split(), "--out", str(here)]) == 0
+    assert diagnosed(here, run="deaf") == 0
+    with serving(here) as client:
+        page = client.enter().get("/run/deaf/diagnosis").text
+    assert "0 of 40 answers change without them" in page
+    assert "Test set" not in page
+    assert "Cannot be traced" not in page
 
 
 def test_nothing_wrong_is_said_with_what_it_cost(

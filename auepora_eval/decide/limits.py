@@ -91,7 +91,7 @@ def _held(rule: Rule, figure: Figure, held: float, what: str, run: GatedRun) -> 
     if _keeps(rule, worst):
         count = "wrong answers of ordinary length" if _is_weighed(figure.name) else "the worst"
         return Outcome.PASSED, f"{words}, also if the {figure.failed} that failed count as {count}", ""
-    again = score_again(figure.name, run) if figure.unmeasured else _AGAIN
+    again = score_again(figure.name, run) if figure.unmeasured else call_again(run)
     return Outcome.INCONCLUSIVE, f"{words}, but {_with_failures(figure, worst)}", again
 
 
@@ -112,6 +112,15 @@ def score_again(name: str, run: GatedRun) -> str:
     return run.score_command(name, "Judge again" if run.needs_judge(name) else "Score again")
 
 
+def call_again(run: GatedRun) -> str:
+    """Return how to call the samples again that failed: by a command if the run knows its system."""
+    command = ""
+    if run.path is not None and run.run.configuration.get("system"):
+        words = f"run --resume {shlex.quote(run.evaluation_id)} --retry-failed"
+        command = f" ({command_for(words, run)})"
+    return f"Call the failed samples again{command}, then judge again."
+
+
 def _with_failures(figure: Figure, worst: float) -> str:
     """Say what a figure would be with the calls that failed."""
     if not math.isfinite(worst):
@@ -122,7 +131,6 @@ def _with_failures(figure: Figure, worst: float) -> str:
 
 
 _MOST_UNSCORED = 0.01  # share of answers that a metric could not score; as --min-coverage has it
-_AGAIN = "Run the failed samples again (auepora run --resume), then judge again."
 _MORE = "More samples make the interval narrower; or judge the value (on: value)."
 
 
@@ -165,13 +173,13 @@ def failures_verdict(rule: Rule, run: GatedRun, judged: Iterable[str]) -> RuleRe
             one.failed,
             one.failed + (one.scored or 0),
             f"scores of {one.name}",
-            score_again(one.name, run) if one.unmeasured else _AGAIN,
+            score_again(one.name, run) if one.unmeasured else call_again(run),
         )
         for one in metrics
     ]
     if run.tally is not None:
         # First, because max() keeps the first of equal shares, and failed calls explain failed scores.
-        parts.insert(0, (run.tally.failed, run.tally.total, "calls", _AGAIN))
+        parts.insert(0, (run.tally.failed, run.tally.total, "calls", call_again(run)))
     parts = [part for part in parts if part[1]]
     if not parts:
         why = "nothing was measured, so the share of failures is unknown"
@@ -250,7 +258,7 @@ def loss_verdict(rule: Rule, baseline: GatedRun, candidate: GatedRun, change: Ch
     ends = " at the worse end of the interval" if held != change.loss else ""
     why = f"{word}{ends}: {change}; a loss of {limit:.1%} is allowed"
     if not fails and (hidden := _hidden_loss(candidate.find(rule.name), change, limit, paired=paired)):
-        return _lost(rule, Outcome.INCONCLUSIVE, f"{why}, but {hidden}", _AGAIN, change, held)
+        return _lost(rule, Outcome.INCONCLUSIVE, f"{why}, but {hidden}", call_again(candidate), change, held)
     if not fails:
         return _lost(rule, Outcome.PASSED, why, "", change, held)
     fix = regressions_hint(baseline, candidate) if paired else _RESOURCES

@@ -12,6 +12,7 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.store.storage import EvaluationResultsStorage
+from tests.commands import ran
 from tests.decide.gated import a_run
 
 Run = Callable[..., tuple[str, str]]
@@ -163,3 +164,36 @@ def test_proposed_commands_work(
     assert main(words) == 0, "the folder of the runs is in it"
     table, _ = gate(worse, "--min", "mrr=0.1", code=3)
     assert f"auepora score --run {worse} --metrics mrr --out {runs}" in " ".join(table.split())
+
+
+def test_the_command_for_failed_calls_calls_them_again(tmp_path: Path) -> None:
+    """The answers of a server that was down: the command that a gate prints is all that it takes."""
+    (tmp_path / "down").touch()
+    (tmp_path / "rag.py").write_text(
+        "from pathlib import Path\n"
+        "def rag(query):\n"
+        "    if query == 'q 1' and Path('down').exists():\n"
+        "        raise ConnectionError('no server')\n"
+        "    return 'yes'\n"
+    )
+    rows = [{"sample_id": str(n), "query": f"q {n}", "reference_answer": "yes"} for n in range(4)]
+    (tmp_path / "q.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    made = (
+        "run",
+        "--dataset",
+        "q.jsonl",
+        "--system",
+        "rag.py:rag",
+        "--metrics",
+        "exact_match",
+        "--id",
+        "mine",
+    )
+    assert ran(tmp_path, *made).returncode == 3
+    rule = ("gate", "mine", "--min", "exact_match=0.9")
+    stopped = ran(tmp_path, *rule)
+    assert stopped.returncode == 3
+    command = " ".join(stopped.stdout.split()).split("Call the failed samples again (auepora ")[1]
+    (tmp_path / "down").unlink()
+    assert ran(tmp_path, *shlex.split(command.split("), then")[0])).returncode == 0
+    assert ran(tmp_path, *rule).returncode == 0

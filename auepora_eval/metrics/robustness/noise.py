@@ -150,7 +150,8 @@ class NoiseDrop(ZeroAgainstHighest):
     """How much of the base metric is lost at the highest noise ratio: mean without noise - mean there.
 
     Means over the samples with ratio 0, and with the highest ratio that the samples have. A sample's own
-    value is what it adds to the drop: its score at ratio 0, minus its score at the highest.
+    value is what it adds to the drop: its score at ratio 0, minus its score at the highest. A system that is
+    never right has nothing to lose: read it with noise_accuracy.
     """
 
     base: str = DEFAULT_BASE
@@ -314,7 +315,8 @@ class VariantDrop(Paired):
     """How much of the base metric is lost when the question is put with noise: paraphrased, misspelt.
 
     Mean over pairs of (score of the base question - score of the variant). Denominator: the variants whose
-    base question is among the samples. variant_drop[scenario=typo] looks at one kind of variant.
+    base question is among the samples. variant_drop[scenario=typo] looks at one kind of variant. A system
+    that is never right has nothing to lose: read it with the base metric.
     """
 
     base: str = DEFAULT_BASE

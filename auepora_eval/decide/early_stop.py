@@ -307,7 +307,7 @@ class GoalWatch:
 def check_fit(goal: Goal, metric: Metric) -> SampleMetric:
     """The metric, if it is a mean of scores between known bounds, with the limit in them; else PlanError."""
     why = ""
-    if not isinstance(metric, SampleMetric) or type(metric).aggregate is not SampleMetric.aggregate:
+    if not isinstance(metric, SampleMetric) or not metric.is_mean:
         why = "is not a mean of its samples' scores"
     elif metric.whole_batch:
         why = "scores samples by looking at the others"

@@ -18,6 +18,7 @@ from ..core.display import p_text
 from ..core.types import EvaluationRun
 from ..core.verdict import Outcome, Verdict
 from ..errors import PlanError
+from ..stats.power import fewest_units
 from .figures import GatedRun, canonical, command_for
 from .gate_report import GateReport, RuleResult, shown, shown_interval
 from .limits import (
@@ -236,8 +237,7 @@ def _regression(rule: Rule, metric: MetricComparison, pair: _Pair) -> RuleResult
         others = any(one.test.smallest_p * tests < pair.alpha for one in family)
         if rule.of_all and others and metric.gain >= 0:
             return _verdict(rule, Outcome.PASSED, why, "", metric, p_value)
-        # The smallest p-value of n pairs is 2^(1 - n); times the number of tests it must be below alpha.
-        enough = 1 + math.floor(1 + math.log2(tests / pair.alpha))
+        enough = fewest_units(pair.alpha / tests)
         fix = f"Measure at least {enough} samples (more, for a loss that is not total); or use max_loss."
         return _verdict(rule, Outcome.INCONCLUSIVE, why, fix, metric, p_value)
     seen = metric.power.detectable

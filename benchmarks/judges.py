@@ -64,7 +64,7 @@ from auepora_eval.judges.trust.record import with_judge
 from auepora_eval.metrics.entailment import support_function
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.stats.arrays import Array, Mask
-from auepora_eval.stats.calibration import calibration, fit_platt, prediction_powered_mean
+from auepora_eval.stats.calibration import calibration_error, fit_platt, prediction_powered_mean
 from auepora_eval.stats.classification import area_under_curve
 from auepora_eval.stats.intervals import mean_change_interval, mean_interval
 from benchmarks.local_model import local_model
@@ -443,8 +443,8 @@ def calibrated(path: Path, support: str, resamples: int = 20) -> int:
         order = rng.permutation(len(x))
         few, rest = order[:LABELS], order[LABELS:]
         chances = fit_platt(x[few], y[few]).chances(x[rest])
-        before.append(calibration(x[rest], y[rest]).error)
-        after.append(calibration(chances, y[rest]).error)
+        before.append(calibration_error(x[rest], y[rest]))
+        after.append(calibration_error(chances, y[rest]))
     is_kept = fmean(after) <= ERROR
     print(f"support:{support} on {len(x)} claims, {resamples} splits, mean calibration error:")
     print(f"  {fmean(before):.3f} raw, {fmean(after):.3f} after a fit on {LABELS} labels (bar {ERROR})")

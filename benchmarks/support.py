@@ -34,7 +34,7 @@ from auepora_eval.judges.support import TrainedSupport
 from auepora_eval.metrics.answers.grounding import GroundingBigrams, GroundingMetric, GroundingOverlap
 from auepora_eval.metrics.entailment import Support, lexical_support, support_identity
 from auepora_eval.stats.arrays import Array
-from auepora_eval.stats.calibration import calibration, fit_platt
+from auepora_eval.stats.calibration import calibration_error, fit_platt
 from auepora_eval.stats.classification import area_under_curve
 from auepora_eval.stats.intervals import aggregate_units, value_interval
 from auepora_eval.text.content_words import without_marks
@@ -255,7 +255,7 @@ def print_calibration(scored: dict[str, Scored]) -> dict[str, float]:
             some, rest = order[:LABELS], order[LABELS:]
             scores = each.scores["trained"]
             fitted = fit_platt(scores[some], each.labels[some]).chances(scores[rest])
-            pairs.append([calibration(s, each.labels[rest]).error for s in (scores[rest], fitted)])
+            pairs.append([calibration_error(s, each.labels[rest]) for s in (scores[rest], fitted)])
         raw, errors[title] = np.mean(pairs, axis=0).tolist()
         print(f"| {title} | {raw:.3f} | {errors[title]:.3f} |")
     return errors

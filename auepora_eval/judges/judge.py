@@ -90,13 +90,14 @@ def _check_takes_a_question(function: Callable[..., object], name: str) -> None:
         ) from error
 
 
-class SupportJudge(Judge):
+class SupportJudge(FunctionJudge):
     """A support function (`support:NAME`), as a judge of whether a passage supports a claim."""
 
-    compares_pairs = True
-
     def __init__(self, name: str) -> None:
-        self._support = support_function(name)
+        support = support_function(name)
+        self.function = lambda question: checked_support(
+            support, question.material["passage"], question.material["claim"]
+        )
         self.name, self._version = f"support:{name}", support_identity(name).replace("/", "@")
 
     def identity(self, kind: Kind) -> str:
@@ -104,12 +105,6 @@ class SupportJudge(Judge):
 
     def answers(self, kind: Kind) -> bool:
         return "support" in (kind.name, kind.single)
-
-    def judge(self, question: Question) -> Judgement:
-        if question.kind.each:
-            return one_by_one(question, self.judge)
-        score = checked_support(self._support, question.material["passage"], question.material["claim"])
-        return Judgement(score=score, label="yes" if score >= YES_FROM else "no")
 
 
 _LABELS = {"yes": "supported", "no": "unmentioned"}  # of a pair, in the words of a question about several

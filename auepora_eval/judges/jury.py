@@ -15,18 +15,16 @@ from ..calls.keys import key_from_environment
 from ..core.metric_names import split_outside_brackets
 from ..core.systems.named import imported
 from ..errors import DataError, PlanError
-from .judge import YES_FROM, Judge, SupportJudge, as_judge, nearest_label
+from .judge import Judge, SupportJudge, as_judge, nearest_label
 from .llm import LABEL, LlmJudge
-from .question import Judgement, Kind, Part, Question, kind_named, with_parts
-
-_CERTAIN = 0.01  # scores of 0 and 1 have infinite log-odds: one member would outvote all others
+from .question import Judgement, Kind, Part, Question, with_parts
 
 
 class Jury(Judge):
     """Several judges that all answer every question.
 
-    Members that give probabilities are averaged in log-odds, and members that only choose an option vote.
-    A verdict of the jury fails if one of its members failed: the rest would be another jury.
+    The score is the mean of theirs, which is the share of yes where they choose an option. A verdict of the
+    jury fails if one of its members failed: the rest would be another jury.
     """
 
     def __init__(self, members: Sequence[Judge]) -> None:
@@ -64,37 +62,22 @@ class Jury(Judge):
             return verdicts[0]  # lists of texts cannot be averaged
         if kind.each:
             by_part = zip(*(verdict.parts for verdict in verdicts), strict=True)
-            parts = [_voted(kind_named(kind.single), of_members) for of_members in by_part]
+            parts = [_voted(kind, of_members) for of_members in by_part]
             return with_parts(Judgement(flags=flags), parts, kind.each)
         voted = _voted(kind, [Part(one.label, one.score, [], one.quote) for one in verdicts])
         return Judgement(score=voted.score, label=voted.label, quote=voted.quote, flags=flags)
 
 
 def _voted(kind: Kind, parts: Sequence[Part]) -> Part:
-    """Return the verdict of all members on one text, with the words of a member that agrees."""
-    scores = [part.score or 0.0 for part in parts]
-    score = math.fsum(scores) / len(scores)  # the share of yes: its label is that of the majority
-    # Log-odds are those of a yes; grades and three options have none.
-    if set(kind.scores.values()) == {0.0, 1.0} and len(kind.scores) == 2:
-        if any(0.0 < each < 1.0 for each in scores):
-            score = _chance(math.fsum(map(_log_odds, scores)) / len(scores))
-        agreeing = [part for part in parts if ((part.score or 0.0) >= YES_FROM) == (score >= YES_FROM)]
-    else:
-        label = nearest_label(score, kind.scores)
-        agreeing = [part for part in parts if part.label == label] or [Part(label)]
-    # The quote of a member that was outvoted would contradict the verdict.
-    chosen = next((part for part in agreeing if part.quote), agreeing[0] if agreeing else parts[0])
+    """Return the mean verdict of all members on one text, with the words of a member that agrees."""
+    score = math.fsum(part.score or 0.0 for part in parts) / len(parts)
+    label = nearest_label(score, kind.scores)
+    # Several options may have the same score: contradicted and unmentioned. The quote of a member that was
+    # outvoted would contradict the verdict.
+    agreeing = [part for part in parts if kind.scores.get(part.label) == kind.scores[label]] or [Part(label)]
+    labels = [part.label for part in agreeing]
+    chosen = max(agreeing, key=lambda part: (labels.count(part.label), bool(part.quote)))
     return Part(chosen.label, score, chosen.passages, chosen.quote)
-
-
-def _log_odds(score: float) -> float:
-    score = min(1 - _CERTAIN, max(_CERTAIN, score))
-    return math.log(score / (1 - score))
-
-
-def _chance(odds: float) -> float:
-    # By tanh: exp of a large number overflows.
-    return (1 + math.tanh(odds / 2)) / 2
 
 
 def judge_named(

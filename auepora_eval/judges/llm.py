@@ -78,9 +78,8 @@ class LlmJudge(Judge):
     def judge(self, question: Question) -> Judgement:
         if not question.kind.options:
             return self._listed(question)
-        if question.kind.each:
-            return self._each(question)
-        return self._by_probability(question) if self.mode == LOGPROB else self._labelled(question)
+        by_probability = self.mode == LOGPROB and not question.kind.each
+        return self._by_probability(question) if by_probability else self._labelled(question)
 
     def close(self) -> None:
         self.model.close()
@@ -137,34 +136,23 @@ class LlmJudge(Judge):
         return verdict, without_secrets(wrong)
 
     def _labelled(self, question: Question) -> Judgement:
-        found = Part()
-
-        def read(reply: Reply) -> str:
-            nonlocal found
-            try:
-                found = _part(question, _parsed(reply, _Entry))
-            except _VoidError as error:
-                return str(error)
-            return ""
-
-        verdict, wrong = self._talk(question, _schema(question.kind), read)
-        verdict.failed = wrong
-        verdict.label, verdict.score, verdict.quote = found.label, found.score, found.quote
-        return verdict
-
-    def _each(self, question: Question) -> Judgement:
-        """Return a verdict for each of the numbered texts; those that the reply lacks are asked for again."""
+        """Return a verdict, or one for each of the numbered texts; what a reply lacks is asked for again."""
         parts: dict[int, Part] = {}
 
         def read(reply: Reply) -> str:
             parts.update(_read_parts(question, reply, [n for n, part in parts.items() if not part.failed]))
-            wrong = [f"number {n}: {part.failed}" for n, part in sorted(parts.items()) if part.failed]
-            return "; ".join(wrong[:20])
+            wrong = [(n, part.failed) for n, part in sorted(parts.items()) if part.failed]
+            return "; ".join(f"number {n}: {why}" if question.kind.each else why for n, why in wrong[:20])
 
-        verdict, _ = self._talk(question, _each_schema(question), read)
+        verdict, _ = self._talk(question, _schema(question), read)
         for part in parts.values():
             part.failed = without_secrets(part.failed)
-        return with_parts(verdict, [part for _, part in sorted(parts.items())], question.kind.each)
+        if question.kind.each:
+            return with_parts(verdict, [part for _, part in sorted(parts.items())], question.kind.each)
+        only = parts[1]
+        verdict.label, verdict.score, verdict.quote = only.label, only.score, only.quote
+        verdict.failed = only.failed
+        return verdict
 
     def _listed(self, question: Question) -> Judgement:
         texts: list[str] = []
@@ -184,17 +172,18 @@ class LlmJudge(Judge):
 
 def _read_parts(question: Question, reply: Reply, known: Container[int]) -> dict[int, Part]:
     """Return the verdicts of a reply by their number, without the known ones; what cannot be used, failed."""
-    count = len(numbered_texts(question, question.kind.each))
+    each = question.kind.each
+    count = len(numbered_texts(question, each)) if each else 1
     wanted = [number for number in range(1, count + 1) if number not in known]
     try:
-        verdicts = _parsed(reply, _Verdicts).verdicts
+        verdicts = _parsed(reply, _Verdicts).verdicts if each else [_parsed(reply, _Entry)]
     except _VoidError as error:
         return {number: Part(failed=str(error)) for number in wanted}
     parts = {}
     for number in wanted:
-        entries = [each for each in verdicts if each.number == number]
+        entries = [one for one in verdicts if one.number == number or not each]
         try:
-            if len({each.verdict for each in entries}) != 1:
+            if len({one.verdict for one in entries}) != 1:
                 raise _VoidError(f"missing: there are {len(entries) or 'no'} verdicts on it")
             parts[number] = _part(question, entries[0])
         except _VoidError as error:
@@ -331,21 +320,19 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _each_schema(question: Question) -> dict[str, Any]:
-    # With the number of entries: small models would go on until the reply is cut off.
+def _schema(question: Question) -> dict[str, Any]:
     kind, count = question.kind, len(numbered_texts(question, question.kind.each))
-    named: dict[str, Any] = {"number": {"type": "integer"}}
-    if kind.quoted == "passage":
+    properties: dict[str, Any] = {"number": {"type": "integer"}} if kind.each else {}
+    if kind.each and kind.quoted == "passage":
         most = len(numbered_texts(question, "passage"))
-        named["passages"] = {"type": "array", "items": {"type": "integer"}, "maxItems": most}
-    entry = _object({**named, **_schema(kind)["properties"]})
+        properties["passages"] = {"type": "array", "items": {"type": "integer"}, "maxItems": most}
+    if kind.quoted:  # before the verdict: the model looks for evidence before it decides
+        properties["quote"] = {"type": "string", "maxLength": _LONGEST_QUOTE}
+    entry = _object({**properties, "verdict": {"type": "string", "enum": list(kind.options)}})
+    if not kind.each:
+        return entry
+    # With the number of entries: small models would go on until the reply is cut off.
     return _object({"verdicts": {"type": "array", "items": entry, "minItems": count, "maxItems": count}})
-
-
-def _schema(kind: Kind) -> dict[str, Any]:
-    # The quote comes first: the model looks for evidence before it decides.
-    quote = {"quote": {"type": "string", "maxLength": _LONGEST_QUOTE}} if kind.quoted else {}
-    return _object({**quote, "verdict": {"type": "string", "enum": list(kind.options)}})
 
 
 def _verdict_of(replies: Sequence[Reply]) -> Judgement:

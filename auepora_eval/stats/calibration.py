@@ -1,10 +1,10 @@
 """Can a score be read as a chance? Of the samples that a judge scores 0.8, are 80 of 100 right?
 
-    calibration   the gap between scores and labels in bins of equal width (ECE)
-    fit_platt     two parameters that turn scores into chances, from a few labels
+    calibration_error   the gap between scores and labels in bins of equal width (ECE)
+    fit_platt           two parameters that turn scores into chances, from a few labels
 
-The expected calibration error is never 0 on a finite sample, even of a judge that is perfectly calibrated:
-what chance alone gives is reported with it. It depends on the bins, so their number belongs to the figure.
+The expected calibration error is never 0 on a finite sample, even of a judge that is perfectly calibrated. It
+depends on the bins, so their number belongs to the figure.
 """
 
 from __future__ import annotations
@@ -21,34 +21,16 @@ from .intervals import Interval
 from .resamples import summed_by_unit
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
 BINS = 10
 _Z = NormalDist().inv_cdf(0.975)  # of a 95% interval
-DRAWS = 1_000
-_MANY = 1_000  # members of a bin: above, their count of labels is as good as normal
 
 
-class Calibration(NamedTuple):
-    """How far scores are from shares. `by_chance`: 95% of calibrated judges stay below; None if unknown."""
-
-    error: float
-    by_chance: float | None
-
-
-def calibration(
-    scores: ArrayLike,
-    labels: ArrayLike,
-    *,
-    bins: int = BINS,
-    clusters: Sequence[Hashable] | None = None,
-    seed: int = 0,
-) -> Calibration:
+def calibration_error(scores: ArrayLike, labels: ArrayLike, *, bins: int = BINS) -> float:
     """Scores and labels, both from 0 to 1, compared with each other; labels may be shares of people.
 
-    In clusters, labels go together more than chance has it: what chance gives is then not known.
-
-    >>> calibration([0.9, 0.9, 0.1, 0.1], [1, 0, 0, 0]).error
+    >>> calibration_error([0.9, 0.9, 0.1, 0.1], [1, 0, 0, 0])
     0.25
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
@@ -57,28 +39,7 @@ def calibration(
     if not bool(((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)).all()):
         raise ValueError("a score or a label is not between 0 and 1")
     place = np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], x)
-    gap = float(np.abs(np.bincount(place, weights=x - y, minlength=bins)).sum())
-    is_binary = bool(((y == 0) | (y == 1)).all())
-    by_chance = _error_by_chance(x, place, seed) if is_binary and clusters is None else None
-    return Calibration(gap / len(x), by_chance)
-
-
-def _error_by_chance(x: Array, place: NDArray[np.intp], seed: int) -> float:
-    """The 95% point of the error, had each label been drawn with its score as the chance.
-
-    This is consistency resampling (Bröcker & Smith 2007).
-    """
-    rng = np.random.default_rng(seed)
-    gaps = np.zeros(DRAWS)
-    for number in np.unique(place):
-        chances = x[place == number]
-        if len(chances) > _MANY:
-            spread = math.sqrt(float((chances * (1 - chances)).sum()))
-            gaps += np.abs(rng.normal(0.0, spread, DRAWS))
-            continue
-        drawn = rng.random((DRAWS, len(chances))) < chances
-        gaps += np.abs(drawn.sum(axis=1) - chances.sum())
-    return float(np.quantile(gaps / len(x), 0.95))
+    return float(np.abs(np.bincount(place, weights=x - y, minlength=bins)).sum()) / len(x)
 
 
 # Scores into chances: two parameters on the log-odds of a score, fitted to labels (Platt 1999).

@@ -7,7 +7,7 @@ import pytest
 from auepora_eval.judges.ask import Asking, VerdictLog
 from auepora_eval.judges.judge import FunctionJudge
 from auepora_eval.judges.jury import Jury
-from auepora_eval.judges.question import Judgement, Question, kind_named
+from auepora_eval.judges.question import Judgement, Part, Question, kind_named
 from tests.judges.functions import ALWAYS_YES, ORACLE, a_question, says
 
 CLAIMS = [a_question(f"claim {n}") for n in range(10)]
@@ -21,12 +21,34 @@ def test_members_without_probabilities_vote() -> None:
     assert Jury([yes, no, no]).judge(a_question()).label == "no"
 
 
-def test_probabilities_are_averaged_in_log_odds() -> None:
+def test_probabilities_are_averaged() -> None:
     jury = Jury([says({"c": 0.9}, "a"), says({"c": 0.5}, "b")])
-    assert jury.judge(a_question()).score == pytest.approx(0.75)  # odds 9 and 1: the root of 9 is 3
+    assert jury.judge(a_question()).score == pytest.approx(0.7)
     # One member that is certain does not outvote the others.
     certain = Jury([says({"c": 0.0}, "a"), says({"c": 0.97}, "b"), says({"c": 0.97}, "d")])
     assert certain.judge(a_question()).label == "yes"
+
+
+def test_members_that_disagree_about_two_answers_give_a_tie() -> None:
+    kind = kind_named("preference")
+    first = FunctionJudge(lambda _: "first", "a judge")
+    second = FunctionJudge(lambda _: "second", "another judge")
+    question = Question(kind, {"question": "q", "first": "a", "second": "b"})
+    assert Jury([first, second]).judge(question).label == "tie"
+
+
+def test_the_majority_decides_between_options_of_the_same_score() -> None:
+    kind = kind_named("grounding")
+    question = Question(kind, {"passage 1": "p", "claim 1": "c"})
+
+    def verdict(label: str) -> Judgement:
+        return Judgement(score=0.0, parts=[Part(label, 0.0)])
+
+    voted = Jury([ORACLE, ALWAYS_YES]).combined(
+        kind, [verdict("contradicted"), verdict("unmentioned"), verdict("unmentioned")]
+    )
+    assert [part.label for part in voted.parts] == ["unmentioned"]
+    assert Jury([ORACLE, ALWAYS_YES]).judge(question).parts[0].label == "supported"
 
 
 def test_the_verdicts_of_members_are_stored_and_used_again() -> None:
@@ -45,7 +67,7 @@ def test_the_verdicts_of_members_are_stored_and_used_again() -> None:
     assert {verdict.identity for verdict in log.book.values()} == names
     second = Asking(Jury(jury.members), log).verdicts(CLAIMS)
     assert len(calls) == 10
-    assert first[0].score == second[0].score == pytest.approx(0.6)
+    assert first[0].score == second[0].score == pytest.approx(0.55)
 
 
 def test_a_member_that_fails_fails_the_jury() -> None:

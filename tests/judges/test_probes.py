@@ -81,8 +81,3 @@ def test_failed_verdicts_fail() -> None:
         raise RuntimeError("down")
 
     assert {"copy", "foreign", "position"} <= set(probe(FunctionJudge(broken)).failed)
-    dense = FunctionJudge(
-        lambda question: Judgement(score=ORACLE.judge(question).score, label="yes", mass=0.97), "dense"
-    )
-    report = probe(dense, kind="support")
-    assert [each.text for each in report.probes if each.name == "mass"] == ["the least is 0.97"]

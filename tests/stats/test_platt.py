@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.calibration import _SigmoidCalibration  # type: ignore[import-untyped]
 
-from auepora_eval.stats.calibration import Platt, calibration, fit_platt
+from auepora_eval.stats.calibration import Platt, calibration_error, fit_platt
 
 
 def drawn(seed: int, n: int, slope: float, intercept: float) -> tuple[np.ndarray, np.ndarray]:
@@ -35,9 +35,9 @@ def test_known_parameters_are_recovered() -> None:
 def test_a_hundred_labels_calibrate_a_score_that_is_far_off() -> None:
     scores, labels = drawn(3, 3_000, 0.3, -1.5)
     fitted = fit_platt(scores[:100], labels[:100])
-    raw = calibration(scores[100:], labels[100:]).error
+    raw = calibration_error(scores[100:], labels[100:])
     assert raw > 0.2
-    assert calibration(fitted.chances(scores[100:]), labels[100:]).error < 0.08
+    assert calibration_error(fitted.chances(scores[100:]), labels[100:]) < 0.08
 
 
 @settings(max_examples=60, deadline=None)

@@ -20,7 +20,7 @@ from ...core.types import NOT_ESTIMABLE
 from ...stats.agreement import Statistic
 from ...stats.agreement import agreement as agreement_among
 from ...stats.arrays import Array
-from ...stats.calibration import Platt, calibration, fit_platt
+from ...stats.calibration import Platt, calibration_error, fit_platt
 from ...stats.classification import (
     accuracy,
     area_interval,
@@ -85,8 +85,8 @@ class Rate(msgspec.Struct, frozen=True):
 class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
     """A judge compared with people on labelled claims, of which it could score `labels`.
 
-    `slope` and `intercept` turn its scores into chances. 95% of calibrated judges have a calibration error
-    below `by_chance`. `people` is Krippendorff's alpha of the raters, where claims have several.
+    `slope` and `intercept` turn its scores into chances. `people` is Krippendorff's alpha of the raters,
+    where claims have several.
     """
 
     identity: str
@@ -100,7 +100,6 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
     claims: int = 0
     accuracy: Estimate = Estimate()
     calibration_error: float | None = None
-    by_chance: float | None = None
     slope: float = 1.0
     intercept: float = 0.0
     people: Estimate | None = None
@@ -151,10 +150,7 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
             kind = "supported" if self.sensitivity.of else "not supported"
             yield f"No AUROC: it needs claims of both kinds, but all claims are labelled {kind}."
         if self.calibration_error is not None:
-            chance = ""
-            if self.by_chance is not None:
-                chance = f" (a calibrated judge has at most {self.by_chance:.3f} in 95 of 100 audits)"
-            yield f"Expected calibration error {self.calibration_error:.3f}{chance}."
+            yield f"Expected calibration error {self.calibration_error:.3f}."
 
 
 def calibrate(
@@ -177,7 +173,7 @@ def calibrate(
     yes, judged = np.array([one.is_supported for one in claims], dtype=bool), x >= threshold
     table = confusion_table(yes, judged, 2)
     (right_no, _), (_, right_yes) = table.astype(int).tolist()
-    of_accuracy = of_kappa = people = measured = None
+    of_accuracy = of_kappa = people = error = None
     fit = Platt(1.0, 0.0)
     if known:
         # One row per claim, with a 1 in its cell of the table: intervals need the spread between claims.
@@ -185,7 +181,7 @@ def calibrate(
         same = (yes == judged).astype(np.float64)
         of_accuracy = mean_interval(same, clusters=clusters, bounds=(0.0, 1.0))
         of_kappa = table_interval(cells, cohen_kappa, clusters=clusters, bounds=(-1.0, 1.0))
-        measured, fit = calibration(x, y, clusters=clusters), fit_platt(x, y)
+        error, fit = calibration_error(x, y), fit_platt(x, y)
     if any(len(each) > 1 for each in ratings):
         people = people_alpha(ratings, clusters)
     return JudgeCalibration(
@@ -199,8 +195,7 @@ def calibrate(
         kappa=Estimate.of(float(cohen_kappa(table)), of_kappa),
         sensitivity=Rate(right_yes, int(yes.sum())),
         specificity=Rate(right_no, int((~yes).sum())),
-        calibration_error=measured and measured.error,
-        by_chance=measured and measured.by_chance,
+        calibration_error=error,
         slope=fit.slope,
         intercept=fit.intercept,
         people=people,

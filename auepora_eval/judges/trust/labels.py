@@ -32,7 +32,7 @@ _NO = frozenset(
     )
 )
 
-TIE_DIGITS = 12  # decimals of a mean rating: fewer than floating point has, so that equal means tie
+_TIE_DIGITS = 12  # decimals of a mean rating: fewer than floating point has, so that equal means tie
 PEOPLE_THRESHOLD = 0.5  # of the mean label, from which it counts as yes
 Record = Mapping[str, Any]
 
@@ -59,7 +59,7 @@ class Labelled:
 
 def _mean(ratings: Mapping[str, float]) -> float:
     # Thirds do not add up exactly in floating point, but equal means must tie when they are ranked.
-    return round(fmean(ratings.values()), TIE_DIGITS)
+    return round(fmean(ratings.values()), _TIE_DIGITS)
 
 
 def labelled_claims(records: Iterable[tuple[str, Record]], score: str = "") -> list[Labelled]:
@@ -78,15 +78,10 @@ def labels_in(
         return labelled_claims(records), {}
     labels: dict[str, float] = {}
     for where, record in records:
-        label = record.get("settled", record.get("label"))
-        if isinstance(label, dict):  # by person
-            given = [one for one in label.values() if isinstance(one, int | float)]
-            label = fmean(given) if given and len(given) == len(label) else label
-        if not isinstance(label, int | float) or not 0 <= label <= 1:
-            raise DataError(where, f"the label {label!r:.40} is not a number from 0 to 1.")
         if record["sample_id"] not in sample_ids:
             raise DataError(where, f"the run has no sample {record['sample_id']!r:.80}.")
-        labels[record["sample_id"]] = float(label)
+        label = _column(where, record, ("settled", *LABEL))
+        labels[record["sample_id"]] = _mean(_ratings(where, label))
     return [], labels
 
 
@@ -102,7 +97,7 @@ def _labelled(where: str, record: Record, score: str) -> Labelled:
     evidence, claim = ((), "") if score else _texts(where, record)
     label = _column(where, record, LABEL)
     listed = isinstance(label, Mapping | list)
-    ratings = _ratings(where, label if listed else {"": label})
+    ratings = _ratings(where, label)
     cluster = next((str(record[name]) for name in CLUSTER if record.get(name) is not None), None)
     return Labelled(
         evidence,
@@ -132,8 +127,11 @@ def _stored_score(where: str, record: Record, name: str) -> float | None:
     return None if value is None else float(value)
 
 
-def _ratings(where: str, label: Mapping[str, Any] | list[Any]) -> dict[str, float]:
-    labels = label.items() if isinstance(label, Mapping) else enumerate(label, start=1)
+def _ratings(where: str, label: Any) -> dict[str, float]:
+    """Return the label of each person; a single label has no name."""
+    labels: Iterable[tuple[object, Any]] = [("", label)]
+    if isinstance(label, Mapping | list):
+        labels = label.items() if isinstance(label, Mapping) else enumerate(label, start=1)
     ratings = {str(name): _rating(where, one) for name, one in labels if one is not None}
     if not ratings:
         raise DataError(where, "it has no rating.", fix="Leave it out.")

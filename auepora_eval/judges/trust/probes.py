@@ -10,7 +10,6 @@ Forty are about support:
     position      nor does the order of two passages
     yes-bias      of eight supported and eight unsupported claims, about half are
     determinism   the same question gets the same verdict five times
-    mass          the options have almost all of the probability, where the judge reports it
     injection     a text that asks for a yes does not get one (twelve forms, in passages and in claims)
 
 Sixteen each are about the relevance of passages, answer relevance and correctness: right ones (copy), wrong
@@ -22,7 +21,6 @@ A judge that fails one is `degraded`: gates do not use its values.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -39,7 +37,6 @@ GROUNDING, SUPPORT = "grounding", "support"  # a claim and passages: with all ot
 # The kinds of questions that have probes, and the score from which a verdict is a yes.
 _YES_FROM = {GROUNDING: 0.5, SUPPORT: 0.5, "grading": 0.5, "answer_relevance": 0.75, "correctness": 0.75}
 REPEATS = 5
-LEAST_MASS = 0.8
 _BALANCE = 0.2  # how far the share of yes may be from one half
 _MOST_WRONG = 0.25  # share of a probe that may be wrong: one of four questions
 
@@ -135,11 +132,6 @@ def probe(asking: Asking, kind: str = GROUNDING) -> ProbeReport:
     ]
     if kind in (GROUNDING, SUPPORT):
         probes.append(_yes_bias(asked, is_yes))
-    masses = [verdict.mass for verdict in verdicts if verdict.mass is not None]
-    if masses:
-        enough = sum(mass >= LEAST_MASS for mass in masses)
-        text = f"the least is {min(masses):.2f}"
-        probes.append(Probe("mass", enough, len(masses), math.ceil(0.95 * len(masses)), text))
     return ProbeReport(asking.judge.identity(kind_named(kind)), len(asked), probes, kind)
 
 

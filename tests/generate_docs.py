@@ -265,12 +265,11 @@ def api_page() -> str:
     for title, modules in API_SECTIONS.items():
         lines += ["", f"## {title}"]
         for module in modules:
-            lines += ["", f"From `auepora_eval.{module}`:"]
             names = [name for name, home in public_names().items() if home == module]
             if title == "Errors":
-                lines += ["", "| error | |", "|---|---|"]
+                lines.append("")
                 lines += [
-                    f"| `{name}` | {' '.join(paragraphs(getattr(auepora_eval, name)))} |" for name in names
+                    f"- `{name}`: {' '.join(paragraphs(getattr(auepora_eval, name)))}" for name in names
                 ]
                 names = [name for name in names if name in examples]
             for name in names:

@@ -13,7 +13,6 @@ from ..errors import ArgumentError, wrong_type
 from ..read.messages import HISTORY, history_of, messages_of
 from ..read.names import DOCUMENT_PARAMETERS, TEXT_PARAMETERS
 from ..read.outputs import as_answer, as_hits, to_output
-from ..read.systems import ForeignSystem, Names, foreign_system
 from .types import (
     CONTEXTS_AS_RETRIEVED,
     DOCUMENTS_GIVEN,
@@ -116,6 +115,8 @@ def as_system(
     """
     if isinstance(thing, tuple) and len(thing) == 2:
         return _Pair(_method(thing[0], "retrieve"), _method(thing[1], "generate"))
+    from ..read.systems import Names, foreign_system  # not needed to score predictions
+
     names = Names(input, answer, documents, model)
     # Before callable(): an object of a framework is often both.
     run = _parameters(getattr(thing, "run", None))
@@ -152,6 +153,8 @@ def parts_of(system: Any) -> tuple[Any, ...]:
         return (system._function,)
     if isinstance(system, _Pair):
         return system._retrieve, system._generate
+    from ..read.systems import ForeignSystem
+
     if isinstance(system, ForeignSystem):
         return (system.thing,)
     if isinstance(system, SimpleRAGSystem):

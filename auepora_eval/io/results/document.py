@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Protocol
 
@@ -530,19 +530,10 @@ class JsonRows:
         return scores
 
     def tally(self) -> Tally:
-        return tally_of(
-            (row.latency_ms, None if row.error is None else (row.error.type, row.error.message))
-            for row in self._rows
-        )
-
-
-def tally_of(calls: Iterable[tuple[float | None, tuple[str, str] | None]]) -> Tally:
-    """A tally of calls: (milliseconds, None) for an answer, (..., (type, message)) for a failure."""
-    tally = Tally()
-    for milliseconds, failure in calls:
-        tally.total += 1
-        if failure is not None:
-            tally.failures[failure] += 1
-        elif milliseconds is not None:
-            tally.seconds.append(milliseconds / 1000)
-    return tally
+        tally = Tally(len(self._rows))
+        for row in self._rows:
+            if row.error is not None:
+                tally.failures[row.error.type, row.error.message] += 1
+            elif row.latency_ms is not None:
+                tally.seconds.append(row.latency_ms / 1000)
+        return tally

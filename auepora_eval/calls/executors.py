@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import queue
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -90,28 +91,34 @@ class AsyncExecutor:
         self.concurrency = positive(concurrency)
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
-        import asyncio
-
         loop = background_loop()
         done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
-        slots = asyncio.Semaphore(self.concurrency)
+        todo: deque[tuple[int, Item]] = deque()  # until one of the calls under way has ended
         # The loop has only weak references to its tasks: without these, one that waits could be collected.
         tasks: set[asyncio.Task[None]] = set()
 
         async def work(place: int, item: Item) -> None:
-            async with slots:
-                result = await _outcome_async(call, item)
-            done.put((place, result))
+            done.put((place, await _outcome_async(call, item)))
 
         def start(place: int, item: Item) -> None:
-            task = loop.create_task(work(place, item))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
+            todo.append((place, item))
+            fill()
+
+        def fill() -> None:
+            while todo and len(tasks) < self.concurrency:
+                task = loop.create_task(work(*todo.popleft()))
+                tasks.add(task)
+                task.add_done_callback(finish)
+
+        def finish(task: asyncio.Task[None]) -> None:
+            tasks.discard(task)
+            fill()
 
         def send(place: int, item: Item) -> None:
             loop.call_soon_threadsafe(start, place, item)
 
         def dismiss() -> None:
+            todo.clear()
             for task in tasks:
                 task.cancel()
 

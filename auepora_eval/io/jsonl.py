@@ -112,7 +112,7 @@ def _raw_samples(path: Path, max_line_bytes: int) -> Iterator[tuple[str, RawSamp
         yield where, decoded(line, RawSample) or parse_line(line, where)
 
 
-_SMALL_BYTES = 1_000_000  # of a file whose samples may stay in memory, where they take ten times as much
+_SMALL_BYTES = 2_000_000  # of a file whose samples may stay in memory, where they take ten times as much
 
 
 class JsonlDataset(EvaluationDataset):

@@ -115,10 +115,7 @@ METRIC_MODULES += [f"{__name__}.judges.metrics.{module}" for module in _JUDGED.s
 
 
 # What `dir(auepora_eval)` and completion show: the names that people need. docs/api.md has all of them.
-_FIRST = (
-    "compare diagnose evaluate gate load_dataset load_run metric parse_metrics probe robustness "
-    "save_dataset score score_rankings"
-).split()
+_FIRST = "compare diagnose evaluate gate load_dataset load_run metric robustness save_dataset score".split()
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -178,6 +178,7 @@ TEXT: Any = "5"
     ("call", "message"),
     [
         (lambda: ae.evaluate(WRONG, SAMPLES), "system must be an object with run"),
+        (lambda: ae.evaluate(cast(Any, [{}]), SAMPLES), "a list is not a system.*ae.score"),
         (lambda: ae.evaluate(my_rag, WRONG), "dataset must be a dataset, a list .*, a DataFrame, or a path"),
         (lambda: ae.evaluate(my_rag, [WRONG]), r"dataset\[0\] must be a sample or a dict"),
         (
@@ -352,7 +353,7 @@ def test_what_a_notebook_shows_is_short() -> None:
     assert str(report).startswith("gate FAILED: mine (1 pass, 1 FAIL)\n")
     assert "<table>" in report._repr_html_()
     assert {"evaluate", "score", "compare", "gate", "load_run", "metric"} < set(dir(ae))
-    assert len(dir(ae)) < 16
+    assert len(set(dir(ae)) - {"__version__"}) == 10
 
 
 def test_the_demo_is_a_dataset() -> None:

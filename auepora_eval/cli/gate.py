@@ -124,8 +124,12 @@ def _say(report: GateReport, args: Namespace) -> None:
         echo.say()
     for text in (*report.mismatches, *report.notes):
         echo.note(f"note: {text}.")
-    for one in report.problems:
-        echo.say_words(tables.problem_words(one), "red" if one.outcome == "failed" else "yellow")
+    problems = report.problems
+    for place, one in enumerate(problems, start=1):
+        # What to do about several rules is said once, after the last of them.
+        is_last = all(one.fix != other.fix for other in problems[place:])
+        text = tables.problem_words(one if is_last else replace(one, fix=""))
+        echo.say_words(text, "red" if one.outcome == "failed" else "yellow")
     for text in tables.pass_words(report):
         echo.say_words(text)
     # The verdict last: it is what stays on the screen.

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from ..core.display import ago
 from ..core.table import Table
 from ..decide.trend import metric_trend, trend_notes, trend_tables, trend_to_dict
 from ..errors import PlanError, did_you_mean
@@ -111,23 +111,6 @@ def _metric(head: Mapping[str, Any]) -> str:
 
 def _when(head: Mapping[str, Any]) -> str:
     return ago(_cell(head, "timestamp"))
-
-
-def ago(timestamp: str) -> str:
-    """Return how long ago a time was: "2 min ago"; the day of what is more than a week ago.
-
-    >>> ago("2001-01-05T02:00:00Z")
-    '2001-01-05'
-    """
-    try:
-        seconds = (datetime.now(UTC) - datetime.fromisoformat(timestamp)).total_seconds()
-    except (ValueError, TypeError):  # of another tool, or without a zone
-        return timestamp
-    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= size and seconds < 7 * 86_400:
-            count = int(seconds // size)
-            return f"{count} {unit if count > 1 else unit.removesuffix('s')} ago"
-    return "just now" if 0 <= seconds < 60 else timestamp[:10]
 
 
 def _trend(storage: EvaluationResultsStorage, args: Namespace) -> int:

@@ -135,6 +135,25 @@ def bounds_text(bounds: Sequence[float | None] | None, unit: str = "") -> str:
     return " to ".join("unbounded" if bound is None else value_text(bound, unit) for bound in bounds)
 
 
+def ago(timestamp: str) -> str:
+    """Return how long ago a time was: "2 min ago"; the day of what is more than a week ago.
+
+    >>> ago("2001-01-05T02:00:00Z")
+    '2001-01-05'
+    """
+    from datetime import UTC, datetime  # `score` needs no dates
+
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(timestamp)).total_seconds()
+    except (ValueError, TypeError):  # of another tool, or without a zone
+        return timestamp
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size and seconds < 7 * 86_400:
+            count = int(seconds // size)
+            return f"{count} {unit if count > 1 else unit.removesuffix('s')} ago"
+    return "just now" if 0 <= seconds < 60 else timestamp[:10]
+
+
 def listed(items: Sequence[str]) -> str:
     """Return "a, b and c"."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

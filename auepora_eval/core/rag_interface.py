@@ -134,6 +134,9 @@ def as_system(
         )
     if callable(thing):
         return _Function(thing)
+    if isinstance(thing, list | dict):
+        kind = type(thing).__name__
+        raise ArgumentError(f"a {kind} is not a system. To score answers that exist: ae.score(records)")
     raise wrong_type("system", _SYSTEM_FORMS, thing)
 
 

@@ -509,6 +509,9 @@ def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
     # The last column, the range with failures scored, is empty unless something failed.
     width = len(RESULT_HEADINGS) - (not any(result.coverage.failed for result in results))
     rows: list[Sequence[str]] = []
+    targets = list(dict.fromkeys(result.target for result in results))
+    # Metrics of one target together: a judge may have added some at the end.
+    results = sorted(results, key=lambda result: targets.index(result.target))
     for place, result in enumerate(results):
         if place == 0 or result.target != results[place - 1].target:
             rows.append([result.target.name])

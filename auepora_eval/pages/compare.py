@@ -193,7 +193,7 @@ def _change_row(one: MetricComparison, scale: Scale, href: str) -> list[Node]:
     counts = [(effect.wins, "up", "won"), (effect.ties, "", "tied"), (effect.losses, "down", "lost")]
     parts = [(count, kind, f"{count:,} {word}") for count, kind, word in counts]
     return [
-        ui.row_link(one.name if one.higher_is_better else f"{one.name} ↓", href),
+        ui.row_link(ui.arrow(one), href),
         ui.verdict(verdict_text(one)),
         drawn,
         ui.number(one.baseline, one.unit),
@@ -365,7 +365,7 @@ def _standing_row(one: MetricRanking, ranking: Ranking) -> list[Node]:
     best = [name for name, each in named if each.best]
     none = ui.span("mute", "no difference shown")
     return [
-        one.name if one.higher_is_better else f"{one.name} ↓",
+        ui.arrow(one),
         *([tag("b" if each.best else "span", values[name]), _rank(each)] for name, each in named),
         charts.dot_rows(charts.SHARE, dots) if is_share else None,
         ui.short(", ".join(best), 60) if len(best) < len(named) else none,

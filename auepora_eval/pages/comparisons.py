@@ -6,6 +6,7 @@ A `Pair` is two runs side by side: their comparison, and the scores of the sampl
 from __future__ import annotations
 
 import ctypes
+import gc
 import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -85,6 +86,7 @@ def _made(workspace: Workspace, run_ids: Sequence[str], make: Callable[[], T], w
 def _trimmed(make: Callable[[], T]) -> T:
     """Make something, and give the memory that it took on the way back to the system."""
     made = make()
+    gc.collect()  # what is in cycles too
     # glibc keeps it otherwise: the slices of 100,000 samples take 250 MB for a moment.
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)

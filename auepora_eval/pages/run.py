@@ -61,7 +61,7 @@ def run_page(ask: Ask) -> Reply:
     baseline, comparison = _baseline(ask, run_id, index.size, others)
     worst = most_to_explain(index)
     columns = [
-        _metric_table(run_id, index, baseline, comparison),
+        _metric_table(index.run.results, run_id, index, baseline, comparison),
         _definitions(index.run.results),
         _slices(ask, index, worst),
         _failures(run_id, index),
@@ -178,33 +178,44 @@ def grouped(results: Sequence[MetricResult]) -> list[tuple[str, str, list[Metric
     return [group for group in groups if group[2]]
 
 
-def _metric_table(run_id: str, index: RunSamples, baseline: str, comparison: Comparison | None) -> Markup:
+def _metric_table(
+    results: Sequence[MetricResult],
+    run_id: str = "",
+    index: RunSamples | None = None,
+    baseline: str = "",
+    comparison: Comparison | None = None,
+) -> Markup:
+    """Return the table of metrics; without `index`, as of a run that is going, no links to samples."""
     changes = {one.name: one for one in comparison.metrics} if comparison else {}
     columns = [
         ui.Column("Metric"),
         ui.Column("Value", "n"),
         ui.Column(charts.axis("Interval", charts.SHARE), "c"),
-        ui.Column("Scores", "spare"),
+        *([ui.Column("Scores", "spare")] if index else []),
         *([ui.Column("Change", "n"), ui.Column("Verdict")] if changes else []),
         ui.Column("Scored", "n spare"),
     ]
     rows: list[Markup | list[Node]] = []
-    for name, question, members in grouped(index.run.results):
+    for name, question, members in grouped(results):
         rows.append(ui.group_row(len(columns), name, question))
         rows += [_metric_row(run_id, index, result, changes) for result in members]
     other: Node = [ui.span("other", " ┃"), f" {baseline}"] if changes else None
-    about = ". Scores: how many lie in each tenth of the scale. ↓ lower is better."
+    about = ". Scores: how many lie in each tenth of the scale" if index else ""
+    about += ". ↓ lower is better."
+    if changes and index and index.errors:
+        about += " Changes count failed answers as the worst."
     words: list[Node] = [ui.span("mine", "●"), " value with 95% interval", other, about]
     legend = tag("p", words, class_="note")
     return join(ui.table("Metrics", columns, rows, kind="bars"), legend)
 
 
 def _metric_row(
-    run_id: str, index: RunSamples, result: MetricResult, changes: Mapping[str, MetricComparison]
+    run_id: str, index: RunSamples | None, result: MetricResult, changes: Mapping[str, MetricComparison]
 ) -> list[Node]:
-    is_scored = result.name in index.metrics
-    name: Node = result.name if result.higher_is_better else f"{result.name} ↓"
-    if is_scored:
+    name: Node = ui.arrow(result)
+    drawn: Node = None
+    if index is not None and result.name in index.metrics:
+        drawn = charts.histogram(bins_of(index, result)[0])
         href = address("run", run_id, "samples", query={"sort": result.name})
         name = ui.row_link(name, href, title=meaning(result.name))
     change = changes.get(result.name)
@@ -212,7 +223,7 @@ def _metric_row(
         name,
         tag("b", ui.number(result.value, result.unit)),
         _bar(result, change),
-        charts.histogram(bins_of(index, result)[0]) if is_scored else None,
+        *([drawn] if index else ()),
         *(_change(change) if changes else ()),
         _scored(result),
     ]
@@ -434,28 +445,9 @@ def _live_content(progress: Progress) -> Markup:
         errors = (f"{count:,} × {ui.short(text, 160)}" for text, count in progress.errors)
         parts.append(ui.strip("down", f"{progress.failed:,} failed", tag("span", "; ".join(errors))))
     if any(result.coverage.scored for result in progress.results):
-        parts.append(_values_so_far(progress))
+        about = f"of the first {progress.scored:,} answers, without metrics that ask a model"
+        parts.append(ui.section("Values so far", _metric_table(progress.results), about=about))
     return join(parts)
-
-
-def _values_so_far(progress: Progress) -> Markup:
-    rows: list[list[Node]] = [
-        [
-            result.name if result.higher_is_better else f"{result.name} ↓",
-            tag("b", ui.number(result.value, result.unit)),
-            _bar(result, None),
-            f"{result.coverage.scored:,}",
-        ]
-        for result in progress.results
-    ]
-    columns = [
-        ui.Column("Metric"),
-        ui.Column("Value so far", "n"),
-        ui.Column(charts.axis("Interval", charts.SHARE), "c"),
-        ui.Column("Scored", "n"),
-    ]
-    about = f"of the first {progress.scored:,} answers, without metrics that ask a model"
-    return ui.section("Values so far", ui.table("Values so far", columns, rows, kind="bars"), about=about)
 
 
 def run_events(ask: Ask) -> Reply:

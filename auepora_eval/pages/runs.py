@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
+from ..core.display import ago
 from ..core.types import MetricResult
 from ..store.state import Unfinished
 from .components import charts
@@ -197,7 +197,7 @@ def _row(one: Stored, shown: Sequence[str]) -> ui.Row:
         "" if total is None else f"{total:,}",
         missed,
         *(_value(_result(one, name)) for name in shown),
-        tag("span", age_text(one.time), title=one.time.replace("T", " ")),
+        tag("span", ago(one.time).removesuffix(" ago"), title=one.time.replace("T", " ")),
     ]
     return ui.Row(cells, "bad" if one.state == "failed" else None)
 
@@ -214,24 +214,8 @@ def _value(result: MetricResult | None) -> Node:
 def _live_row(one: Unfinished, shown: Sequence[str]) -> ui.Row:
     name = ui.row_link(ui.short(one.evaluation_id, 48), address("run", one.evaluation_id))
     state = ui.verdict("running" if one.is_running else "stopped")
-    samples = one.progress if one.samples else None
-    return ui.Row(
-        [None, state, name, None, None, samples, None, *(None for _ in shown), age_text(one.begun_at)]
-    )
-
-
-def age_text(time: str) -> str:
-    """Return how long ago a time was: "2 min", "5 h", "3 d"."""
-    try:
-        when = datetime.fromisoformat(time)
-    except ValueError:
-        return ""
-    left = (datetime.now(UTC) - (when if when.tzinfo else when.replace(tzinfo=UTC))).total_seconds() / 60
-    for size, name in ((60, "min"), (24, "h"), (365, "d")):
-        if left < size:
-            return f"{left:.0f} {name}" if left >= 1 or name != "min" else "now"
-        left /= size
-    return f"{left:.0f} y"
+    samples, age = one.progress if one.samples else None, ago(one.begun_at).removesuffix(" ago")
+    return ui.Row([None, state, name, None, None, samples, None, *(None for _ in shown), age])
 
 
 def _controls(ask: Ask, names: Sequence[str], shown: Sequence[str], count: int, live: int) -> Markup:

@@ -287,7 +287,10 @@ def _table(ask: Ask, selection: Selection, shown: Places) -> Markup:
         ui.Column("Sample", None, IN_ORDER),
         ui.Column("Question", "cut"),
         ui.Column("Answer", "cut mute spare"),
-        *(ui.Column(arrow(index, name), "n spare" if name != names[0] else "n", name) for name in names),
+        *(
+            ui.Column(ui.arrow(index.metrics[name]), "n spare" if name != names[0] else "n", name)
+            for name in names
+        ),
     ]
     page = address("run", run_id, "sample", query=ask.query())
     rows = []
@@ -306,11 +309,6 @@ def _table(ask: Ask, selection: Selection, shown: Places) -> Markup:
 
     sort = (selection.sort or IN_ORDER, "up" if selection.best_first else "down")
     return ui.table("Samples", columns, rows, sort=sort, href=href, kind="list")
-
-
-def arrow(index: RunSamples, name: str) -> str:
-    """Return the name of a metric, with an arrow if lower is better."""
-    return name if index.metrics[name].higher_is_better else f"{name} ↓"
 
 
 def change_cell(pair: Pair | None, metric: str, place: int) -> Node:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from auepora_eval.cli import echo
-from auepora_eval.cli.list import ago
 from auepora_eval.cli.main import main
+from auepora_eval.core.display import ago
 from auepora_eval.core.settings import DEFAULT_OUT
 from auepora_eval.core.table import Table
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ...core.display import NOT_MEASURED, value_text
 from ...core.types import MetricResult
@@ -26,6 +27,20 @@ def sentence(text: str) -> str:
     'Times depend on the machine.'
     """
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+class Directed(Protocol):
+    """What has the name of a metric: a result, a comparison or a ranking of it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def higher_is_better(self) -> bool: ...
+
+
+def arrow(one: Directed) -> str:
+    """Return the name of a metric, with an arrow if lower is better."""
+    return one.name if one.higher_is_better else f"{one.name} ↓"
 
 
 # Numbers. Three digits in tables, two in chips; a change always has its sign.

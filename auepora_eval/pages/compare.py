@@ -165,7 +165,7 @@ def _changes(pair: Pair, run_ids: Sequence[str]) -> Markup:
     texts = [
         *interval_notes(comparison),
         *(f"{name}: not compared, {reason}." for name, reason in comparison.not_compared.items()),
-        *map(ui.sentence, (*comparison.mismatches, *comparison.notes)),
+        *(f"{note}." for note in (*comparison.mismatches, *comparison.notes)),
     ]
     return tag(
         "section",
@@ -336,7 +336,9 @@ def ranking_page(workspace: Workspace, run_ids: Sequence[str], ranking: Ranking)
         ui.lead(ranking_in_words(ranking)),
         charts.legend(ranking.systems),
         ui.table("Ranking", columns, rows, kind="bars"),
-        ui.notes([ranking_legend(ranking, _RANKS), *map(ui.sentence, (*ranking.mismatches, *ranking.notes))]),
+        ui.notes(
+            [ranking_legend(ranking, _RANKS), *(f"{text}." for text in (*ranking.mismatches, *ranking.notes))]
+        ),
         ui.section("Each pair", tag("ul", _pairs(run_ids, ranking), class_="links")),
     )
     command = workspace.command("compare", *map(workspace.name, run_ids))

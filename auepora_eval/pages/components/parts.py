@@ -20,15 +20,6 @@ def short(text: str, limit: int = _LONGEST) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def sentence(text: str) -> str:
-    """Return a note as a sentence.
-
-    >>> sentence("times depend on the machine")
-    'Times depend on the machine.'
-    """
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
-
-
 class Directed(Protocol):
     """What has the name of a metric: a result, a comparison or a ranking of it."""
 
@@ -108,7 +99,7 @@ def verdict(word: str) -> Markup:
     sign, kind = SIGNS.get(word.partition(",")[0].partition(" (")[0].lower(), ("~", "same"))
     # On a phone the cells of a table have space for the sign only; the word is for screen readers there.
     both = tag("span", sign, aria_hidden="true"), tag("span", f" {word}", class_="word")
-    return tag("span", both, class_=f"verdict {kind}", title=word)
+    return tag("span", both, class_=f"verdict {kind}")
 
 
 def kind_of(word: str) -> str:

@@ -354,8 +354,9 @@ def _scores(answers: Sequence[Answered], led: str | None, documents: Sequence[Sh
         if reason := _reason_of_all(scores):
             skipped.setdefault(reason, []).append(name)
             continue
-        why = _why(metrics[name], scores[-1], documents) if answers[-1].output.error is None else ""
-        why = why or (meaning(name) if name == led else "")
+        why = ""
+        if answers[-1].output.error is None:
+            why = _why(metrics[name], scores[-1], documents) or (meaning(name) if name == led else "")
         items.append(_score(metrics[name], scores, why, is_led=name == led))
     if skipped:
         texts = (tag("p", f"{', '.join(names)}: {why}", class_="note") for why, names in skipped.items())

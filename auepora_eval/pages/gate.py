@@ -95,6 +95,8 @@ def _panel(ask: Ask, one: RuleResult, index: RunSamples, run_id: str, baseline: 
     drawn = _drawn(one, index)
     found: list[Node] = [
         tag("b", _found(one)),
+        # Of a change, the reason below has the interval.
+        f" ({ui.interval(one.interval, one.unit)})" if one.change is None and one.interval else None,
         f", required: {wanted}",
         ui.span("other", " ┃") if drawn else None,
     ]

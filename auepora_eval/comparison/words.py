@@ -410,7 +410,11 @@ def failures_in_words(comparison: Comparison) -> list[str]:
             (has.unmeasured_candidate, has.calls_candidate, b),
             (has.unmeasured_baseline, has.calls_baseline, a),
         )
-        words.append(f"{left_unscored(one.name, counts)}.{_resting([one])}")
+        about = f"{left_unscored(one.name, counts)}.{_resting([one])}"
+        if not _resting([one]) and one.effect.bounds is not None:
+            bounds = bounds_text(one.effect.bounds, one.unit)
+            about += f" With them, the difference could be anything from {bounds}."
+        words.append(about)
     return words
 
 

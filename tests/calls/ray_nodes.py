@@ -89,7 +89,6 @@ def loopback_only(folder: str) -> dict[str, str]:
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(32),  # else Ray would write one into the home folder
         "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_raylet_start_wait_time_s": "120",  # a busy machine takes longer than the 30 s of Ray
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # which means: on loopback only
     }
 

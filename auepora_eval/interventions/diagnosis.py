@@ -272,7 +272,7 @@ def _first(
     evidence: Evidence, columns: Columns, fixes: Sequence[Fix], least: float
 ) -> tuple[str | None, list[str]]:
     """Return the fix to try first, if one stands out, and those that may as well come first."""
-    if len(evidence.cases) < FEW or _is_unanswerable_set(evidence):
+    if len(evidence.cases) < FEW or all(is_unanswerable(case.sample) for case in evidence.cases):
         return None, []
     # What failed is not measured: a fix that was tried on a few questions is not the first one.
     tried = {name for name, (after, *_) in columns.items() if np.isfinite(after).sum() >= FEW}
@@ -299,10 +299,6 @@ def _unsupported(evidence: Evidence) -> list[str]:
         for name, case, is_right in right
         if is_right and case.gold and len(case.silent(case.retrieved)) == len(case.retrieved)
     ]
-
-
-def _is_unanswerable_set(evidence: Evidence) -> bool:
-    return all(is_unanswerable(case.sample) for case in evidence.cases)
 
 
 def _notes(evidence: Evidence) -> Iterable[str]:

@@ -124,7 +124,7 @@ class Probe:
     def __repr__(self) -> str:
         return f"Probe({len(self.run.samples)} samples; runs: {', '.join(self.runs)})"
 
-    @property
+    @cached_property
     def names_documents(self) -> bool:
         """Whether the run says what was retrieved: an answer without a list of documents does not."""
         return any(one.error is None and names_documents(one) for one in self.run.outputs)
@@ -238,25 +238,24 @@ class Prober:
     def _is_system_of_the_run(self, probe: Probe) -> bool:
         """Ask the retriever again for some questions: another system finds other documents."""
         assert self.answerer is not None  # noqa: S101 - the caller has checked it
-        before = self.base.configuration.get("system") or self.base.system_name
-        facts = system_facts(self.answerer.system)
-        now = facts.get("named") if "system" in self.base.configuration else name_of(self.answerer.system)
-        is_named_so = now is None or now == before
-        differ, asked = 0, 0
-        if self.answerer.retrieves:
-            run = self._run(REPEATED, self._with_gold[:_SOME])
-            for sample, output in zip(run.samples, run.outputs, strict=True):
-                was = self.cases[sample.sample_id].output
-                if output.error is None and was.error is None:
-                    asked += 1
-                    differ += set(retrieved_ids(was.retrieved)) != set(retrieved_ids(output.retrieved))
-        what = f"{differ} of {asked} questions"
-        if not is_named_so and 2 * differ > asked:
+        known = self.base.configuration.get("system")
+        before = known or self.base.system_name
+        now = self._facts.get("named", before) if known else name_of(self.answerer.system)
+        some = self._with_gold[:_SOME] if self.answerer.retrieves else []
+        found = self._run(REPEATED, some).outputs if some else []
+        pairs = [
+            [set(retrieved_ids(one.retrieved)) for one in (self.cases[sample.sample_id].output, output)]
+            for sample, output in zip(some, found, strict=True)
+            if output.error is None and self.cases[sample.sample_id].output.error is None
+        ]
+        differ = sum(was != now_found for was, now_found in pairs)
+        what = f"{differ} of {len(pairs)} questions"
+        if now != before and 2 * differ > len(pairs):
             probe.unreached = (
                 f"{now} is not the system of the run ({before}): it retrieves other documents for {what}. "
                 "Run it, then diagnose that run."
             )
-        elif not is_named_so and not asked:
+        elif now != before and not pairs:
             probe.notes.append(f"Whether {now} is the system of the run ({before}) cannot be checked.")
         elif differ:
             probe.notes.append(
@@ -445,10 +444,13 @@ class Prober:
         return [one for one in self.asked if self.cases[one.sample_id].has_gold]
 
     @cached_property
+    def _facts(self) -> dict[str, object]:
+        """What identifies the system: its file, or the server, model and prompt that it asks."""
+        return system_facts(self.answerer.system) if self.answerer is not None else {}
+
+    @property
     def _program(self) -> str:
-        """The hash of the file of the system, or of the server, model and prompt that it asks."""
-        facts = system_facts(self.answerer.system) if self.answerer is not None else {}
-        return sha256(canonical_json(facts)).hexdigest()
+        return sha256(canonical_json(self._facts)).hexdigest()
 
 
 def probe(

@@ -275,7 +275,8 @@ def _first(
     if len(evidence.cases) < FEW or all(is_unanswerable(case.sample) for case in evidence.cases):
         return None, []
     # What failed is not measured: a fix that was tried on a few questions is not the first one.
-    tried = {name for name, (after, *_) in columns.items() if np.isfinite(after).sum() >= FEW}
+    base = evidence.right[RETRIEVED]
+    tried = {name for name, (after, *_) in columns.items() if np.isfinite(base + after).sum() >= FEW}
     shown = [
         fix.name
         for fix in fixes
@@ -331,8 +332,10 @@ def _notes(evidence: Evidence) -> Iterable[str]:
             f"{failed} questions have an intervention that failed: they are not measured. Diagnose again to "
             "make these calls again."
         )
-    if len(evidence.cases) < FEW:
-        yield f"{len(evidence.cases)} questions are too few to name a cause: take {2 * FEW} or more."
+    answered = sum(case.output.error is None for case in evidence.cases)
+    if answered < FEW:
+        what = "questions" if answered == len(evidence.cases) else "answered questions"
+        yield f"{answered} {what} are too few to name a cause: take {2 * FEW} or more."
 
 
 def stage_changes(before: Diagnosis, after: Diagnosis, run: EvaluationRun) -> Iterator[str]:

@@ -241,7 +241,9 @@ def verdict(found: Diagnosis) -> str:
             "To learn what a fix would bring, let the generator be handed documents: --system with a pair "
             "(retrieve, generate) or a function with a parameter `documents`."
         )
-    if found.first is None and (not found.calls.get("generate") or found.n < FEW):
+    failed = found.stage("failed")
+    answered = found.n - (failed.count if failed else 0)
+    if found.first is None and (not found.calls.get("generate") or answered < FEW):
         return ""  # nothing was tried, or too little: the notes say why
     untraced = found.stage("untraced")
     if found.first is None and untraced and 2 * untraced.count > found.wrong:

@@ -214,6 +214,20 @@ def test_a_fix_that_failed_on_half_of_the_questions_is_not_the_first() -> None:
     assert "have an intervention that failed" in str(found)
 
 
+@pytest.mark.filterwarnings("ignore:.*calls failed")
+def test_a_run_whose_calls_failed_on_half_of_the_questions_names_no_cause() -> None:
+    def fails(query: str, documents: list[Document]) -> str:
+        if int(query.rsplit(maxsplit=1)[-1].strip("?")) % 2:
+            raise TimeoutError("busy")
+        return read(query, documents)
+
+    run = ae.evaluate((retrieve, fails), samples(), metrics="right", policy=ae.CallPolicy(retries=0))
+    found = ae.diagnose(ae.probe((retrieve, read), run, DOCUMENTS))
+    assert found.first is None
+    assert "20 answered questions are too few to name a cause" in str(found)
+    assert "Nothing stands out" not in str(found)
+
+
 @pytest.mark.parametrize("answer", ["", "42"])
 def test_a_generator_that_returns_nothing_or_the_same_for_everything(answer: str) -> None:
     found = diagnosed((retrieve, lambda query, documents: answer), samples())

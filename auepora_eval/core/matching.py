@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from ..errors import ArgumentError, ScoringError
 from .scores import Batch, given, is_given, spaced
@@ -45,6 +46,63 @@ def source_of(doc: Document) -> str:
         if (source := given(doc.metadata, name)) is not None:
             return str(source)
     return doc.doc_id
+
+
+# The names of the first character of a chunk, and of the character after its last.
+STARTS = ("start", "start_index", "start_char_idx", "start_char", "split_idx_start")
+ENDS = ("end", "end_index", "end_char_idx", "end_char")
+Span = tuple[int, int]
+
+
+def own_span(doc: Document) -> Span | None:
+    """Return where in its source a chunk is, half-open, in characters; None if it does not say so."""
+    start, end = (next(filter(is_given, map(doc.metadata.get, names)), None) for names in (STARTS, ENDS))
+    if end is None and isinstance(start, int) and doc.text:
+        end = start + len(doc.text)
+    return None if start is None and end is None else checked_span(doc, start, end)
+
+
+def chunk_span(doc: Document) -> Span | None:
+    """Return the same, and None where what it says is no span."""
+    try:
+        return own_span(doc)
+    except ScoringError:
+        return None
+
+
+def located(documents: Iterable[Document]) -> dict[str, tuple[str, Span | None]]:
+    """Return the source of each document and its place there, by its id.
+
+    Two documents with one id are one: what a retriever returns need not repeat what the dataset says of it.
+    """
+    known: dict[str, tuple[str, Span | None]] = {}
+    for doc in documents:
+        source, span = known.get(doc.doc_id, (doc.doc_id, None))
+        known[doc.doc_id] = (source_of(doc) if source == doc.doc_id else source, span or chunk_span(doc))
+    return known
+
+
+def spans_in(doc: Document) -> list[Mapping[str, Any]]:
+    """Return the gold spans of a relevant document; ScoringError if they are none."""
+    spans = doc.metadata.get("spans") or []
+    if not isinstance(spans, list) or not all(isinstance(span, Mapping) for span in spans):
+        found = f"{str(spans)[:60]!r}, not a list of start and end"
+        raise ScoringError(f"the spans of document {doc.doc_id!r} are {found}")
+    for span in spans:
+        checked_span(doc, span.get("start"), span.get("end"))
+    return spans
+
+
+def checked_span(doc: Document, start: Any, end: Any) -> Span:
+    """Return where a span or a chunk starts and ends; ScoringError if that is not a span."""
+    for number in (start, end):
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise ScoringError(
+                f"a span of document {doc.doc_id!r} goes from {start!r} to {end!r}, not whole numbers"
+            )
+    if not 0 <= start < end:
+        raise ScoringError(f"document {doc.doc_id!r} has a span from {start} to {end}, which is not a span")
+    return start, end
 
 
 def by_any_name(sources: Iterable[str]) -> dict[str, str]:

@@ -173,8 +173,11 @@ def _gold_citations(record: SplitRecord) -> dict[str, list[dict[str, object]]]:
 def _citation(entry: Mapping[str, object]) -> dict[str, object]:
     if "file_name" in entry:
         return dict(entry)
-    name = entry.get("source_path") if entry.get("id") is None else entry["id"]
-    return {"file_name": str(name)}
+    if entry.get("id") is not None:
+        return {"file_name": str(entry["id"])}
+    page = entry.get("page")
+    pages = {"page_number": page} if type(page) is int else {}
+    return {"file_name": str(entry.get("source_path")), **pages}
 
 
 def _candidates(record: SplitRecord) -> dict[str, Document]:
@@ -186,6 +189,8 @@ def _candidates(record: SplitRecord) -> dict[str, Document]:
         name = source if identifier is None else str(identifier)
         if name and name not in documents:
             metadata = {key: value for key, value in chunk.items() if key not in ("id", "text")}
+            if isinstance(document := chunk.get("document"), str):
+                metadata.setdefault("source", document)
             missing = {} if isinstance(text, str) else {"text_missing": True}
             documents[name] = Document(name, text if isinstance(text, str) else "", {**metadata, **missing})
     if not record.retrieved:

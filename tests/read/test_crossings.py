@@ -146,6 +146,56 @@ def test_gold_citations_and_spans_of_seed_000_reach_the_metrics(tmp_path: Path) 
     assert run.results[0].value == 1.0
 
 
+def test_gold_chunks_are_found_without_their_places(tmp_path: Path) -> None:
+    data = written(tmp_path / "citations.jsonl", TASK)
+    metrics = "citation_recall,citation_precision,span_recall@5,span_precision@5"
+    for hit in (
+        {"doc_id": "d#0", "text": "It is 3."},
+        {"doc_id": "d#0", "text": "It is 3.", "metadata": {"source": "d"}},
+        {"doc_id": "d#0", "text": "It is 3.", "metadata": {"source": "/srv/docs/d.txt"}},
+    ):
+        run = ae.score(data, [{"id": "t", "answer": "3 [1]", "retrieved": [hit]}], metrics=metrics)
+        assert [result.value for result in run.results] == [1.0, 1.0, 1.0, 1 / 8], hit
+    other = {"doc_id": "d#7", "text": "It is not 3.", "metadata": {"source": "d"}}
+    run = ae.score(data, [{"id": "t", "answer": "3 [1]", "retrieved": [other]}], metrics="citation_recall")
+    assert run.results[0].value == 0.0
+
+
+def test_a_generated_span_is_the_gold_of_the_span_metrics_of_citations(tmp_path: Path) -> None:
+    data = written(tmp_path / "citations.jsonl", TASK)
+    answer = {"id": "t", "answer": "It is 3.", "retrieved": [{"doc_id": "d#0", "text": "It is 3."}]}
+    exact = {**answer, "citations": [{"file_name": "d", "start_char": 16, "end_char": 17}]}
+    metrics = "citation_span_exact,citation_recall"
+    assert [result.value for result in ae.score(data, [exact], metrics=metrics).results] == [1.0, 1.0]
+    marked = {**answer, "answer": "It is 3 [1]."}
+    assert [result.value for result in ae.score(data, [marked], metrics=metrics).results] == [1 / 8, 1.0]
+
+
+@pytest.mark.parametrize(
+    "hit",
+    [
+        {"doc_id": "ml_guide.pdf", "text": "Learning."},
+        {"doc_id": "docs/ml_guide.pdf", "text": "Learning from data."},
+        {"doc_id": "ml_guide", "text": ""},
+        {"doc_id": "x1", "text": "Learning from data."},
+        {"doc_id": "x1", "text": "Learning", "metadata": {"source": "/srv/ml_guide.pdf"}},
+    ],
+)
+def test_a_document_of_the_gold_is_recognised_under_its_file_name(tmp_path: Path, hit: Any) -> None:
+    guide = {
+        "doc_id": "doc_ml",
+        "text": "Learning from data.",
+        "metadata": {"file_path": "docs/ml_guide.pdf"},
+    }
+    gold = {"citations": [{"file_name": "ml_guide.pdf"}]}
+    sample = {"sample_id": "1", "query": "q", "relevant_docs": [guide], "metadata": gold}
+    data = written(tmp_path / "q.jsonl", sample)
+    answer = {"sample_id": "1", "answer": "It learns [1].", "retrieved": [hit]}
+    metrics = "citation_recall,citation_precision,citation_relevance"
+    values = [result.value for result in ae.score(data, [answer], metrics=metrics).results]
+    assert values == [1.0, 1.0, 1.0]
+
+
 ODD: list[dict[str, Any]] = [
     {"frage": {"text": "How many?"}, "soll": "22", "ist": "22 cars", "nr": 7},
     {"frage": None},

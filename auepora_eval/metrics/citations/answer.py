@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+from ...core.matching import grade_of, source_of, spans_in
 from ...core.metrics_base import BatchMetric, skip
 from ...core.scores import Batch, Rows, Scores
 from ...core.types import (
@@ -71,6 +72,7 @@ class CitedAnswer:
         sources: Sources,
         gold: Any = None,
         *,
+        spans: Sequence[Citation] = (),
         split: ClaimSplitter | None = None,
         support: Support | None = None,
     ) -> None:
@@ -79,6 +81,7 @@ class CitedAnswer:
         self.sources = sources
         self._listed = listed
         self._gold = gold
+        self._spans = spans
         self._split = split
         self._support = support
         self._known: dict[tuple[str, str], float] = {}
@@ -108,6 +111,15 @@ class CitedAnswer:
         """The gold places and the cited ones."""
         return self.sources.places(self.gold, self.cited)
 
+    @cached_property
+    def span_places(self) -> tuple[list[Place], list[Place]]:
+        """The gold spans and the cited places; gold citations without any have those of gold documents."""
+        gold = self.gold
+        spans = [citation for citation in gold if citation.span is not None]
+        return (
+            self.places if len(spans) == len(gold) else self.sources.places(spans or self._spans, self.cited)
+        )
+
     def overlapping(self, tolerance: int = TOLERANCE) -> list[Match]:
         """Return the gold and cited places that have characters in common."""
         if tolerance not in self._pairs:
@@ -117,7 +129,9 @@ class CitedAnswer:
     def matches(self, tolerance: int = TOLERANCE) -> list[Match]:
         """Return the best one-to-one assignment of overlapping places."""
         if tolerance not in self._matches:
-            self._matches[tolerance] = assigned(self.overlapping(tolerance))
+            is_same = self.span_places is self.places
+            pairs = self.overlapping(tolerance) if is_same else overlapping(*self.span_places, tolerance)
+            self._matches[tolerance] = assigned(pairs)
         return self._matches[tolerance]
 
     @cached_property
@@ -218,8 +232,23 @@ def answer_of(sample: EvaluationSample, output: SystemOutputs, support: str = "l
     listed = output.response.metadata.get("citations")
     gold = sample.metadata.get("citations")
     return CitedAnswer(
-        output.response, listed, Sources(more, ranked), gold, support=support_function(support)
+        output.response,
+        listed,
+        Sources(more, ranked),
+        gold,
+        spans=spans_of(sample) if gold else (),
+        support=support_function(support),
     )
+
+
+def spans_of(sample: EvaluationSample) -> list[Citation]:
+    """Return the spans of the relevant documents as citations."""
+    return [
+        Citation(str(span.get("source") or source_of(doc)), span=(span["start"], span["end"]))
+        for doc in sample.relevant_docs or ()
+        for span in spans_in(doc)
+        if grade_of(doc) > 0
+    ]
 
 
 def _of_the_list(marked: Sequence[Citation], listed: Sequence[Citation]) -> list[Citation]:

@@ -189,8 +189,7 @@ def part_scores(sections: Mapping[str, Section]) -> Scores:
 
 def _span_section(answer: CitedAnswer, tolerance: int, good: float) -> Section:
     """Return how well the cited spans agree with the gold ones."""
-    gold, _ = answer.places
-    spans = [place for place in gold if place.span is not None]
+    spans, _ = answer.span_places
     pairs = answer.matches(tolerance)
     return {
         "mean_exact_jaccard": sum(pair.exact for pair in pairs) / len(spans) if spans else None,

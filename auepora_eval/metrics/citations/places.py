@@ -1,8 +1,9 @@
 """Citation metrics against gold: are the cited places the right ones, and do they exist?
 
 The gold is `metadata["citations"]` of a sample, a list of {"file_name", "page_number", "start_char",
-"end_char"}. What an answer cites is `metadata["citations"]` of its response, in the same form, or else the
-marks in its text. A place that is cited twice counts once.
+"end_char"}. Where these name documents without spans, the span metrics take `metadata["spans"]` of the
+relevant documents. What an answer cites is `metadata["citations"]` of its response, in the same form, or else
+the marks in its text. A place that is cited twice counts once.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...core.matching import grade_of, source_of
+from ...core.matching import grade_of
 from ...core.metrics_base import metric
 from ...core.types import EvaluationSample, SampleScore
 from ...errors import ScoringError
-from .answer import CitationMetric, CitationShare, CitedAnswer, share
+from .answer import CitationMetric, CitationShare, CitedAnswer, share, spans_of
 from .sources import (
     FABRICATED,
     GOOD,
@@ -38,10 +39,9 @@ class SpanAgreement(CitationShare):
     tolerance: int = TOLERANCE
 
     def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
-        gold, _ = answer.places
-        spans = sum(place.span is not None for place in gold)
+        gold, _ = answer.span_places
         counted = self.counted(answer.matches(self.tolerance))
-        return share(counted, spans, "the gold citations have no spans")
+        return share(counted, len(gold), "the gold citations have no spans")
 
     def counted(self, assigned: Sequence[Match]) -> float:
         """Return what the assigned pairs are worth."""
@@ -52,7 +52,8 @@ class SpanAgreement(CitationShare):
             gold = citations_of(sample.metadata.get("citations") or [], "the gold citations")
         except ScoringError:  # the sample failed for its gold: nothing can be said
             return 0.0
-        return float(len({citation for citation in gold if citation.span is not None}))
+        spans = {citation for citation in gold if citation.span is not None}
+        return float(len(spans or spans_of(sample)))
 
 
 @metric("citation_span_accuracy@{tolerance?}", ranges={"tolerance": "[0, inf)"})
@@ -179,9 +180,10 @@ class CitationRelevance(CitationShare):
     requires = ("relevant_docs",)
 
     def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
-        relevant = {source_of(doc) for doc in sample.relevant_docs or () if grade_of(doc) > 0}
+        source = answer.sources.source
+        relevant = {source(doc) for doc in sample.relevant_docs or () if grade_of(doc) > 0}
         documents = [answer.find(citation).document for citation in answer.cited]
-        right = sum(doc is not None and source_of(doc) in relevant for doc in documents)
+        right = sum(doc is not None and source(doc) in relevant for doc in documents)
         return share(right, len(documents), _CITES_NOTHING)
 
 

@@ -15,13 +15,13 @@ document; a retrieved chunk says where it is from by `metadata["source"]`, `["st
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from ...core.matching import source_of
+from ...core.matching import Span, chunk_span, located
 from ...core.types import Document
 from ...errors import BadOutputError
 from ...text.document_names import DocumentName, DocumentNames
@@ -72,11 +72,15 @@ class Found(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A cited place in a form that can be compared: file, page and span, each as far as known."""
+    """A cited place in a form that can be compared: file, page and span, each as far as known.
+
+    The whole of a document or of a chunk is cited where a citation has no span of its own.
+    """
 
     file: str
     page: int | None
     span: tuple[int, int] | None
+    is_all: bool = False
 
 
 def marks(answer: str) -> list[Citation]:
@@ -127,11 +131,15 @@ def citations_of(records: Any, what: str) -> list[Citation]:
 
 
 class Sources:
-    """The documents that may be cited: by name, and those of a ranking by number."""
+    """The documents that may be cited: by name, and those of a ranking by number.
+
+    A file has the name that the dataset gives it, and a chunk the place that any of its copies says.
+    """
 
     def __init__(self, documents: Iterable[Document], ranked: Sequence[Document] = ()) -> None:
         self.ranked = ranked
-        self._documents = [*ranked, *documents]
+        self._given = list(documents)
+        self._documents = [*ranked, *self._given]
 
     @cached_property
     def texts(self) -> list[str]:
@@ -144,29 +152,39 @@ class Sources:
         return bool(self._documents) and not self.texts
 
     @cached_property
+    def _chunks(self) -> dict[str, _Chunk]:
+        """Return what is known of each document, by its id; a retrieved one may be one of the dataset."""
+        places = located([*self._given, *self.ranked])
+        chunks = {doc_id: _Chunk(doc_id, *place) for doc_id, place in places.items()}
+        given = {doc.doc_id for doc in self._given}
+        strangers = [doc for doc in self.ranked if doc.doc_id not in given]
+        if given and strangers:
+            names = _Names(self._given, chunks)
+            copies = {text: doc.doc_id for doc in self._given if (text := doc.text.strip())}
+            for doc in strangers:
+                _, source, span = chunks[doc.doc_id]
+                known, copy = names.source(source), copies.get(doc.text.strip())
+                if copy is not None and known in (None, chunks[copy].source):
+                    chunks[doc.doc_id] = chunks[copy]
+                elif known is not None:
+                    chunks[doc.doc_id] = _Chunk(known if doc.doc_id == source else doc.doc_id, known, span)
+        return chunks
+
+    @cached_property
     def _by_source(self) -> dict[str, list[Document]]:
         """Return the documents of each source: one, or the chunks that it was cut into."""
         pieces: dict[str, list[Document]] = {}
         for doc in self._documents:
-            pieces.setdefault(source_of(doc), []).append(doc)
+            pieces.setdefault(self._chunks[doc.doc_id].source, []).append(doc)
         return pieces
 
     @cached_property
-    def _names(self) -> tuple[DocumentNames, list[str]]:
-        names: dict[DocumentName, str] = {}
-        for source, pieces in self._by_source.items():
-            path = _first_text(pieces, "file_path") or (source if "/" in source or "\\" in source else "")
-            names[DocumentName(source, path, _first_text(pieces, "title"))] = source
-            for doc in pieces:
-                if doc.doc_id != source:
-                    names[DocumentName(doc.doc_id)] = source
-        return DocumentNames(names), list(names.values())
+    def _names(self) -> _Names:
+        return _Names([*self._given, *self.ranked], self._chunks)
 
-    def source(self, file_name: str) -> str | None:
-        """Return the source that a file name refers to, or None."""
-        names, sources = self._names
-        place = names.place_of(file_name)
-        return None if place is None else sources[place]
+    def source(self, doc: Document) -> str:
+        """Return the document that one of these, or a part of it, is."""
+        return self._chunks[doc.doc_id].source
 
     def find(self, citation: Citation) -> Found:
         """Return the document and the text that a citation leads to."""
@@ -175,11 +193,12 @@ class Sources:
                 return Found(None, "", OUT_OF_RANGE)
             doc = self.ranked[citation.number - 1]
             return Found(doc, doc.text)
-        source = self.source(citation.file_name)
+        name = citation.file_name
+        source = self._names.source(name)
         if source is None:
-            several = self._names[0].is_ambiguous(citation.file_name)
-            return Found(None, "", AMBIGUOUS if several else UNRESOLVED)
-        return _found_in(self._by_source[source], citation)
+            return Found(None, "", AMBIGUOUS if self._names.is_ambiguous(name) else UNRESOLVED)
+        pieces = self._by_source[source]
+        return _found_in([doc for doc in pieces if doc.doc_id == name] or pieces, citation)
 
     def places(self, gold: Sequence[Citation], cited: Sequence[Citation]) -> tuple[list[Place], list[Place]]:
         """Return citations as places, where one file has one name; repeats are left out.
@@ -187,35 +206,74 @@ class Sources:
         Who cites a document without a span cites all of it. Gold without a span is found by any span.
         """
         names = {citation.file_name for citation in (*gold, *cited) if citation.number is None}
-        resolved = {name: source for name in names if (source := self.source(name)) is not None}
-        unresolved = sorted(names - set(resolved))
+        files = {name: source for name in names if (source := self._names.source(name)) is not None}
+        unresolved = sorted(names - set(files))
         if len(unresolved) > 1:
             # No document has these names, but docs/guide.pdf and guide.pdf are likely the same file.
             with_folder = [name for name in unresolved if "/" in name or "\\" in name]
             candidates = DocumentNames(DocumentName(name, name) for name in with_folder)
             for name in unresolved:
                 place = candidates.place_of(name) if name not in with_folder else None
-                resolved[name] = name if place is None else with_folder[place]
-        places = (self._place(citation, resolved) for citation in cited)
-        whole = (p if p.span else p._replace(span=self._extent(p.file)) for p in places)
-        return list(dict.fromkeys(self._place(one, resolved) for one in gold)), list(dict.fromkeys(whole))
+                files[name] = name if place is None else with_folder[place]
+        # A chunk that is gold and whose place is not known can only be cited as itself.
+        chunks = [self._chunks.get(citation.file_name) for citation in gold]
+        apart = {chunk.doc_id for chunk in chunks if chunk and not chunk.span}
+        golden = [self._place(one, files, apart)[0]._replace(is_all=one.span is None) for one in gold]
+        places = (self._place(citation, files, apart) for citation in cited)
+        # A chunk that does not say where it is from is only a part of the document.
+        whole = (p if p.span or is_part else p._replace(span=self._extent(p.file)) for p, is_part in places)
+        return list(dict.fromkeys(golden)), list(dict.fromkeys(whole))
 
-    def _extent(self, source: str) -> tuple[int, int] | None:
+    def _extent(self, source: str) -> Span | None:
         """Return the span of a whole document; None if its length is not known."""
-        # A chunk that does not say where it is from shows only a part of the document.
         pieces = self._by_source.get(source, ())
-        ends = [len(doc.text) for doc in pieces if doc.doc_id == source]
-        ends += [chunk[1] for chunk in map(_chunk_span, pieces) if chunk is not None]
+        ends = [len(doc.text) for doc in self._documents if doc.doc_id == source]
+        ends += [chunk.span[1] for doc in pieces if (chunk := self._chunks[doc.doc_id]).span]
         return (0, max(ends)) if any(ends) else None
 
-    def _place(self, citation: Citation, resolved: Mapping[str, str]) -> Place:
-        if citation.number is None:
+    def _place(self, citation: Citation, files: Mapping[str, str], apart: Set[str]) -> tuple[Place, bool]:
+        """Return what is cited, and whether that is a part of its file."""
+        number = citation.number
+        if number is None:
+            chunk = self._chunks.get(citation.file_name)
+        elif 1 <= number <= len(self.ranked):
+            chunk = self._chunks[self.ranked[number - 1].doc_id]
+        else:
+            return Place(f"[{number}]", None, None), False
+        if chunk is None:
             name = citation.file_name
-            return Place(resolved.get(name, name), citation.page, citation.span)
-        if 1 <= citation.number <= len(self.ranked):
-            doc = self.ranked[citation.number - 1]
-            return Place(source_of(doc), None, _chunk_span(doc))
-        return Place(f"[{citation.number}]", None, None)
+            return Place(files.get(name, name), citation.page, citation.span), False
+        file = chunk.doc_id if chunk.doc_id in apart else chunk.source
+        return Place(file, citation.page, citation.span or chunk.span), chunk.doc_id != file
+
+
+class _Chunk(NamedTuple):
+    """What is known of a document: its id in the dataset, what it is a part of, and where in that it is."""
+
+    doc_id: str
+    source: str
+    span: Span | None
+
+
+class _Names:
+    """Finds the source that a file name means: by the path, the title and the ids of its documents."""
+
+    def __init__(self, documents: Sequence[Document], chunks: Mapping[str, _Chunk]) -> None:
+        pieces: dict[str, list[Document]] = {}
+        for doc in documents:
+            pieces.setdefault(chunks[doc.doc_id].source, []).append(doc)
+        names: dict[DocumentName, str] = {}
+        for source, parts in pieces.items():
+            path = _first_text(parts, "file_path") or (source if "/" in source or "\\" in source else "")
+            names[DocumentName(source, path, _first_text(parts, "title"))] = source
+            names |= {DocumentName(doc.doc_id): source for doc in parts if doc.doc_id != source}
+        self._documents, self._sources = DocumentNames(names), list(names.values())
+        self.is_ambiguous = self._documents.is_ambiguous
+
+    def source(self, name: str) -> str | None:
+        """Return the source that a file name refers to, or None."""
+        place = self._documents.place_of(name)
+        return None if place is None else self._sources[place]
 
 
 def _found_in(pieces: Sequence[Document], citation: Citation) -> Found:
@@ -225,12 +283,11 @@ def _found_in(pieces: Sequence[Document], citation: Citation) -> Found:
         return _quoting(with_text[0], with_text[0].text, citation)
     start, end = citation.span
     for doc in with_text:
-        chunk = _chunk_span(doc)
-        first, last = chunk or (0, len(doc.text))
+        first, last = chunk_span(doc) or (0, len(doc.text))
         if first <= start < end <= last:
             return _quoting(doc, doc.text[start - first : end - first], citation)
     # A document without its text, or of which only chunks are present, cannot be checked.
-    unknown = not with_text[0].text or (0 <= start < end and any(_chunk_span(doc) for doc in with_text))
+    unknown = not with_text[0].text or (0 <= start < end and any(map(chunk_span, with_text)))
     return Found(with_text[0], "", "" if unknown else OUT_OF_RANGE)
 
 
@@ -246,11 +303,6 @@ def _quoting(doc: Document, text: str, citation: Citation) -> Found:
 
 def _flat(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _chunk_span(doc: Document) -> tuple[int, int] | None:
-    start, end = doc.metadata.get("start"), doc.metadata.get("end")
-    return (start, end) if _is_whole(start) and _is_whole(end) and 0 <= start < end else None
 
 
 def _first_text(documents: Iterable[Document], key: str) -> str:
@@ -295,7 +347,6 @@ def _is_whole(value: Any) -> TypeGuard[int]:
 # ("snaps"); spans that share no character are different places, however near. Gold without a partner counts
 # 0.
 
-Span = tuple[int, int]
 TOLERANCE = 10
 GOOD = 0.8
 OVERLAP = 0.5
@@ -368,19 +419,31 @@ def found(
 ) -> tuple[int, int]:
     """Return how many of each list have a partner in the other: same file and page, and enough overlap.
 
-    `pairs` are those that overlap. Gold without a span is the whole file: every span of it agrees. The other
-    way round nothing agrees, or a vague citation would be worth more than one whose span is too long.
+    `pairs` are those that overlap. Gold without a span is the whole file or chunk: what is mostly in it
+    agrees. The other way round nothing agrees, or a vague citation would be worth more than one whose span is
+    too long.
     """
     agreeing = [(pair.gold, pair.cited) for pair in pairs if pair.tolerant >= overlap]
-    agreeing += [(left, right) for left, right in _same_page(gold, cited) if gold[left].span is None]
+    agreeing += [
+        (left, right)
+        for left, right in _same_page(gold, cited)
+        if gold[left].is_all and _share_within(gold[left].span, cited[right].span) >= overlap
+    ]
     return len({left for left, _ in agreeing}), len({right for _, right in agreeing})
+
+
+def _share_within(whole: Span | None, part: Span | None) -> float:
+    """Return the share of the characters of a part that are in the whole; all are if that has no limits."""
+    if whole is None or part is None or part[0] >= part[1]:
+        return float(whole is None)
+    return max(0, min(whole[1], part[1]) - max(whole[0], part[0])) / (part[1] - part[0])
 
 
 def _same_page(gold: Sequence[Place], cited: Sequence[Place]) -> Iterator[tuple[int, int]]:
     by_file: dict[str, list[int]] = {}
     for number, place in enumerate(cited):
         by_file.setdefault(place.file, []).append(number)
-    for left, (file, page, _) in enumerate(gold):
+    for left, (file, page, *_) in enumerate(gold):
         for right in by_file.get(file, ()):
             if page is None or cited[right].page in (None, page):
                 yield left, right

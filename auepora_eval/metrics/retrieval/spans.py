@@ -2,27 +2,25 @@
 
 The gold is spans of a source document: `metadata["spans"]` of a relevant document is a list of {"start",
 "end"}, characters counted from 0, `end` not included; the source is that of the span, or `metadata["source"]`
-of the document, or its id. A
-retrieved chunk says where it is from by `metadata["source"]`, `["start"]` and `["end"]`, or by the names of
-LangChain, LlamaIndex and Haystack for these; without an end, it is as long as its text. A chunk without a
-start is searched in the text of the relevant document. If it is not there, or more than once, the sample is
-skipped. A document that has neither a source nor a start is whole. Characters that several chunks hold count
-once. Relevant documents without spans are left out, and so are those with a grade of 0 or less.
+of the document, or its id. A retrieved chunk says where it is from by `metadata["source"]`, `["start"]` and
+`["end"]`, or by the names of LangChain, LlamaIndex and Haystack for these; without an end, it is as long as
+its text. A chunk without a start is where the dataset says that the chunk of this id is, or else is searched
+in the text of the relevant document. If it is not there, or more than once, the sample is skipped. A document
+that has neither a source nor a start is whole. Characters that several chunks hold count once. Relevant
+documents without spans are left out, and so are those with a grade of 0 or less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ...core.matching import by_any_name, grade_of, source_of
+from ...core.matching import Span, by_any_name, grade_of, located, own_span, source_of, spans_in
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from ...errors import ScoringError
 from .hits import first_documents
 
-Interval = tuple[int, int]
+Interval = Span
 Marked = dict[str, list[Interval]]  # by source: disjoint half-open intervals, in order
 
 
@@ -37,15 +35,17 @@ class SpanMetric(SampleMetric):
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         gold = merged(
-            (str(span.get("source") or source_of(doc)), _interval(doc, span.get("start"), span.get("end")))
+            (str(span.get("source") or source_of(doc)), (span["start"], span["end"]))
             for doc in sample.relevant_docs or ()
-            for span in _spans(doc)
+            for span in spans_in(doc)
             if grade_of(doc) > 0
         )
         if not gold:
             return skip("no relevant document of the sample has spans")
         try:
-            chunks = merged(_place(doc, sample, gold) for doc in first_documents(output, self.k))
+            judged = [*(sample.relevant_docs or ()), *(sample.candidate_docs or ())]
+            places = located(judged)
+            chunks = merged(_place(doc, judged, places, gold) for doc in first_documents(output, self.k))
         except _NotLocatedError as error:
             return skip(str(error))
         return self.of_lengths(length(gold), length(chunks), shared_length(gold, chunks))
@@ -139,30 +139,27 @@ class _NotLocatedError(Exception):
     """A chunk says nothing about where it is from, and its text does not show it."""
 
 
-# The names of the first character of a chunk, and of the character after its last.
-_STARTS = ("start", "start_index", "start_char_idx", "start_char", "split_idx_start")
-_ENDS = ("end", "end_index", "end_char_idx", "end_char")
-
-
-def _place(doc: Document, sample: EvaluationSample, gold: Marked) -> tuple[str, Interval]:
+def _place(
+    doc: Document, judged: Sequence[Document], places: Mapping[str, tuple[str, Span | None]], gold: Marked
+) -> tuple[str, Interval]:
     """Return the source of a retrieved chunk, and where in it the chunk starts and ends."""
     own = source_of(doc)
     source = by_any_name(gold).get(own, own)
-    start, end = (
-        next((doc.metadata[name] for name in names if doc.metadata.get(name) is not None), None)
-        for names in (_STARTS, _ENDS)
-    )
-    if isinstance(start, int) and end is None and doc.text:
-        end = start + len(doc.text)
-    if start is not None or end is not None:
-        return source, _interval(doc, start, end)
+    span = own_span(doc)
+    if span is not None:
+        return source, span
+    known, span = places.get(doc.doc_id, (source, None))
+    if span is not None:  # the dataset says where its chunk is
+        return known, span
     if source not in gold:
         # Where it is in its source changes nothing, but two chunks must not seem to overlap.
         return source if own == doc.doc_id else f"{source}\0{doc.text}", (0, len(doc.text))
     # A text that is shorter than its spans reach is an excerpt.
-    texts = (other.text for other in sample.relevant_docs or () if other.doc_id == source)
+    texts = (other.text for other in judged if other.doc_id == source)
     whole = next((text for text in texts if len(text) >= gold[source][-1][1]), "")
-    return source, (0, len(doc.text)) if not whole and own == doc.doc_id else _located(doc, source, whole)
+    if own == doc.doc_id and not (whole and doc.text):
+        return source, (0, len(whole or doc.text))
+    return source, _located(doc, source, whole)
 
 
 def _located(doc: Document, source: str, whole: str) -> Interval:
@@ -178,24 +175,3 @@ def _located(doc: Document, source: str, whole: str) -> Interval:
         times = "not" if start < 0 else "more than once"
         reason = f"its text is {times} in the relevant document"
     raise _NotLocatedError(f"the chunk {doc.doc_id!r:.60} of {source!r:.60} has no start, and {reason}")
-
-
-def _spans(doc: Document) -> list[Mapping[str, Any]]:
-    spans = doc.metadata.get("spans") or []
-    if not isinstance(spans, list) or not all(isinstance(span, Mapping) for span in spans):
-        raise ScoringError(
-            f"the spans of document {doc.doc_id!r} are {str(spans)[:60]!r}, not a list of start and end"
-        )
-    return spans
-
-
-def _interval(doc: Document, start: Any, end: Any) -> Interval:
-    """Return where a span or a chunk starts and ends; ScoringError if that is not a span."""
-    for number in (start, end):
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise ScoringError(
-                f"a span of document {doc.doc_id!r} goes from {start!r} to {end!r}, not whole numbers"
-            )
-    if not 0 <= start < end:
-        raise ScoringError(f"document {doc.doc_id!r} has a span from {start} to {end}, which is not a span")
-    return start, end

@@ -171,7 +171,7 @@ def score(
     ids = [sample.sample_id for sample in samples]
     answers.check_known_samples(set(ids))
     depth = answers.longest or 5
-    chosen = default_metrics(list(samples), top_k=min(depth, 10)) if metrics is None else metrics
+    chosen = default_metrics(list(samples)) if metrics is None else metrics
     plan = EvaluationPlan(chosen, match=match)
     if judge is not None:
         from .judges.runs import judged_plan

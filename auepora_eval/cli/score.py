@@ -85,8 +85,7 @@ def run(args: Namespace) -> int:
         judge = named_judge(settings)
     check_has_samples(settings.dataset, next(iter(dataset), None) is not None)
     predictions = _predictions(args.outputs, settings, dataset)
-    depth = min(predictions.longest or 5, 10)
-    plan = named or default_plan(settings, Survey.of(dataset).examples, depth)
+    plan = named or default_plan(settings, Survey.of(dataset).examples, settings.top_k)
     name = args.name or Path(args.outputs or settings.dataset).name.split(".")[0]
     evaluation_id = settings.id or storage.free_id(short_id(name))
     state = storage.state(evaluation_id)

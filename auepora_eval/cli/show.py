@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..core.display import value_text
+from ..core.display import interval_text, value_text
 from ..core.matching import gold_found, match_of
 from ..core.types import (
     EvaluationRun,
@@ -62,6 +62,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--sample", "show one sample: gold, retrieved, answer, scores", "ID")
     add_flag(parser, "--worst", "show the samples that scored worst", "METRIC")
     add_flag(parser, "--failed", "show the failed calls: why, where, on which samples")
+    add_flag(parser, "--quality", "correlate metrics with people's quality scores", "FILE", nargs="+")
     add_flag(parser, "--n", "number of samples for --worst", "N", type=at_least(1), default=10)
     add_flag(parser, "--verify", "recompute the hashes, counts and values of the run")
     add_report_flags(parser, parser)
@@ -84,6 +85,8 @@ def run(args: Namespace) -> int:
         _write_comment(args, storage)
     if args.json:
         echo.say_json(storage.load_results(args.run_id))
+    elif args.quality:
+        _say_quality(args, storage)
     elif not (args.html or args.markdown) or args.sample or args.worst or args.failed:
         _say(args, storage)
     if args.benchmark:
@@ -135,7 +138,7 @@ def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
     elif _is_experiment(results := read_results_head(path := storage.find(args.run_id))):
         _say_experiment(results)
     elif not is_ours(results):
-        _say_foreign(results, path.name)
+        _say_foreign(storage.load_results(args.run_id), path.name)
     else:
         stored = storage.load_summary(args.run_id)
         version = stored.snapshot.get("version")
@@ -174,6 +177,26 @@ def _verify(args: Namespace, storage: EvaluationResultsStorage) -> int:
     return code
 
 
+def _say_quality(args: Namespace, storage: EvaluationResultsStorage) -> None:
+    """Print how the metrics of a run agree with the quality scores that people gave to its answers."""
+    from ..people.annotators import read_annotators
+    from ..people.quality import quality_correlations
+
+    found = quality_correlations(storage.load_run(args.run_id), read_annotators(args.quality, least=1))
+    rows = [
+        (
+            one.quality,
+            one.metric,
+            value_text(one.correlation),
+            interval_text(one.interval),
+            str(one.answers),
+        )
+        for one in found
+    ]
+    headings = ("Quality score", "Metric", "Spearman", "95% interval", "Answers")
+    echo.say_table(headings, rows, numeric=(2, 3, 4))
+
+
 def _is_experiment(results: Mapping[str, Any]) -> bool:
     """Return whether a document is that of an experiment, and not of a run."""
     note = results.get("_metadata")
@@ -198,11 +221,16 @@ def _say_foreign(results: Mapping[str, Any], where: str) -> None:
     rows = [(name, str(value), "") for name, value in counts if isinstance(value, int | float)]
     for name, value, interval in metric_values(results):
         rows.append((name, str(value), "" if interval is None else str(interval)))
+    answers = results.get("query_results")
+    if isinstance(answers, list) and answers:
+        rows.insert(0, ("query_results", f"{len(answers):,}", ""))
     if not rows:
-        what = "not a results file: it has neither a summary nor metrics."
+        what = "not a results file: it has neither a summary nor metrics nor query_results."
         raise DataError(where, what, fix="Is it the right file?")
     echo.say_table(("Metric", "Value", "95% interval"), rows, numeric=(1,))
     echo.note("note: the file is of another tool, and is shown as it is: nothing was computed or checked.")
+    if isinstance(answers, list) and answers:
+        echo.say(f"Next: auepora score --dataset FILE --outputs {shlex.quote(where)}  # a run of its answers")
 
 
 def _say_worst(storage: EvaluationResultsStorage, args: Namespace) -> None:

@@ -63,7 +63,7 @@ def own_span(doc: Document) -> Span | None:
 
 
 def chunk_span(doc: Document) -> Span | None:
-    """Return the same, and None where what it says is no span."""
+    """Return the same, or None if what it says has another form."""
     try:
         return own_span(doc)
     except ScoringError:

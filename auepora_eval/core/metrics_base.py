@@ -621,7 +621,16 @@ def parse_metrics(names: str | Iterable[str]) -> list[Metric]:
         if re.fullmatch(r"[\w@.]+( +[\w@.]+)+", name.strip()):
             fix = ",".join(name.split())
             raise UnknownNameError(f"{name!r:.80} is not a metric. Write commas between the names: {fix}")
-    return [class_in_file(name) or parse_metric(name) for name in single]
+    return [class_in_file(name) or _of_a_class(name) or parse_metric(name) for name in single]
+
+
+# Plain `Metric` classes of users' files, by the name that a run stores: it is resumed with that.
+_CLASSES: dict[str, type[Metric]] = {}
+
+
+def _of_a_class(name: str) -> Metric | None:
+    made = None if name in METRICS else _CLASSES.get(name)
+    return None if made is None else made()
 
 
 def class_in_file(name: str) -> Metric | None:
@@ -660,6 +669,9 @@ def import_metrics(path: Path) -> ModuleType:
         raise UnknownNameError(f"the module {path.stem!r} exists already: give {path} another name.")
     try:
         # Under its own name, which is how worker processes find its classes.
-        return import_module(path.stem)
+        module = import_module(path.stem)
     except Exception as error:
         raise UnknownNameError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    own = (made for made in vars(module).values() if isinstance(made, type) and issubclass(made, Metric))
+    _CLASSES.update({made.name: made for made in own if isinstance(getattr(made, "name", None), str)})
+    return module

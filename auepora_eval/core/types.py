@@ -481,8 +481,7 @@ class MetricResult:
         match self.details.get(key):
             case [float() | int() | None as low, float() | int() | None as high]:
                 return low, high
-            case _:
-                return None
+        return None
 
 
 RESULT_HEADINGS = ("Target", "Metric", "Value", "95% interval", "Scored", "Skipped", "Failed", "If failed")
@@ -505,19 +504,20 @@ def result_cells(result: MetricResult) -> tuple[str, ...]:
 
 
 def results_table(results: Sequence[MetricResult], title: str = "") -> Table:
-    """Return the table of results, grouped by target; metrics where lower is better have an arrow."""
+    """Return the table of what was measured, by target; metrics where lower is better have an arrow."""
     # The last column, the range with failures scored, is empty unless something failed.
     width = len(RESULT_HEADINGS) - (not any(result.coverage.failed for result in results))
     rows: list[Sequence[str]] = []
     targets = list(dict.fromkeys(result.target for result in results))
     # Metrics of one target together: a judge may have added some at the end.
     results = sorted(results, key=lambda result: targets.index(result.target))
-    for place, result in enumerate(results):
-        if place == 0 or result.target != results[place - 1].target:
+    shown = [result for result in results if not result.not_measured] or results
+    for place, result in enumerate(shown):
+        if place == 0 or result.target != shown[place - 1].target:
             rows.append([result.target.name])
         arrow = "" if result.higher_is_better else " ↓"
         rows.append([f"{result.name}{arrow}", *result_cells(result)[2:width]])
-    notes = result_notes(results, results)
+    notes = result_notes(results, shown)
     return Table(RESULT_HEADINGS[1:width], rows, title, notes, numeric=range(1, 8), spare=(4, 5))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import shlex
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -15,9 +16,11 @@ from ..comparison.compare import Comparison, MetricComparison
 from ..comparison.words import verdict_text
 from ..core.types import MetricResult, TargetCategory
 from ..core.verdict import Verdict
+from ..io.results.document import is_ours
 from ..metrics.parse import meaning
 from ..store.pages import Filter, RunSamples
 from ..store.stopping import stopping_in_words
+from ..store.storage import metric_values
 from .comparisons import comparison_of
 from .components import charts
 from .components import parts as ui
@@ -56,7 +59,10 @@ def run_page(ask: Ask) -> Reply:
     run_id = ask.path["run"]
     if ask.workspace.is_unfinished(run_id):
         return _live_page(ask, run_id)
-    stored, index = ask.workspace.document(run_id), ask.workspace.index(run_id)
+    stored = ask.workspace.document(run_id)
+    if stored.head and not is_ours(stored.head):
+        return _foreign_page(ask, run_id, stored.head)
+    index = ask.workspace.index(run_id)
     others = [] if ask.rows else ask.workspace.before(run_id)
     baseline, comparison = _baseline(ask, run_id, index.size, others)
     worst = most_to_explain(index)
@@ -87,6 +93,17 @@ def run_page(ask: Ask) -> Reply:
         run=run_id,
         refresh=2 if baseline and comparison is None else None,
     )
+
+
+def _foreign_page(ask: Ask, run_id: str, head: Mapping[str, Any]) -> Page:
+    """Show the results of another tool as they are."""
+    file = ask.workspace.path(run_id).name
+    main = join(
+        ui.lead("The results of another tool, as they are: nothing was computed or checked."),
+        ui.facts((name, str(value)) for name, value, _ in metric_values(head)),
+    )
+    command = f"auepora score --dataset FILE --outputs {shlex.quote(file)}"
+    return Page(run_id, main, command, crumbs=[("Runs", "/")])
 
 
 def _facts(index: RunSamples, stored: Stored) -> str:

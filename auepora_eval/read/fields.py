@@ -34,6 +34,7 @@ from ..errors import DataError, did_you_mean, warn_user
 from .messages import HISTORY, conversation_in, turns_in
 from .names import (
     ANSWER_NAMES,
+    ANSWER_NAMES_IF_NONE,
     COLUMNS,
     CONVERSATIONS,
     IDS,
@@ -83,7 +84,7 @@ class FieldReader:
 
     def __init__(
         self,
-        names: Iterable[str],
+        examples: Record,
         where: str,
         columns: Mapping[str, str] | None = None,
         *,
@@ -92,7 +93,7 @@ class FieldReader:
     ) -> None:
         self._for_outputs = for_outputs  # the records are answers: they need no question, only an id
         self._is_answered = is_answered  # the records are questions with the answers of a system
-        self._names = list(dict.fromkeys(str(name) for name in names))
+        self._names = list(examples)
         # "Ground Truth" is ground_truth, unless there is a column of that very name.
         self._spelt = {plain_name(name): name for name in reversed(self._names)}
         self._spelt |= {name: name for name in self._names}
@@ -108,7 +109,18 @@ class FieldReader:
         self._place_of_conversation()
         self._place_of_answer()
         self._place_of_context()
-        check_spelling(self._free(), self._missing(), where)
+        if for_outputs or "answer" in self.fields or "retrieved" in self.fields:
+            self._take_first(ANSWER_NAMES_IF_NONE)
+        check_spelling({name: examples[name] for name in self._free()}, self._missing(), where)
+
+    def _take_first(self, table: Mapping[str, Sequence[str]]) -> None:
+        """Read the first name of a field that is there, if the field has none."""
+        for field, known in table.items():
+            if self._for_outputs and self.fields.get("reference_answer") in known:
+                del self.fields["reference_answer"]  # `answers` of a system, not of the gold
+            present = [name for name in known if self._is_free(name)]
+            if field not in self.fields and present:
+                self.fields[field] = self._spelt[present[0]]
 
     def _look_up(self, table: Mapping[str, Sequence[str]]) -> None:
         for field, known in table.items():
@@ -264,6 +276,8 @@ class FieldReader:
             raise DataError(where, what, fix="Write the question there, or remove the record.")
         self._conversations += bool(history)
         known = set(self.fields.values())
+        if "history" in parts and not turns_in(parts["history"]):
+            known.remove(self.fields["history"])  # kept as it is, and named
         others = {
             str(name): value
             for name, raw in record.items()
@@ -389,11 +403,16 @@ def read_foreign(
 
     The names that were read are reported, unless they are those of a known tool (`is_table` is False).
     """
-    rows = list(map(_with_ranking, records))
+    rows = list(map(_flat, records))
     if not rows:
         return []
-    names = dict.fromkeys(str(name) for row in rows for name in row)
-    reader = FieldReader(names, where, columns, for_outputs=for_outputs, is_answered=is_answered)
+    examples: dict[str, Any] = {}
+    for row in rows:
+        for name, value in row.items():
+            known = examples.get(str(name))
+            if known is None or (isinstance(known, list) and not known):
+                examples[str(name)] = value
+    reader = FieldReader(examples, where, columns, for_outputs=for_outputs, is_answered=is_answered)
     reader.check_has_queries()
     place = place or (lambda number: f"{where}[{number}]")
     readings = [reader.read(row, place(number)) for number, row in enumerate(rows)]
@@ -401,16 +420,32 @@ def read_foreign(
     return readings
 
 
-def _with_ranking(record: Record) -> Record:
-    """Return a record of seed 003 with its documents at the top: ids and scores are two lists in it."""
+def _flat(record: Record) -> Record:
+    """Return a record with the question, the answer and the documents at the top."""
+    inputs, outputs, expected = (record.get(name) for name in ("inputs", "outputs", "expectations"))
+    if isinstance(inputs, Mapping):  # MLflow
+        rest = {name: value for name, value in record.items() if name not in ("inputs", "expectations")}
+        given = _expected_by_mlflow(expected) if isinstance(expected, Mapping) else {}
+        if isinstance(outputs, Mapping):
+            rest = {**{name: value for name, value in rest.items() if name != "outputs"}, **outputs}
+        return {**inputs, **given, **rest}
     results = record.get("retrieval_results")
     if not isinstance(results, Mapping) or not isinstance(results.get("retrieved_docs"), list):
         return record
+    # Seed 003: ids and scores are two lists.
     ids, scores = results["retrieved_docs"], results.get("relevance_scores")
     if isinstance(scores, list) and len(scores) == len(ids) and all(isinstance(one, str) for one in ids):
         ids = [{"doc_id": one, "score": score} for one, score in zip(ids, scores, strict=True)]
     others = {name: value for name, value in record.items() if name != "retrieval_results"}
     return {**others, "retrieved": ids}
+
+
+def _expected_by_mlflow(expected: Record) -> Record:
+    facts = expected.get("expected_facts")
+    facts = facts if isinstance(facts, list) else []
+    text = expected.get("expected_response") or " ".join(map(str, facts))
+    structured = {"required": facts} if facts else None
+    return {"reference_answer": {"text": text, "structured": structured}} if text else {}
 
 
 def _value(raw: Any) -> Any:

@@ -4,6 +4,8 @@
 | [{"type": "human", "content": "How many?"}]                      ragas, LangChain
 | [{"speaker": "user", "text": "How many?"}]                       MTRAG
 | [["human", "How many?"], ["ai", "Three."]]
+| [["How many?", "Three."]]                                        Gradio, chains
+| [{"question": "How many?", "answer": "Three."}]
 | {"choices": [{"message": {"role": "assistant", "content": "Three."}}]}
 
 Contents are texts, or lists of parts (`{"type": "text", "text": ...}`). The earlier turns of a sample are in
@@ -17,6 +19,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from ..core.types import EvaluationSample
+from .names import ANSWER_PARTS, QUERY_PARAMETERS
 
 HISTORY = "history"  # in the metadata of a sample
 ASKING = ("user", "human")
@@ -50,8 +53,32 @@ def conversation_in(value: Any) -> Conversation:
 
 
 def turns_in(value: Any) -> list[Turn]:
-    """Return the messages of a document as turns."""
-    return [_turn(role, text) for role, text in islice(_messages_in(value), _MAX_MESSAGES)]
+    """Return the messages of a document as turns; a pair, or an object with both texts, is two of them."""
+    found = list(islice(_messages_in(value), _MAX_MESSAGES))
+    if not found and isinstance(value, list):
+        are_texts = len(value) % 2 == 0 and all(isinstance(text, str) for text in value)
+        exchanges = list(zip(value[::2], value[1::2], strict=True)) if are_texts else value
+        found = [turn for exchange in exchanges[:_MAX_MESSAGES] for turn in _exchange(exchange)]
+    return [_turn(role, text) for role, text in found]
+
+
+def _exchange(value: Any) -> list[tuple[str, str]]:
+    """Return what was asked and answered: ["How many?", "Three."], {"question": ..., "answer": ...}."""
+    if isinstance(value, dict):
+        inner = [
+            each for each in value.values() if isinstance(each, dict)
+        ]  # {"inputs": {...}, "outputs": ...}
+        parts = {name: text for each in (*inner, value) for name, text in each.items()}
+        asked, said = (
+            next((parts[name] for name in names if isinstance(parts.get(name), str)), "")
+            for names in ((*QUERY_PARAMETERS, *ASKING), (*ANSWER_PARTS, *ANSWERING, "outputs"))
+        )
+    elif isinstance(value, list | tuple) and len(value) == 2:
+        asked, said = value
+    else:
+        return []
+    turns = ((role, content_text(text)) for role, text in (("user", asked), ("assistant", said)))
+    return [turn for turn in turns if turn[1]]
 
 
 def history_of(sample: EvaluationSample) -> list[Turn]:

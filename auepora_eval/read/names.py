@@ -8,7 +8,8 @@ use further names (`ANSWER_PARTS`, `DOCUMENT_LISTS`) that in a table of a strang
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Iterable, Mapping, Set
+from typing import Any
 
 from ..errors import DataError, nearest_names
 
@@ -35,7 +36,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     ),
     "retrieved": (
         *("retrieved", "retrieved_contexts", "retrieval_context", "retrieved_context", "contexts"),
-        *("retrieved_docs", "retrieved_documents", "retrieved_passages", "source_documents"),
+        *("retrieved_docs", "retrieved_documents", "retrieved_passages", "source_documents", "source_nodes"),
     ),
     "retrieved_ids": ("retrieved_context_ids", "retrieved_ids", "retrieved_doc_ids"),
     "history": ("history", "chat_history", "conversation_history"),
@@ -47,14 +48,22 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 # Of answers alone: in a record with a question they may be about the question.
 ANSWER_NAMES: dict[str, tuple[str, ...]] = {
-    "citations": ("citations",),
+    "citations": (
+        *("citations", "answer_citations", "citation_list", "cited_spans", "cited_documents", "cited_docs"),
+        *("cited_sources", "cited_ids"),
+    ),
     "timings": ("timings",),
     "latency_ms": ("latency_ms",),
     "extra": ("extra",),
 }
+# Of answers alone, too: the first that is there, if no other name is.
+ANSWER_NAMES_IF_NONE: dict[str, tuple[str, ...]] = {
+    "answer": ("result", "output_text", "text", "content", "answers", "replies"),
+    "retrieved": ("documents", "passages", "nodes"),
+}
 OUTPUT_FIELDS = ("answer", "retrieved", "retrieved_ids", "tool_calls", "claims", "error", *ANSWER_NAMES)
 # Fields that `columns` may name.
-COLUMNS = tuple(field for field in NAMES if not field.endswith("_ids"))
+COLUMNS = (*(field for field in NAMES if not field.endswith("_ids")), "citations")
 # The names of our own files, in which each has one meaning.
 ID = "sample_id"
 SAMPLE_NAMES = {
@@ -63,7 +72,11 @@ SAMPLE_NAMES = {
 OUTPUT_NAMES = {"retrieved", "response", "answer", "citations", "error", "timings", "extra"}
 # A conversation holds the question, unless that has a field of its own: then it is what came before it.
 CONVERSATIONS = ("messages", "conversation")
-KNOWN = {"answer", "context", *CONVERSATIONS, *(name for names in NAMES.values() for name in names)}
+_TABLES = (NAMES, {"citations": ANSWER_NAMES["citations"]})
+KNOWN = {
+    *("answer", "context", *CONVERSATIONS),
+    *(name for table in _TABLES for names in table.values() for name in names),
+}
 # The names whose strings are ids, and those whose strings may be ids; all others hold texts.
 IDS = {*NAMES["relevant_ids"], *NAMES["retrieved_ids"], "relevant_documents"}
 IDS_OR_TEXTS = {"relevant_docs", "candidate_docs", "retrieved", "retrieved_docs", "retrieved_documents"}
@@ -107,13 +120,15 @@ def name_like(field: str, names: Iterable[str]) -> str | None:
 
 def has_query(names: Iterable[object]) -> bool:
     """Return whether one of the names is known to hold the question, in any spelling."""
+    if isinstance(names, Mapping) and isinstance(names.get("inputs"), Mapping):  # MLflow
+        return True
     return any(plain_name(name) in (*NAMES["query"], *CONVERSATIONS) for name in names)
 
 
 def has_answer(names: Iterable[object]) -> bool:
     """Return whether there is an id beside the answer or the documents of a system, in any spelling."""
     known = {plain_name(name) for name in names}
-    outputs = {"answer", "retrieval_results", *(name for f in OUTPUT_FIELDS[:3] for name in NAMES[f])}
+    outputs = {"answer", "result", "retrieval_results", *(n for f in OUTPUT_FIELDS[:3] for n in NAMES[f])}
     return not known.isdisjoint(NAMES["sample_id"]) and not known.isdisjoint(outputs)
 
 
@@ -131,13 +146,23 @@ def has_only(own: Set[str], names: Iterable[str]) -> bool:
 MEASURED = ("relevant_docs", "reference_answer", "retrieved", "answer", "response", "citations")
 
 
-def check_spelling(unread: Iterable[str], missing: Iterable[str], where: str) -> None:
-    """Raise DataError if a field that metrics need is missing and an unread one has nearly its name."""
+_CITES = {"cite", "cites", "cited", "citation", "citations"}
+
+
+def check_spelling(unread: Mapping[str, Any], missing: Iterable[str], where: str) -> None:
+    """Raise DataError if a field that metrics need is missing and an unread one has nearly its name.
+
+    An answer without citations scores 0: a list under a name with that word in it is hardly anything else.
+    """
     wanted = tuple(sorted(field for field in missing if field in MEASURED))
-    for name in (name[:80] for name in unread):
-        for field in nearest_names(name, wanted, cutoff=0.8):
-            # A name that only begins like it, such as retrieved_at, is another field.
-            if abs(len(name) - len(field)) <= 1:
-                what = f"the field {name!r} is not read, and there is no {field}, which it looks like."
-                fix = f"Name it: --columns {field}={name} (in Python columns={{...}}), or use --convert."
-                raise DataError(where, what, fix=fix)
+    for name, value in unread.items():
+        name = str(name)[:80]
+        # A name that only begins like it, such as retrieved_at, is another field.
+        near = [f for f in nearest_names(name, wanted, cutoff=0.8) if abs(len(name) - len(f)) <= 1]
+        words = {*plain_name(name).split("_")}
+        if "citations" in wanted and isinstance(value, list) and value and not words.isdisjoint(_CITES):
+            near = ["citations"]
+        if near:
+            what = f"the field {name!r} is not read, and there is no {near[0]}, which it looks like."
+            fix = f"Name it: --columns {near[0]}={name} (in Python columns={{...}}), or use --convert."
+            raise DataError(where, what, fix=fix)

@@ -313,7 +313,8 @@ def _foreign_document(raw: Any) -> Document:
     """Return a document of another tool, with its metadata and its place in the source."""
     if isinstance(raw, Document):
         return raw
-    node = _part(raw, "node", "document") or raw  # LlamaIndex puts the score around the document
+    inner = _part(raw, "node", "document")  # some put the score around the document
+    node = raw if inner is None or isinstance(inner, str) else inner
     text = _part(node, *DOCUMENT_TEXT)
     metadata = _part(node, "metadata", "meta")
     metadata = {str(name): value for name, value in metadata.items()} if isinstance(metadata, Mapping) else {}
@@ -328,4 +329,7 @@ def _foreign_document(raw: Any) -> Document:
         "end": _part(node, "end_char_idx"),
     }
     metadata = {name: value for name, value in places.items() if value is not None} | metadata
+    if isinstance(node, dict):  # a chunk as its own index writes it: what else it says of itself
+        known = {*DOCUMENT_TEXT, *DOCUMENT_ID, "metadata", "meta", "score", "rank"}
+        metadata = {str(name): value for name, value in node.items() if name not in known} | metadata
     return Document(text_id(text) if doc_id is None else str(doc_id), text, metadata)

@@ -356,7 +356,7 @@ def _converted(record: Record, kind: type[_Kind], where: str, unread: UnreadFiel
     missing = {name for name in fields if record.get(name) is None}
     if not {"answer", "response"} <= missing:
         missing -= {"answer", "response"}  # either of them is the answer
-    check_spelling([str(name) for name in record if name not in fields], missing, where)
+    check_spelling({name: value for name, value in record.items() if name not in fields}, missing, where)
     found = unread or UnreadFields()
     try:
         return msgspec.convert(_without_unknown_fields(record, kind, found), kind)

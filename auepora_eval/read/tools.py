@@ -334,16 +334,6 @@ def _mtrag(document: Any, where: str) -> Iterator[Row]:
         }
 
 
-def _mlflow(document: Any, where: str) -> Iterator[Row]:
-    """Yield the rows of mlflow.genai.evaluate: inputs, outputs and expectations."""
-    for row in _objects(document):
-        expected = _object(row.get("expectations"))
-        facts = expected.get("expected_facts")
-        text = expected.get("expected_response") or (" ".join(map(str, _list(facts))) or None)
-        reference = text and {"text": text, "structured": {"required": facts} if facts else None}
-        yield {**_object(row.get("inputs")), "reference_answer": reference, "response": row.get("outputs")}
-
-
 @dataclass(frozen=True)
 class Tool:
     """A tool whose files are one document: its rows, and keys that all are in the start of its files."""
@@ -381,5 +371,4 @@ TOOLS: Mapping[str, Tool] = {
         _llama_index, ("queries", "corpus", "relevant_docs"), ("examples", "reference_answer_by")
     ),
     "mtrag": Tool(_mtrag, ("tasks", "documents", "models"), ("models", "filters", "documents")),
-    "mlflow": Tool(_mlflow, ("inputs", "expectations")),
 }

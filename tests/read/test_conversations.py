@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import auepora_eval as ae
+from auepora_eval.core.dataset import as_dataset
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.read.fields import ReadingNote
 
@@ -133,3 +134,28 @@ def test_the_same_last_question_of_two_conversations_is_not_a_duplicate(tmp_path
     talks = [{**SAMPLE, "sample_id": "1"}, {**SAMPLE, "sample_id": "2"}]
     found = ae.DataQualityChecker().issues(load_dataset(talks))
     assert "near_duplicates" not in {issue.check for issue in found}
+
+
+TURNS = [{"role": "user", "content": "Which?"}, {"role": "assistant", "content": "The Annet."}]
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [["Which?", "The Annet."]],
+        ["Which?", "The Annet."],
+        [{"question": "Which?", "answer": "The Annet."}],
+        [{"user": "Which?", "assistant": "The Annet."}],
+        [{"inputs": {"question": "Which?"}, "outputs": {"answer": "The Annet."}}],
+    ],
+)
+def test_a_history_of_pairs_is_read(history: list[Any]) -> None:
+    with pytest.warns(ReadingNote, match="1 record has earlier turns"):
+        [sample] = as_dataset([{"id": "1", "question": "How many?", "chat_history": history}])
+    assert sample.metadata["history"] == TURNS
+
+
+def test_a_history_that_cannot_be_read_is_kept() -> None:
+    with pytest.warns(UserWarning, match="not read.*chat_history"):
+        [sample] = as_dataset([{"id": "1", "question": "How many?", "chat_history": "Which? The Annet."}])
+    assert sample.metadata == {"chat_history": "Which? The Annet."}

@@ -443,3 +443,133 @@ def test_any_labelled_dataset_becomes_a_label_set_or_an_error(
         with suppress(ae.AueporaError):
             save_dataset(InMemoryDataset("d", [sample], info=info), path)
             assert [one.query for one in load_dataset(path)] == ["q"]
+
+
+HIT = {"id": "n1", "text": "It is."}
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "json"])
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"response": "ab", "source_nodes": [{"node": {"id_": "n1", "text": "It is."}, "score": 0.5}]},
+        {"answers": [{"data": "ab"}], "documents": [{"id": "n1", "content": "It is.", "score": 0.5}]},
+        {"result": "ab", "source_documents": [{"page_content": "It is.", "id": "n1"}]},
+        {"answer": "ab", "retrieved": [{**HIT, "document": "file.txt"}]},
+        {
+            "inputs": {"question": "q?"},
+            "outputs": {"response": "ab", "contexts": [{"id": "n1", "text": "It is."}]},
+        },
+    ],
+    ids=["LlamaIndex", "Haystack", "LangChain", "seed 000", "MLflow"],
+)
+def test_answers_of_frameworks_are_read_from_files(tmp_path: Path, record: Any, suffix: str) -> None:
+    row = {"id": "1", **record}
+    [output] = outputs_of(written(tmp_path / f"r.{suffix}", row if suffix == "jsonl" else [row]), "1")
+    assert output.response.text == "ab"
+    assert [(hit.doc.doc_id, hit.doc.text) for hit in output.retrieved] == [("n1", "It is.")]
+
+
+def test_rows_of_mlflow_in_lines_have_the_question_and_the_reference(tmp_path: Path) -> None:
+    row = {"inputs": {"question": "q?"}, "outputs": "a", "expectations": {"expected_response": "b"}}
+    dataset = load_dataset(written(tmp_path / "m.jsonl", row))
+    [sample] = dataset
+    assert (sample.query, sample.reference_answer and sample.reference_answer.text) == ("q?", "b")
+    assert dataset.outputs[sample.sample_id].response.text == "a"
+
+
+def test_a_retrieved_chunk_keeps_its_source_and_its_place() -> None:
+    chunk = {"id": 3, "text": "x", "source_path": "f", "document": "file.txt", "start": 1, "end": 2}
+    [hit] = (
+        ae.evaluate(lambda query: {"answer": "a", "retrieved": [chunk]}, [{"query": "q"}])
+        .outputs[0]
+        .retrieved
+    )
+    assert hit.doc.doc_id == "3"
+    assert hit.doc.metadata | {"source_path": "f", "document": "file.txt", "start": 1} == hit.doc.metadata
+
+
+@pytest.mark.filterwarnings("ignore::auepora_eval.read.records.UnknownFieldWarning")
+@pytest.mark.parametrize("own", [True, False])
+def test_citations_under_another_name_are_read_or_an_error(tmp_path: Path, *, own: bool) -> None:
+    data = written(tmp_path / "q.jsonl", {"sample_id": "1", "query": "q", "metadata": {"citations": [SPAN]}})
+    record = {"sample_id" if own else "id": "1", "answer": "abc"}
+    for name in ("citation_list", "cited_spans", "answer_citations"):
+        file = written(tmp_path / f"{name}.jsonl", {**record, name: [SPAN]})
+        assert ae.score(data, file, metrics="citation_recall").results[0].value == 1.0
+    for name in ("my_citations", "spans_cited"):
+        file = written(tmp_path / f"{name}.jsonl", {**record, name: [SPAN]})
+        with pytest.raises(ae.AueporaError, match=f"{name}.*--columns citations={name}"):
+            ae.score(data, file, metrics="citation_recall")
+        run = ae.score(data, file, metrics="citation_recall", columns={"citations": name})
+        assert run.results[0].value == 1.0
+    count = written(tmp_path / "count.jsonl", {**record, "citation_count": 3, "citations": [SPAN]})
+    assert ae.score(data, count, metrics="citation_recall").results[0].value == 1.0
+
+
+def test_a_results_document_with_answers_alone_is_shown(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = here / "data/evaluation/results"
+    folder.mkdir(parents=True)
+    written(folder / "theirs.results.json", {"evaluation_id": "theirs", "query_results": [ROW]})
+    printed = said(capsys, "show", "theirs")
+    assert "query_results      1" in printed
+    assert "auepora score --dataset FILE --outputs theirs.results.json" in printed
+
+
+def test_score_names_the_default_depth_as_run_does(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(here / "q.jsonl", {"sample_id": "1", "query": "q", "relevant_docs": ["a"]})
+    written(here / "a.jsonl", {"sample_id": "1", "retrieved": ["a", "b"]})
+    assert "recall@5" in said(capsys, "score", "--dataset", "q.jsonl", "--outputs", "a.jsonl")
+
+
+def test_what_was_not_measured_is_named_with_its_reason(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(here / "l.json", {"samples": [LABELLED]})
+    said(capsys, "run", "--dataset", "l.json", "--system", "s.py:s", "--id", "r")
+    printed = said(capsys, "show", "r")
+    assert "n/a" not in printed
+    assert "Not measured (no output has a label, as detectors return): label_accuracy" in printed
+
+
+def test_records_of_any_shape_are_checked_by_a_function(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(here / "odd.jsonl", {"frage": "How many?", "nr": 7})
+    (here / "mine.py").write_text(
+        'def read(r):\n    return {"sample_id": str(r["nr"]), "query": r["frage"]}\n'
+    )
+    assert "1 sample" in said(capsys, "dataset", "check", "odd.jsonl", "--convert", "mine.py:read")
+
+
+def test_quality_scores_of_people_are_correlated_with_metrics(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["22", "22 cars", "22 cars at most", "22 cars, as far as anybody knows", "some cars"]
+    questions = [{"sample_id": str(n), "query": "q", "reference_answer": "22"} for n in range(5)]
+    written(here / "q.jsonl", *questions)
+    answers = [{"sample_id": str(n), "answer": text} for n, text in enumerate(texts)]
+    written(here / "a.jsonl", *answers)
+    said(
+        capsys, "score", "--dataset", "q.jsonl", "--outputs", "a.jsonl", "--metrics", "token_f1", "--id", "r"
+    )
+    for person, shift in (("ann", 0.0), ("ben", 0.1)):
+        judged = [
+            {
+                "annotation_id": f"{person}{n}",
+                "query_id": str(n),
+                "annotator_id": person,
+                "answer_text": text,
+                "quality_scores": {"conciseness": 0.9 - 0.1 * n - shift, "clarity": 0.5},
+            }
+            for n, text in enumerate(texts)
+        ]
+        written(here / f"{person}.gt.json", {"annotations": judged})
+    lines = said(capsys, "show", "r", "--quality", "ann.gt.json", "ben.gt.json").splitlines()
+    row = next(line.split() for line in lines if line.startswith("conciseness"))
+    assert (row[1], row[2], row[-1]) == ("token_f1", "1.0000", "5")
+    assert "n/a" in next(line for line in lines if line.startswith("clarity"))
+    written(here / "other.gt.json", {"annotations": [{**judged[0], "answer_text": "of another run"}]})
+    assert "no quality scores" in said(capsys, "show", "r", "--quality", "other.gt.json", code=2)

@@ -68,3 +68,14 @@ def test_a_metric_class_that_fails_is_named(
     assert cause in said
     assert "Traceback" not in said
     assert metric.lower() in said.lower()
+
+
+def test_a_run_is_resumed_after_its_metric_failed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = folder / f"metrics_of_{folder.name}.py"
+    file.write_text(METRICS)
+    (folder / "s.py").write_text('def s(query):\n    return "a"\n')
+    words = ["--dataset", "q.jsonl", "--system", "s.py:s", "--metrics", f"{file.name}:Raises", "--id", "own"]
+    assert auepora(["run", *words]) == 2
+    assert "resume: auepora run --resume own" in capsys.readouterr().err
+    assert auepora(["run", "--resume", "own"]) == 2
+    assert "the metric 'raises' failed" in capsys.readouterr().err

@@ -55,7 +55,7 @@ _UNREADABLE = (None, "unreadable")  # there is no such file, or its format canno
 def add_arguments(parser: ArgumentParser) -> None:
     about = "files of any known format, manifests, or demo"
     parser.add_argument("files", metavar="FILE", nargs="*", help=about)
-    add_settings(parser, "format")
+    add_settings(parser, "format", "convert")
     about = "severity that fails: error, warning, note or never"
     choices = ("error", "warning", "note", "never")
     add_flag(parser, "--fail-on", about, "WHAT", choices=choices, default="error")
@@ -119,7 +119,11 @@ def _is_bad(one: _Checked, fail_on: str) -> bool:
 
 
 def _checked(name: str, args: Namespace) -> _Checked:
-    one = _Checked(name, "jsonl") if name == "demo" else _form(Path(name), args.format)
+    # What a function makes of the records has the form of samples, whatever the file has.
+    is_ours = name == "demo" or args.convert is not None
+    one = (
+        _Checked(name, "records" if args.convert else "jsonl") if is_ours else _form(Path(name), args.format)
+    )
     if one.kind is not None and one.kind in FORMATS:
         _read(one, args)
     elif one.kind == "manifest" and args.previous:
@@ -146,7 +150,7 @@ def _read(one: _Checked, args: Namespace) -> None:
         document = _document(one)
         if document is not None:  # as it is: its mistakes are to be found
             one.issues, one.size = DataQualityChecker().issues(document), len(document["queries"])
-        dataset = open_samples(one.name, args.format)
+        dataset = open_samples(one.name, args.format, convert=args.convert)
         if document is None:
             one.issues, one.size = DataQualityChecker().issues(dataset), len(dataset)
         one.description = description(dataset, one.name, one.kind or "")

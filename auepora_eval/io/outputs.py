@@ -186,6 +186,7 @@ def _used_already(where: str, sample_id: str) -> DataError:
 
 # Answers of a system from any file or object: our predictions, TREC runs, tables, files of other tools.
 
+OWN_LINES = ("predictions", "jsonl")  # kinds of files with one record of ours per line
 OUTPUT_FORMS = "a path, a list of dicts, a DataFrame, or a dict of outputs by sample id"
 
 
@@ -267,7 +268,7 @@ def _predictions_in(path: Path, columns: Columns) -> ForeignPredictions:
     from .tables import load_tool, outputs_in  # with the readers of tables, which JSON Lines do not need
 
     kind = kind_of_file(path)
-    if kind == "predictions" and not columns:
+    if kind in OWN_LINES and not columns:
         return ForeignPredictions(path.name, load_predictions(path))
     if kind in ("trec", "trec-run"):  # whole numbers in JSON may be scores too
         return ForeignPredictions(path.name, read_run(path), is_run=True)

@@ -129,7 +129,8 @@ def has_answer(names: Iterable[object]) -> bool:
     """Return whether there is an id beside the answer or the documents of a system, in any spelling."""
     known = {plain_name(name) for name in names}
     outputs = {"answer", "result", "retrieval_results", *(n for f in OUTPUT_FIELDS[:3] for n in NAMES[f])}
-    return not known.isdisjoint(NAMES["sample_id"]) and not known.isdisjoint(outputs)
+    is_answer = not known.isdisjoint(outputs) or {"answers", "documents"} <= known  # Haystack
+    return not known.isdisjoint(NAMES["sample_id"]) and is_answer
 
 
 def has_own_names(names: Collection[str]) -> bool:

@@ -29,6 +29,7 @@ from ..errors import StorageError
 from ..io.detect import kind_of_file
 from ..io.files import remove_leftovers
 from ..io.outputs import (
+    OWN_LINES,
     PredictionFile,
     check_known_samples,
     is_packed,
@@ -335,7 +336,7 @@ def predictions_at(path: str | Path, columns: Mapping[str, str] | None = None) -
     if path.name.endswith(DATABASE):
         return StoredOutputs(path)
     kind = kind_of_file(path) if columns is None else None
-    if kind == "predictions" and not is_packed(path):
+    if kind in OWN_LINES and not is_packed(path):
         return PredictionFile(path)
     return predictions_of(path, columns)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -12,6 +13,7 @@ from auepora_eval.comparison.power import power_from_runs
 from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import EvaluationRun, EvaluationSample, SystemOutputs
+from auepora_eval.core.verdict import Verdict
 from auepora_eval.decide.gate import gate_run
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_dataset, a_failure, a_sample, an_output
@@ -182,3 +184,22 @@ def test_long_answers_that_fail_cost_as_much_as_long_wrong_ones(metric: str) -> 
     assert failed.if_failed is not None
     assert failed.if_failed[0] is not None
     assert failed.if_failed[0] <= 1.05 * parse_metric(metric).compute(samples, [*right, *wrong]).value
+
+
+def test_who_always_declines_is_not_robust_to_noise() -> None:
+    """A system that is never right loses nothing to noise: that is no measurement."""
+    dataset = a_dataset(
+        *(
+            a_sample(f"s{n}", f"q {n}", reference=f"right{n}", labels={"noise_ratio": 0.8 * (n % 2)})
+            for n in range(40)
+        )
+    )
+
+    def misled(n: int) -> str:
+        return "wrong" if n % 2 else right(n)
+
+    metrics = "noise_drop,noise_slope,noise_retention"
+    a, b = (run_of(name, answer, metrics, dataset) for name, answer in (("a", misled), ("b", declining)))
+    assert [one.value for one in a.results] == pytest.approx([1.0, -1.25, 0.0])
+    assert all(math.isnan(one.value) for one in b.results)
+    assert {one.verdict for one in compare_runs(a, b).metrics} == {Verdict.INCONCLUSIVE}

@@ -71,12 +71,12 @@ def test_plain_python_agrees(pairs: list[tuple[float, bool]]) -> None:
         assert computed(f"noise_accuracy@{level}", world).value == pytest.approx(means[level])
     expected = dict.fromkeys(("noise_slope", "noise_area", "noise_drop", "noise_retention"), math.nan)
     if len(levels) > 1:
-        expected["noise_slope"] = linregress([r for r, _ in pairs], [float(s) for _, s in pairs]).slope
+        if any(right for _, right in pairs):  # else there is nothing to lose
+            expected["noise_slope"] = linregress([r for r, _ in pairs], [float(s) for _, s in pairs]).slope
         expected["noise_area"] = trapezoid(list(means.values()), levels) / (levels[-1] - levels[0])
-        if levels[0] == 0:
+        if levels[0] == 0 and means[0.0]:
             expected["noise_drop"] = means[0.0] - means[levels[-1]]
-            if means[0.0]:
-                expected["noise_retention"] = means[levels[-1]] / means[0.0]
+            expected["noise_retention"] = means[levels[-1]] / means[0.0]
     for name, value in expected.items():
         assert computed(name, world).value == pytest.approx(value, nan_ok=True, abs=1e-12), name
 

@@ -41,6 +41,11 @@ class ByRatio(Contrast):
         """Return what the aggregate needs beside a sample's score."""
         return ()
 
+    @property
+    def worst(self) -> float:
+        """The worst score of the base."""
+        return self.base_metric.bounds[not self.base_metric.higher_is_better]
+
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         ratio = _number(sample.labels.get("noise_ratio")) or 0.0
         return SampleScore(self.base_metric.bounds[high], parts=self.parts(ratio, []))
@@ -94,7 +99,7 @@ class NoiseSlope(ByRatio):
 
     Least-squares slope of the score on the noise ratio, over all samples: Σ(r - r̄)(s - s̄) / Σ(r - r̄)².
     Below 0 where noise does harm. A line understates a system that holds on and then breaks: look at
-    noise_accuracy@r as well.
+    noise_accuracy@r as well. Not a number where every score is the worst: then there is nothing to lose.
     """
 
     base: str = DEFAULT_BASE
@@ -120,7 +125,8 @@ class NoiseSlope(ByRatio):
         scores = np.where(unknown == 0, scores, np.where(away * unknown > 0, high, low))
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = (away * scores).sum(axis=-1) / (away * away).sum(axis=-1)
-        return np.asarray(np.where(np.ptp(ratios, axis=-1) > 0, slope, np.nan))
+        is_defined = (np.ptp(ratios, axis=-1) > 0) & (scores != self.worst).any(axis=-1)
+        return np.asarray(np.where(is_defined, slope, np.nan))
 
 
 class ZeroAgainstHighest(ByRatio):
@@ -150,8 +156,8 @@ class NoiseDrop(ZeroAgainstHighest):
     """How much of the base metric is lost at the highest noise ratio: mean without noise - mean there.
 
     Means over the samples with ratio 0, and with the highest ratio that the samples have. A sample's own
-    value is what it adds to the drop: its score at ratio 0, minus its score at the highest. A system that is
-    never right has nothing to lose: read it with noise_accuracy.
+    value is what it adds to the drop: its score at ratio 0, minus its score at the highest. Not a number
+    where the base is at its worst without noise: who is never right, or declines always, has nothing to lose.
     """
 
     base: str = DEFAULT_BASE
@@ -175,7 +181,7 @@ class NoiseDrop(ZeroAgainstHighest):
 
     def aggregate(self, rows: Rows) -> Rows:
         clean, noisy = self._means(rows)
-        return clean + noisy
+        return np.asarray(np.where(clean == self.worst, np.nan, clean + noisy))
 
 
 @metric("noise_retention[{base?}]")

@@ -60,7 +60,7 @@ def run_page(ask: Ask) -> Reply:
     if ask.workspace.is_unfinished(run_id):
         return _live_page(ask, run_id)
     stored = ask.workspace.document(run_id)
-    if stored.head and not is_ours(stored.head):
+    if "evaluation_id" in stored.head and not is_ours(stored.head):
         return _foreign_page(ask, run_id, stored.head)
     index = ask.workspace.index(run_id)
     others = [] if ask.rows else ask.workspace.before(run_id)

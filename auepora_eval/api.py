@@ -171,8 +171,9 @@ def score(
     ids = [sample.sample_id for sample in samples]
     answers.check_known_samples(set(ids))
     depth = answers.longest or 5
-    chosen = default_metrics(list(samples)) if metrics is None else metrics
-    plan = EvaluationPlan(chosen, match=match)
+    if metrics is None:
+        metrics = default_metrics(list(samples), timed=answers.timed)
+    plan = EvaluationPlan(metrics, match=match)
     if judge is not None:
         from .judges.runs import judged_plan
 

@@ -122,7 +122,7 @@ def named_plan(settings: RunSettings) -> EvaluationPlan | None:
 
 
 def default_plan(
-    settings: RunSettings, examples: Mapping[str, EvaluationSample], top_k: int
+    settings: RunSettings, examples: Mapping[str, EvaluationSample], top_k: int, *, timed: bool = True
 ) -> EvaluationPlan:
     """Return the plan of the metrics that a dataset supports, by its example samples and the system."""
     from ..core.plan import EvaluationPlan
@@ -135,7 +135,7 @@ def default_plan(
     if settings.contexts_as_retrieved or (is_chat_model and "candidate_docs" not in examples):
         samples = [replace(sample, relevant_docs=None) for sample in samples]
     prices = {"price_input": settings.price_input, "price_output": settings.price_output}
-    metrics = default_metrics(samples, top_k=top_k, prices=prices)
+    metrics = default_metrics(samples, top_k=top_k, prices=prices, timed=timed)
     return EvaluationPlan(metrics, match=settings.match or "id")
 
 

@@ -76,6 +76,7 @@ class PredictionFile:
         self.path = Path(path)
         self._name = self.path.name
         self.longest = 0  # documents retrieved for a sample, at the most
+        self.timed = False  # whether any prediction has times
         # The line of each prediction and its first byte, in one number: a pair takes 90 bytes more.
         self._places: dict[str, int]
         self._survey()
@@ -133,6 +134,7 @@ class PredictionFile:
             hits = head.retrieved.doc_id if isinstance(head.retrieved, _Ranked) else head.retrieved
             if hits and len(hits) > self.longest:
                 self.longest = len(hits)
+            self.timed = self.timed or bool(head.timings)
 
 
 def is_packed(path: Path) -> bool:
@@ -155,6 +157,7 @@ class _Ranked(msgspec.Struct):
 class _Head(msgspec.Struct):
     sample_id: str
     retrieved: list[msgspec.Raw] | _Ranked | None = None
+    timings: Any = None
 
 
 def matched_outputs(
@@ -199,6 +202,7 @@ class ForeignPredictions:
     def __init__(self, name: str, outputs: Mapping[str, SystemOutputs], *, is_run: bool = False) -> None:
         self._name, self._outputs, self._is_run = name, outputs, is_run
         self.longest = max((len(output.retrieved) for output in outputs.values()), default=0)
+        self.timed = any(output.timings for output in outputs.values())
 
     def __len__(self) -> int:
         return len(self._outputs)
@@ -221,7 +225,8 @@ class WithoutOwnIds:
     """
 
     def __init__(self, predictions: Any) -> None:
-        self._predictions, self.longest = predictions, predictions.longest
+        self._predictions = predictions
+        self.longest, self.timed = predictions.longest, predictions.timed
         self.check_known_samples = predictions.check_known_samples
 
     def __len__(self) -> int:

@@ -28,12 +28,17 @@ _SHORT = 5  # words: an answer can be expected to contain a reference of that le
 
 
 def default_metrics(
-    samples: Sequence[EvaluationSample], *, top_k: int = 5, prices: Mapping[str, float | None] | None = None
+    samples: Sequence[EvaluationSample],
+    *,
+    top_k: int = 5,
+    prices: Mapping[str, float | None] | None = None,
+    timed: bool = True,
 ) -> list[Metric]:
     """Return the metrics of a run that names none, by the fields that the samples have.
 
     Two of retrieval, one of correctness, one of faithfulness, two of citations where there is gold for them,
-    two of refusals where questions are labelled as unanswerable, the time, and the cost if prices are given.
+    two of refusals where questions are labelled as unanswerable, the time if answers have one (`timed`), and
+    the cost if prices are given.
     A system that is run on labelled answers is a detector, which returns a label, and the metrics are of
     labels. Of a system that returns answers instead, these are not measured.
     """
@@ -44,7 +49,8 @@ def default_metrics(
     # Whether a question can be answered is a label with two spellings, so it is not in `requires`.
     if any(is_unanswerable(sample) for sample in samples):
         names += ["rejection_rate", "over_refusal_rate"]
-    metrics = [parse_metric(name) for name in [*names, "p95_latency"]]
+    names += ["p95_latency"] * timed
+    metrics = [parse_metric(name) for name in names]
     if prices := {name: price for name, price in (prices or {}).items() if price is not None}:
         from .additional import Cost  # with all metrics of time, which a plan of others does not need
 

@@ -66,6 +66,7 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
             app,
             lifespan="off",
             ws="none",
+            log_config=None,  # uvicorn's own would close the log handlers of the program that opens the view
             log_level="warning",
             access_log=False,
             server_header=False,

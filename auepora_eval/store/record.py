@@ -322,6 +322,7 @@ class Predictions(Protocol):
     """Outputs that are looked up by id (see `io.outputs`)."""
 
     longest: int
+    timed: bool
 
     def __len__(self) -> int: ...
 
@@ -350,6 +351,8 @@ _LONGEST = (
 
 class StoredOutputs:
     """The outputs of a run, read from its database one by one; one that did not finish has them too."""
+
+    timed = True
 
     def __init__(self, path: Path) -> None:
         self._database = Database.read(path)

@@ -192,7 +192,7 @@ def test_a_judge_decides_an_experiment(here: Path, experiment: Run) -> None:
     (here / "trial.config.yaml").write_text(JUDGED_CONFIG, encoding="utf-8")
     out, err = experiment()
     assert "Winner: new. new is better on judged_faithfulness than old (+0.625, p < 0.001)." in out
-    assert "judged_faithfulness: uncalibrated judge: the change is one of judged scores" in err
+    assert "uncalibrated judge judged_rag.py:judge" in err
     asked = (here / "asked.txt").stat().st_size
     assert 0 < asked <= 80
     # Stored verdicts are not asked for again. The judge says nothing about the systems: it may change.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import logging
 import re
 import shlex
 import shutil
@@ -415,3 +416,18 @@ def test_a_number_that_is_not_one_is_left_out(client: Client, number: str) -> No
     pages = ["/?start=", "/run/demo-bm25/samples?after=", "/run/demo-bm25/samples?error="]
     for page in [*pages, f"/compare?{PAIR}&start="]:
         assert client.get(page + quote(number)).status == 200, page
+
+
+def test_a_server_leaves_the_log_handlers_of_the_program_open(tmp_path: Path) -> None:
+    # Libraries such as absl close their stream, which is stderr, together with their handler.
+    handler = logging.FileHandler(tmp_path / "program.log", mode="w")  # is not opened again
+    logger = logging.getLogger("a program")
+    logger.addHandler(handler)
+    try:
+        with serving(tmp_path):
+            logger.warning("still open")
+        assert handler.stream is not None
+        assert "still open" in (tmp_path / "program.log").read_text()
+    finally:
+        logger.removeHandler(handler)
+        handler.close()

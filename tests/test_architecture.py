@@ -222,6 +222,15 @@ def test_import_is_light() -> None:
         assert module != "auepora_eval" or loaded.strip() == "[]"
 
 
+def test_a_named_metric_imports_its_own_module_only() -> None:
+    code = (
+        "import sys; from auepora_eval.metrics.parse import parse_metrics; parse_metrics('recall@5,mrr'); "
+        "print([name for name in sys.modules if name.startswith(('auepora_eval.judges', 'auepora_eval.text'))])"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert loaded.strip() == "[]"
+
+
 def test_docs_name_every_metric_and_every_command() -> None:
     text = "\n".join(
         path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]

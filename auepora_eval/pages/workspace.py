@@ -199,8 +199,10 @@ class Workspace:
             return []
         changed = self.folder.stat().st_mtime_ns
         if self._recent[0] != changed:
-            live = [(run_id, "running", "not finished") for run_id in self._unfinished_ids()]
             # Runs that `auepora diagnose` made of another one are on the page of all runs only.
+            live = [
+                (run_id, "running", "not finished") for run_id in self._unfinished_ids() if "~" not in run_id
+            ]
             done = [_recent(one) for one in self.runs() if "~" not in one.id][:_RECENT]
             self._recent = changed, [*live, *done][:_RECENT]
         return self._recent[1]

@@ -484,6 +484,8 @@ def metric(
     }
 
     def decorate(thing: Any) -> Any:
+        if isinstance(thing, type):
+            _check_usable(thing)
         names = NameTemplate.parse(template or thing.__name__)
         made: Any = thing if isinstance(thing, type) else _class_of(thing)
         for name, value in attributes.items():
@@ -499,6 +501,15 @@ def metric(
         return METRICS.add(names.base)(made)
 
     return decorate
+
+
+def _check_usable(made: type) -> None:
+    """TypeError for a class that has no score for each sample."""
+    if not issubclass(made, SampleMetric):
+        what = f"@metric takes a function or a SampleMetric, and the class {made.__name__} is neither."
+        raise TypeError(f"{what} Leave the decorator out: --metrics my_file.py:{made.__name__}")
+    if missing := sorted(getattr(made, "__abstractmethods__", ())):
+        raise TypeError(f"the class {made.__name__} lacks {', '.join(missing)}")
 
 
 def _class_of(function: ScoreFunction) -> type[SampleMetric]:

@@ -169,6 +169,7 @@ _KEYS_OF_DOCUMENTS = (
     ("annotation_id", "ground_truth"),
     ("annotations", "ground_truth"),
     ("evaluation_id", "results"),
+    ("query_results", "results"),
     ("source_offline_dataset", "manifest"),
     ("ground_truth_label", "labels"),
     ("annotation_guidelines", "labels"),
@@ -181,6 +182,7 @@ _KEYS_OF_DOCUMENTS = (
 _OWN_KEYS = {
     "annotation_id",
     "evaluation_id",
+    "query_results",
     "source_offline_dataset",
     "ground_truth_label",
     "mean_duration",

@@ -150,7 +150,9 @@ def dataset_from_label_set(document: Any, name: str) -> InMemoryDataset:
         "label_set": {key: value for key, value in document.items() if key != "samples"},
     }
     samples = list(map(_sample, document["samples"]))
-    return InMemoryDataset.of_readings(name, zip(samples, map(_output, samples), strict=True), info=info)
+    return InMemoryDataset.of_readings(
+        name, zip(samples, map(stored_output, samples), strict=True), info=info
+    )
 
 
 def read_label_document(path: Path) -> Any:
@@ -209,12 +211,18 @@ def _stored(record: Record) -> tuple[str, Record]:
     return turns[-1]["question"], stored
 
 
-def _output(sample: EvaluationSample) -> SystemOutputs | None:
-    """Return the stored answer as an output; None if it was not filled in."""
-    stored = sample.metadata[STORED_OUTPUT]
-    if not str(stored["answer"] or "").strip():
+def stored_output(sample: EvaluationSample) -> SystemOutputs | None:
+    """Return the answer that the label describes as an output; None if it was not filled in."""
+    stored = _object(sample.metadata.get(STORED_OUTPUT))  # metadata of other files may have any type
+    if not str(stored.get("answer") or "").strip():
         return None
-    return to_output({"answer": stored["answer"], "retrieved_passages": stored["passages"] or []})
+    output = to_output({"answer": stored["answer"], "retrieved_passages": stored.get("passages") or []})
+    turns = stored.get("turns")
+    # The last turn is the answer that is judged; the others come before it.
+    earlier = [turn for turn in turns[:-1] if isinstance(turn, dict)] if isinstance(turns, list) else []
+    if earlier:
+        output.extra["earlier_answers"] = [str(turn.get("answer", "")) for turn in earlier]
+    return output
 
 
 _SAMPLE = re.compile(r"\$\.samples\[(\d+)\]\.?(.*?): ", re.DOTALL)

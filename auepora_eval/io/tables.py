@@ -25,7 +25,7 @@ from ..read.text import parse_json
 from ..read.tools import TOOLS, Row, promptfoo_table
 from .csv import COLUMNS as OUR_COLUMNS
 from .csv import check_columns, load_eval_csv, read_rows
-from .detect import kind_of_name
+from .detect import kind_of_file
 from .documents import is_yaml, read_document
 from .files import stem
 from .jsonl import BYTE_ORDER_MARK, opened, read_records
@@ -152,7 +152,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Row]]:
         yield from _excel_rows(path)
     elif name.endswith((".csv", ".tsv")):
         yield from _table_rows(path)
-    elif start.lstrip()[:1] == b"[" or is_yaml(path) or kind_of_name(path) == "results":
+    elif start.lstrip()[:1] == b"[" or is_yaml(path) or kind_of_file(path) == "results":
         yield from _listed_rows(path)
     else:
         yield from read_records(path)

@@ -282,7 +282,8 @@ def pairs_of(samples: Sequence[EvaluationSample]) -> list[str | None]:
 def pair_accuracy(samples: Sequence[EvaluationSample], outputs: Sequence[SystemOutputs]) -> Record | None:
     """Return how often both answers of a pair got their true label; None without pairs.
 
-    A pair is a later member with the nearest earlier one. Without a prediction for both it is a wrong one.
+    A pair is a later member with the nearest earlier one. Without a prediction for both it is a wrong one,
+    but nothing is measured if there is no prediction at all.
     """
     groups = pairs_of(samples)
     pairs = [(earlier, later) for later, earlier in enumerate(nearest_earlier(groups)) if earlier is not None]
@@ -290,8 +291,9 @@ def pair_accuracy(samples: Sequence[EvaluationSample], outputs: Sequence[SystemO
         return None
     true = [true_label(sample) for sample in samples]
     predicted = [_prediction(output) for output in outputs]
-    is_right = [all(predicted[place] == true[place] for place in pair) for pair in pairs]
-    clusters = shared_or_none([groups[later] for _, later in pairs])
+    judged = pairs if any(label is not None for label in predicted) else []
+    is_right = [all(predicted[place] == true[place] for place in pair) for pair in judged]
+    clusters = shared_or_none([groups[later] for _, later in judged])
     contradictions = [later for _, later in pairs if true[later] == CONTRADICTION]
     return {
         **_share(np.array(is_right, dtype=np.float64), clusters),

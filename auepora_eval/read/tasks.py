@@ -233,6 +233,7 @@ def differing_fields(task: Task) -> list[tuple[str, str]]:
     pairs = (
         ("question", "instruction", task.question, task.instruction),
         ("answer", "expected_response", task.answer, task.expected_response),
+        ("reference_answer", "expected_response", task.reference_answer, task.expected_response),
         ("rag_prompt", "rag.prompt", task.rag_prompt, rag.prompt),
         ("contexts", "rag.contexts", task.contexts, rag.contexts),
         ("sources", "rag.sources", task.sources, rag.sources),

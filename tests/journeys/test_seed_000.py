@@ -167,16 +167,18 @@ def test_the_flags_of_the_seeds_builder(run: Run) -> None:
 
 def test_what_is_wrong_with_records_is_found_before_a_run(run: Run) -> None:
     """Empty prompts, no contexts, two versions of a field: `validate` and `check` name the record."""
-    empty, bare, double = a_task(7), a_task(8), a_task(9)
+    empty, bare, double, twice = a_task(7), a_task(8), a_task(9), a_task(10)
     empty["rag"]["prompt"] = " "
     bare["rag"] |= {"contexts": [], "sources": [], "retrieved": [], "citations": [], "scores": []}
     double |= {"contexts": ["[1] Another text."], "sources": ["other.txt"]}
-    write_tasks(Path("odd.jsonl"), [{"instruction": "Sum it up."}, empty, bare, double])
+    twice["reference_answer"] = "Another answer."
+    write_tasks(Path("odd.jsonl"), [{"instruction": "Sum it up."}, empty, bare, double, twice])
     out, _ = run("dataset", "check", "odd.jsonl", code=1)
     assert "odd.jsonl:1" in out  # the first record does not decide the format, and is itself an error
     assert "odd.jsonl:2: $.rag_prompt: the prompt is empty." in out
     assert "odd.jsonl:3: $.contexts: there are no contexts." in out
     assert "odd.jsonl:4: $.contexts: 'contexts' differs from 'rag.contexts', which is used." in out
+    assert "odd.jsonl:5: $.reference_answer: 'reference_answer' differs from 'expected_response'" in out
     write_tasks(Path("odd.jsonl"), [empty, bare, double])
     out, _ = run("dataset", "check", "odd.jsonl", code=1)
     assert "(qa-7): the rag_prompt is empty." in out

@@ -15,15 +15,14 @@ from auepora_eval.core.types import EvaluationSample
 from auepora_eval.demo.world import demo_labels
 from auepora_eval.errors import DataError, PlanError
 from auepora_eval.io.label_set import ScoredSample
-from auepora_eval.labels.detector import scored_by_metric, stored_output
+from auepora_eval.labels.detector import scored_by_metric
 from auepora_eval.labels.thresholds import SCENARIO_FHRI_THRESHOLDS, labels_by_score, read_thresholds
 from auepora_eval.text.label_terms import LABELS, SCENARIO_NAMES
 from tests.labels.labelled import a_labelled
 
 
 def scored(samples: Sequence[EvaluationSample], **options: Any) -> list[ScoredSample]:
-    outputs = [stored_output(sample) for sample in samples]
-    return scored_by_metric("grounding_overlap", samples, outputs, **options)
+    return scored_by_metric("grounding_overlap", samples, **options)
 
 
 def test_every_scenario_has_a_threshold() -> None:
@@ -48,7 +47,7 @@ def test_an_answer_is_scored_by_its_passages() -> None:
     other = a_labelled("2", answer="A robot steers.", passages=("The Annet carries 22 cars.",))
     assert scored([grounded, other]) == [ScoredSample(1.0, False), ScoredSample(0.0, False)]
     with pytest.raises(PlanError, match="not a score from 0 to 1"):
-        scored_by_metric("latency@0.95", [grounded], [stored_output(grounded)])
+        scored_by_metric("latency@0.95", [grounded])
 
 
 def test_each_later_member_meets_the_nearest_earlier_one_in_both_directions() -> None:

@@ -94,6 +94,15 @@ def test_both_answers_of_a_pair_must_be_right(labels: tuple[str, str], right: in
     assert (pairs["contradictions"], pairs["contradictions_found"]) == (1, detected)
 
 
+def test_pairs_without_any_prediction_are_not_measured() -> None:
+    pairs = pair_accuracy(PAIRS, [a_failure(), a_failure()])
+    assert pairs is not None
+    assert (pairs["accuracy"], pairs["confidence_interval"], pairs["not_predicted"]) == (None, None, 1)
+    pairs = pair_accuracy(PAIRS, [predicting("accurate"), a_failure()])
+    assert pairs is not None
+    assert pairs["accuracy"] == 0.0
+
+
 def test_each_later_member_of_a_pair_counts_with_the_nearest_earlier_one() -> None:
     samples = [*PAIRS, a_labelled("3", pair="p"), a_labelled("4", pair="q"), a_labelled("5", pair="q")]
     outputs = [predicting(label) for label in ("accurate", "contradiction", "accurate", "accurate")]

@@ -51,6 +51,8 @@ ROW = {
         ("rows.json", [ROW]),
         ("rows.jsonl", ROW),
         ("run.results.json", {"evaluation_id": "e", "query_results": [ROW]}),
+        ("answers.json", {"evaluation_id": "e", "query_results": [ROW]}),
+        ("rows_in_a_key.json", {"query_results": [ROW]}),
     ],
 )
 def test_answers_of_seed_003_keep_documents_times_and_citations(

@@ -79,3 +79,30 @@ def test_a_run_is_resumed_after_its_metric_failed(folder: Path, capsys: pytest.C
     assert "resume: auepora run --resume own" in capsys.readouterr().err
     assert auepora(["run", "--resume", "own"]) == 2
     assert "the metric 'raises' failed" in capsys.readouterr().err
+
+
+OF_ANOTHER_KIND = """
+from auepora_eval import Metric, SampleMetric, metric
+
+@metric
+class Mine({base}):
+    name, target = "mine", "generation_relevance"
+    def {method}(self, *given):
+        return 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "method", "advice"),
+    [("Metric", "compute", "Leave the decorator out"), ("SampleMetric", "score_sample", "lacks score")],
+)
+def test_a_class_that_the_decorator_cannot_use_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], base: str, method: str, advice: str
+) -> None:
+    file = folder / f"metrics_of_{folder.name}.py"
+    file.write_text(OF_ANOTHER_KIND.format(base=base, method=method))
+    files = ["--dataset", "q.jsonl", "--outputs", "p.jsonl"]
+    assert auepora(["score", *files, "--metrics", f"{file.name}:Mine"]) == 2
+    said = capsys.readouterr().err
+    assert "Mine" in said
+    assert advice in said

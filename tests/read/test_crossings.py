@@ -296,6 +296,10 @@ def test_results_as_yaml_are_shown(here: Path, capsys: pytest.CaptureFixture[str
     said(capsys, "score", "--dataset", "q.jsonl", "--outputs", "a.jsonl", "--id", "r")
     said(capsys, "dataset", "convert", "data/evaluation/results/r.results.json", "h.results.yaml")
     assert "contains_answer" in said(capsys, "show", "./h.results.yaml")
+    (here / "plain.json").write_bytes((here / "data/evaluation/results/r.results.json").read_bytes())
+    for name in ("./plain.json", "plain.json"):
+        assert auepora(["show", name]) == 2
+        assert "the name of a results file ends in .results.json. Rename" in capsys.readouterr().err
 
 
 def test_results_of_another_tool_say_how_to_make_a_run_of_them(

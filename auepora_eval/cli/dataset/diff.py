@@ -44,7 +44,8 @@ def run(args: Namespace) -> int:
 def say_difference(difference: DatasetDifference, limit: int | None) -> None:
     """Print what changed, at most `limit` changes of each kind."""
     if difference.same:
-        echo.say(f"the same: {difference.samples.unchanged} samples")
+        count = difference.samples.unchanged
+        echo.say(f"the same: {count} sample{'s' if count != 1 else ''}")
     _say_group("sample", difference.samples, limit)
     _say_group("document", difference.documents, limit)
     for what in difference.not_compared:

@@ -85,8 +85,10 @@ def run(args: Namespace) -> int:
         judge = named_judge(settings)
     check_has_samples(settings.dataset, next(iter(dataset), None) is not None)
     predictions = _predictions(args.outputs, settings, dataset)
-    examples = Survey.of(dataset).examples
-    plan = named or default_plan(settings, examples, settings.top_k, timed=predictions.timed)
+    plan = named
+    if plan is None:  # else the dataset is not read for it
+        examples = Survey.of(dataset).examples
+        plan = default_plan(settings, examples, settings.top_k, timed=predictions.timed)
     name = args.name or Path(args.outputs or settings.dataset).name.split(".")[0]
     evaluation_id = settings.id or storage.free_id(short_id(name))
     state = storage.state(evaluation_id)

@@ -201,9 +201,12 @@ def say_main_results(results: Sequence[MetricResult], more: str, *, is_named: bo
 
 def say_next(commands: Mapping[str, str], flags: str = "") -> None:
     """Print the commands to try next, each with its purpose; `flags` come after each."""
-    width = max(map(len, commands), default=0) + len(flags)
+    width, room = max(map(len, commands), default=0) + len(flags), echo.screen_width()
+    if any(len(f"Next: {'':{width}}  # {purpose}") > room for purpose in commands.values()):
+        width = 0  # purposes below each other would be broken over two lines
     for number, (command, purpose) in enumerate(commands.items()):
-        echo.say(f"{'      ' if number else 'Next: '}{command + flags:<{width}}  # {purpose}")
+        line = f"{'      ' if number else 'Next: '}{command + flags:<{width}}"
+        echo.say(f"{line}  # {purpose}" if len(f"{line}  # {purpose}") <= room else line)
 
 
 def _say_what_went_wrong(run: EvaluationRun, tally: Tally) -> None:

@@ -108,7 +108,7 @@ def _say_verdict(comparison: Comparison) -> None:
 def _say_next(ids: list[str], flag: str) -> None:
     commands = {
         f"auepora view{flag}": "both runs in a browser",
-        f"auepora compare {' '.join(ids)} --full{flag}": "the verdict with its tables",
+        f"auepora compare {' '.join(ids)} --full{flag}": "verdict with its tables",
         f"auepora show {ids[0]} --worst ndcg@5{flag}": "what it answered worst",
         f"auepora annotate {ids[-1]}{flag}": "label its answers",
         "auepora run --dataset demo --system FILE.py:FUNCTION": "your own system",

@@ -127,7 +127,13 @@ def _say_one(metric: type[SampleMetric]) -> None:
     described = _described(metric)
     direction = "higher" if metric.higher_is_better else "lower"
     echo.say(described["name"])
-    echo.say(f"\n{described['description']}\n")
+    echo.say()
+    for paragraph in described["description"].split("\n\n"):
+        if re.search(r"^[ *-]", paragraph, re.MULTILINE):  # a list keeps its lines
+            echo.say(paragraph)
+        else:
+            echo.say_words(paragraph.replace("\n", " "))
+        echo.say()
     echo.say(f"target:  {described['target']}")
     echo.say(f"needs:   {', '.join(metric.requires) or 'only the outputs'}")
     echo.say(f"range:   {scale_text(metric.bounds, metric.unit)}, {direction} is better")

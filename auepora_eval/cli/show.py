@@ -37,6 +37,7 @@ from ..store.storage import EvaluationResultsStorage, StoredRun, metric_values
 from . import echo
 from .common import (
     add_report_flags,
+    say_next,
     say_run,
     say_stored,
     say_traceback,
@@ -48,6 +49,7 @@ from .flags import (
     add_json,
     add_out,
     at_least,
+    out_flag,
 )
 
 _CALL_TIMES = "SELECT c.at FROM sample s JOIN call c ON c.n = s.answer ORDER BY s.n"
@@ -145,7 +147,18 @@ def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
         data = f"{stored.dataset_fingerprint[:12]}{f', version {version}' if version else ''}"
         echo.say(f"run {stored.evaluation_id}, {stored.started_at}, data {data}")
         _say_variant(stored)
-        say_run(stored, storage.load_tally(args.run_id))
+        say_run(stored, tally := storage.load_tally(args.run_id))
+        _say_next(args, stored, has_failed=bool(tally.failed))
+
+
+def _say_next(args: Namespace, run: EvaluationRun, *, has_failed: bool) -> None:
+    """Print the commands that lead from the table to the answers."""
+    name = shlex.quote(args.run_id)
+    commands = {f"auepora show {name} --failed": "why calls failed"} if has_failed else {}
+    if scored := [result.name for result in run.results if result.coverage.scored]:
+        commands[f"auepora show {name} --worst {shlex.quote(scored[0])}"] = "its worst answers"
+    commands[f"auepora view {name}"] = "in a browser"
+    say_next(commands, out_flag(args.out))
 
 
 def _verify(args: Namespace, storage: EvaluationResultsStorage) -> int:

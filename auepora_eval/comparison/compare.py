@@ -298,7 +298,7 @@ def metric_comparison(
     verdict = _verdict(tested, p_adjusted, alpha, within=bool(margin.within))
     # The level that Holm applies to the smallest p-value, so that power is not overstated.
     level = alpha / max(1, tests)
-    lost = _regressions(pairs)
+    lost, questions_lost = _regressions(pairs)
     is_open = verdict is Verdict.INCONCLUSIVE
     # Not where the loss itself is too large to be ruled out.
     if margin.size is not None and not margin.within and tested.gain > -margin.size:
@@ -341,8 +341,8 @@ def metric_comparison(
         ),
         baseline_interval=_limits(tested.interval_a),
         candidate_interval=_limits(tested.interval_b),
-        regressions=tuple(lost[:REGRESSIONS]),
-        questions_lost=len(lost),
+        regressions=lost,
+        questions_lost=questions_lost,
         run_to_run=RunToRun(*values_of_repeats) if len(pairs.repeats) > 1 else None,
         rests_on=_few_units(tested) if verdict.is_significant and not margin.within else None,
         is_share=pairs.a.is_share and pairs.b.is_share,
@@ -450,26 +450,27 @@ def margin_tests(tested: Sequence[Tested], margin: Margin, alpha: float) -> list
     return tests
 
 
-def _regressions(pairs: Pairs) -> list[Regression]:
-    """Return the questions that lost, the worst first, each by the mean of its repeats."""
+def _regressions(pairs: Pairs) -> tuple[tuple[Regression, ...], int]:
+    """Return the questions that lost most, each by the mean of its repeats, and how many lost at all."""
     losses = pairs.differences() * (-1 if pairs.known.higher_is_better else 1)
     ids, a, b = pairs.sample_ids, pairs.rows_a[:, 0], pairs.rows_b[:, 0]
     if len(pairs.repeats) == 1:
         losses = np.where(losses > 0, losses, -1.0)  # NaN means no pair, which does not count as a loss
-        order = np.argsort(-losses, kind="stable").tolist()
-        return [Regression(ids[n], float(a[n]), float(b[n])) for n in order if losses[n] > 0]
+        order = np.argsort(-losses, kind="stable")
+        count = int((losses > 0).sum())
+        shown = order[: min(count, REGRESSIONS)].tolist()
+        return tuple(Regression(ids[n], float(a[n]), float(b[n])) for n in shown), count
     places_by_question: dict[str, list[int]] = {}
     for place in np.flatnonzero(pairs.both).tolist():
         places_by_question.setdefault(pairs.questions[place], []).append(place)
-    lost = [
-        (float(losses[places].mean()), max(places, key=lambda place: float(losses[place])), places)
-        for places in places_by_question.values()
+    means = ((float(losses[places].mean()), places) for places in places_by_question.values())
+    lost = sorted((each for each in means if each[0] > 0), key=lambda each: -each[0])
+    shown = [
+        (places, max(places, key=lambda place: float(losses[place]))) for _, places in lost[:REGRESSIONS]
     ]
-    return [
-        Regression(ids[worst], float(a[places].mean()), float(b[places].mean()))
-        for loss, worst, places in sorted(lost, key=lambda each: -each[0])
-        if loss > 0
-    ]
+    return tuple(
+        Regression(ids[worst], float(a[places].mean()), float(b[places].mean())) for places, worst in shown
+    ), len(lost)
 
 
 def _limits(interval: tuple[float, float, str] | None) -> Limits | None:

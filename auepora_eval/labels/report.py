@@ -15,8 +15,9 @@ _IN_SWEEPS = ("accuracy", "macro_f1", "hall_recall", "accurate_recall", "contr_r
 
 
 def score_tables(report: Record) -> Iterator[Table]:
-    """Yield the tables of a report: overall, by label, the confusion table, pairs and scenarios, slices."""
-    yield _overall(report)
+    """Yield the tables of a report: slices, by label, the confusion table, pairs and scenarios, overall."""
+    for name, parts in report["slices"].items():
+        yield _slice(name, parts)
     metrics = report["metrics"]
     rows = [
         [label, *(_cell(report, label, figure) for figure in OF_A_CLASS), str(metrics[label]["support"])]
@@ -28,8 +29,8 @@ def score_tables(report: Record) -> Iterator[Table]:
     shares = list(_shares(report))
     if shares:
         yield Table(("Also measured", "Accuracy", "95% interval", "Right", ""), shares, numeric=(1, 2))
-    for name, parts in report["slices"].items():
-        yield _slice(name, parts)
+    # Last: it is what a terminal still shows when the rest has scrolled away.
+    yield _overall(report)
 
 
 def _overall(report: Record) -> Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..comparison.compare import Comparison, compare_runs
 from ..comparison.ranking import Ranking, rank_runs
 from ..comparison.words import names_apart
-from ..core.types import EvaluationRun, EvaluationSample
+from ..core.types import EvaluationSample
 from ..decide.figures import GatedRun
 from ..decide.gate import gate_run
 from ..decide.gate_report import GateReport
@@ -40,7 +40,8 @@ def comparison_of(workspace: Workspace, a: str, b: str, *, slices: bool = True) 
     def make() -> Comparison:
         index = workspace.index(b)
         fields = list(index.fields) if slices else []
-        runs = _scores(workspace, a), _scores(workspace, b)
+        # Scores of the indexes share their ids: others would be 100,000 texts more for each run.
+        runs = workspace.index(a).scored(), index.scored()
         return _without_regressions(
             compare_runs(*runs, by=fields, samples=_labels(index) if fields else None)
         )
@@ -52,7 +53,7 @@ def ranking_of(workspace: Workspace, run_ids: Sequence[str]) -> Ranking:
     """Return the ranking of three runs or more."""
 
     def make() -> Ranking:
-        ranking = rank_runs([_scores(workspace, run_id) for run_id in run_ids])
+        ranking = rank_runs([workspace.index(run_id).scored() for run_id in run_ids])
         return replace(ranking, pairs=[_without_regressions(pair) for pair in ranking.pairs])
 
     return _made(workspace, run_ids, make, f"Ranking {len(run_ids)} runs")
@@ -93,22 +94,17 @@ def _trimmed(make: Callable[[], T]) -> T:
     return made
 
 
-def _scores(workspace: Workspace, run_id: str) -> EvaluationRun:
-    return workspace.storage.load_run(workspace.path(run_id), texts=False)
-
-
 def _without_regressions(comparison: Comparison) -> Comparison:
     # Lost samples are found by the scores of the indexes. One says that there are some (`lost_most`).
     metrics = [replace(metric, regressions=metric.regressions[:1]) for metric in comparison.metrics]
     return replace(comparison, metrics=metrics)
 
 
-def _labels(index: RunSamples) -> list[EvaluationSample]:
-    """Return the samples of a run with what they can be sliced by, without reading their texts."""
+def _labels(index: RunSamples) -> Iterator[EvaluationSample]:
+    """Yield the samples of a run with what they can be sliced by, without reading their texts."""
     names = list(index.fields)
     # Samples with the same labels share them: 100,000 dictionaries would take 200 MB.
     known: dict[tuple[int, ...], dict[str, list[str]]] = {}
-    samples = []
     for sample_id, bits in zip(index.ids, index.bits(names).tolist(), strict=True):
         own = known.get(key := tuple(bits))
         if own is None:
@@ -117,8 +113,7 @@ def _labels(index: RunSamples) -> list[EvaluationSample]:
                 for name, mask in zip(names, key, strict=True)
                 if mask
             }
-        samples.append(EvaluationSample(sample_id, "", labels=own))
-    return samples
+        yield EvaluationSample(sample_id, "", labels=own)
 
 
 # Two runs side by side.

@@ -68,7 +68,7 @@ class ScoreColumns:
     @cached_property
     def ids(self) -> list[str]:
         """Return the id of each sample, in order."""
-        return [name for (name,) in self._database.select("SELECT id FROM sample ORDER BY n")]
+        return [name for (name,) in self._database.stream("SELECT id FROM sample ORDER BY n")]
 
     @cached_property
     def _clusters(self) -> Any:

@@ -18,7 +18,7 @@ from ..core.scores import Note
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore, SystemOutputs
 from ..errors import UnknownNameError
 from ..io.results.document import results_to_run
-from .columns import SHOWN, ScoreColumns, searched
+from .columns import SHOWN, searched
 from .database import Database
 from .state import read_results_head
 from .storage import StoredRun, decoded_output, decoded_sample
@@ -75,8 +75,9 @@ class RunSamples:
 
     def __init__(self, results: Path) -> None:
         self.results = results
-        self.database: Database = StoredRun(results).whole()
-        self._scores = ScoreColumns(self.database)
+        self._stored = StoredRun(results)
+        self.database: Database = self._stored.whole()
+        self._scores = self._stored.columns
         self._kept: dict[str, Any] = {}
         self._orders: dict[str, tuple[Places, Places]] = {}
         self.size: int = self.database.select("SELECT count(*) FROM sample")[0][0]
@@ -98,6 +99,10 @@ class RunSamples:
     def run(self) -> EvaluationRun:
         """Return the run without samples, outputs and scores."""
         return results_to_run(self._head, None, [], [], self.results.name)
+
+    def scored(self) -> EvaluationRun:
+        """Return the run with its scores, and of its samples only those that failed: enough to compare it."""
+        return self._stored.run(texts=False)
 
     @cached_property
     def metrics(self) -> dict[str, MetricResult]:
@@ -137,22 +142,30 @@ class RunSamples:
         """Return which samples are in a slice."""
         if value not in self.fields.get(name, ()):
             raise UnknownNameError(f"no sample has {name!r:.80} = {value!r:.80}")
-        bit = np.uint64(1 << self.fields[name].index(value))
-        which: NDArray[np.bool_] = (self._data(f"field {name}", "<u8") & bit) != 0
+        column = self._bits(name)
+        bit = column.dtype.type(1 << self.fields[name].index(value))
+        which: NDArray[np.bool_] = (column & bit) != 0
         return which
 
     def bits(self, names: Sequence[str]) -> NDArray[np.uint64]:
         """Return which values of these fields each sample has: a row per sample, a bit per value."""
-        columns = [self._data(f"field {name}", "<u8") for name in names]
-        rows: NDArray[np.uint64] = (
-            np.stack(columns, axis=1) if columns else np.zeros((self.size, 0), np.uint64)
-        )
+        rows = np.zeros((self.size, len(names)), np.uint64)
+        for place, name in enumerate(names):
+            rows[:, place] = self._bits(name)
         return rows
+
+    def _bits(self, name: str) -> NDArray[np.unsignedinteger[Any]]:
+        def read() -> NDArray[np.unsignedinteger[Any]]:
+            # Most fields have few values: a byte for each sample, instead of the eight that are stored.
+            kind = np.min_scalar_type((1 << len(self.fields[name])) - 1)
+            return np.frombuffer(self.database.meta(f"column field {name}"), "<u8").astype(kind)
+
+        return self.once(f"field {name}", read)
 
     def slices_of(self, name: str, place: int) -> list[str]:
         """Return the values of a field that a sample has; none if samples are not sliced by it."""
         values = self.fields.get(name, [])
-        bits = int(self._data(f"field {name}", "<u8")[place]) if values else 0
+        bits = int(self._bits(name)[place]) if values else 0
         return [value for number, value in enumerate(values) if bits >> number & 1]
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -296,10 +297,9 @@ class StoredRun:
                 self.whole()
             rows = JsonRows(self.document.get("query_results", []), self.path.name)
             return results_to_run(self._head, rows, [], [], self.path.name)
-        columns = ScoreColumns(self.database)
         pairs = list(self.pairs()) if texts else []
         samples, outputs = [sample for sample, _ in pairs], [output for _, output in pairs]
-        run = results_to_run(self._head, columns, samples, outputs, self.path.name)
+        run = results_to_run(self._head, self.columns, samples, outputs, self.path.name)
         if not texts:
             scores = [as_columns(result.scores) for result in run.results]
             run.samples = self.samples({name for one in scores for name in failed_ids(one)})
@@ -314,6 +314,11 @@ class StoredRun:
         """Yield the records of each sample and its output, as they are stored."""
         query = "SELECT s.record, c.reply FROM sample s JOIN call c ON c.n = s.answer ORDER BY s.n"
         yield from self.whole().stream(query)
+
+    @cached_property
+    def columns(self) -> ScoreColumns:
+        """Return the scores; all that use them share one list of the ids."""
+        return ScoreColumns(self.whole())
 
     def whole(self) -> Database:
         """Return the database; StorageError if there is none."""
@@ -337,7 +342,7 @@ class StoredRun:
         if self.database is None or "run_file" not in self._head:
             yield from self.document.get("query_results", [])
             return
-        columns = ScoreColumns(self.database)
+        columns = self.columns
         fields = score_fields(len(columns.ids), {name: columns.scores(name) for name in columns.names})
         for (sample, output), scored in zip(self.pairs(), fields, strict=True):
             yield query_result(sample, output, scored)

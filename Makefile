@@ -74,8 +74,8 @@ bench: $(VENV)/.installed-check .venv-bench/.installed
 	$(BIN)/python benchmarks/annotate.py
 	$(BIN)/python benchmarks/view.py
 
-# The long form of the reliability tests: 200 kills per executor, 50 signals of each kind, 200,000 flipped bits, every
-# endpoint fault at 0, 25 and 100%, a million samples. About an hour; docs/explanation/reliability.md has the results.
+# The long form of the reliability tests: 30 kills per executor, 10 signals of each kind, every endpoint fault at 0, 25
+# and 100%, a million samples. About half an hour; docs/explanation/reliability.md has the results.
 soak: $(VENV)/.installed-check
 	AUEPORA_KILLS=30 AUEPORA_SIGNALS=10 AUEPORA_FAULTS=all AUEPORA_SAMPLES=32000 $(BIN)/python -m pytest -s tests/reliability
 	$(BIN)/python -m pytest -s -k kill tests/judges tests/generate tests/people

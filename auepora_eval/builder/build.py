@@ -38,7 +38,7 @@ from ..io.jsonl import opened, placed_lines
 from ..read.tasks import QA, SPLIT_NAMES, SUMMARIES, TaskError, read_task, split_record
 
 OnSkipped = Callable[[str, str, str], None]  # where, reason, what
-_PORTION = 1_000_000  # bytes that are hashed and written at a time
+_PORTION = 1 << 18  # bytes that are hashed and written at a time: they fit the cache of a core
 _encode_into = msgspec.json.Encoder().encode_into
 
 

@@ -20,7 +20,7 @@ from ..errors import DataError, StorageError
 
 # A temporary file: its final name, and the process that writes it.
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<process>\d{1,10})-[0-9a-f]{8}\.tmp")
-_BLOCK = 1_000_000  # bytes that are hashed at a time
+_BLOCK = 1 << 18  # bytes that are hashed at a time: they fit the cache of a core
 # Errors of file systems without hard links.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 

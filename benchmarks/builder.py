@@ -5,7 +5,7 @@
 
 The loop reads a line, parses it, dumps it and writes it: no checks, no splits, no hashes. Each contestant
 runs in its own process, in turn, and writes new files. The best of several rounds counts. Bars: at least 0.8
-of the loop's speed by the clock and 0.6 by the CPU time of all threads, a peak of under 200 MB.
+of the loop's speed by the clock and 0.5 by the CPU time of all threads, a peak of under 200 MB.
 """
 
 from __future__ import annotations

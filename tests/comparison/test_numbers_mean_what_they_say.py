@@ -81,6 +81,7 @@ def test_who_crashes_is_not_said_to_decline() -> None:
     assert "it declines 100% of the answerable questions, compared with 0%" in words(a, b)
 
 
+@pytest.mark.usefixtures("own_metrics")
 def test_a_metric_that_failed_everywhere_is_not_the_same() -> None:
     @ae.metric
     def in_letters_of_no_bounds(sample: EvaluationSample, output: SystemOutputs) -> float:

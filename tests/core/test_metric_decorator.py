@@ -110,6 +110,7 @@ def test_a_file_without_metrics(
         parse_metric(f"{file}:x")
 
 
+@pytest.mark.usefixtures("own_metrics")
 def test_options_need_no_name() -> None:
     @metric(higher_is_better=False, bounds=(0, 9))
     def letters_too_many(sample: EvaluationSample, output: SystemOutputs) -> float:

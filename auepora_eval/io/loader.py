@@ -45,15 +45,11 @@ class Format:
     takes_columns: bool = False  # `load` takes the names of columns, and whose `answer` is
 
 
-def _of(module: str, name: str, *family: str) -> Callable[..., Any]:
-    """Return a function of a module that is imported at the first call: a command reads one format of many.
-
-    With a family, the function of that name returns the one to call.
-    """
+def _of(module: str, name: str, **fixed: Any) -> Callable[..., Any]:
+    """Return a function of a module that is imported at the first call: a command reads one format of many."""
 
     def call(*args: Any, **options: Any) -> Any:
-        function = getattr(import_module(module, __package__), name)
-        return (function(*family) if family else function)(*args, **options)
+        return getattr(import_module(module, __package__), name)(*args, **options, **fixed)
 
     return call
 
@@ -89,9 +85,9 @@ for name, known in {
 # Tools that write several kinds of files, tables among them.
 _FAMILIES = ("ragas", "deepeval", "promptfoo", "mlflow")
 for family in _FAMILIES:
-    FORMATS.add(family)(Format(_of(_TABLES, "load_family", family), takes_columns=True))
+    FORMATS.add(family)(Format(_of(_TABLES, "load_records"), takes_columns=True))
 for tool in set(TOOLS) - set(_FAMILIES):
-    FORMATS.add(tool)(Format(_of(_TABLES, "load_tool", tool), takes_columns=True))
+    FORMATS.add(tool)(Format(_of(_TABLES, "load_records", tool=tool), takes_columns=True))
 
 
 def load_dataset(

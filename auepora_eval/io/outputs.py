@@ -26,20 +26,10 @@ from ..core.types import (
     retrieved_ids,
 )
 from ..errors import DataError, warn_user, wrong_type
-from ..read.fields import (
-    columns_of_answers,
-    is_query_id,
-    read_foreign,
-)
+from ..read.fields import Reading, is_query_id, read_foreign
 from ..read.outputs import to_output
-from ..read.records import (
-    RawPrediction,
-    UnreadFields,
-    decoded,
-    read_prediction,
-)
+from ..read.records import RawPrediction, UnreadFields, decoded, read_prediction
 from ..read.text import parse_line
-from ..read.tools import TOOLS
 from .beir import save_beir
 from .detect import kind_of_file
 from .documents import read_document, write_document
@@ -263,14 +253,12 @@ def predictions_of(source: Any, columns: Columns = None) -> ForeignPredictions:
     rows = records_of(source)
     if rows is None or not all(isinstance(row, Mapping) for row in rows):
         raise wrong_type("outputs", OUTPUT_FORMS, source)
-    columns = columns_of_answers(columns, rows)
     readings = read_foreign(rows, "outputs", columns, for_outputs=True)
-    answered = ((sample.sample_id, output) for sample, output in readings if output is not None)
-    return ForeignPredictions("outputs", _unique(answered, "outputs"))
+    return ForeignPredictions("outputs", _answers_in(readings, "outputs"))
 
 
 def _predictions_in(path: Path, columns: Columns) -> ForeignPredictions:
-    from .tables import load_tool, outputs_in  # with the readers of tables, which JSON Lines do not need
+    from .tables import readings_in, tool_in  # which JSON Lines do not need
 
     kind = kind_of_file(path)
     if kind in OWN_LINES and not columns:
@@ -280,21 +268,22 @@ def _predictions_in(path: Path, columns: Columns) -> ForeignPredictions:
     if kind == "answers" and not columns:
         answers = {name: to_output(text) for name, text in read_document(path).items()}
         return ForeignPredictions(path.name, answers)
-    if kind in TOOLS:
-        outputs = dict(load_tool(kind)(path, columns).outputs)
-    else:
-        outputs = _unique(outputs_in(path, columns), path.name)
+    tool = tool_in(path)
+    readings = readings_in(path, columns, for_outputs=tool is None, tool=tool)
+    outputs = _answers_in(readings, path.name)
     if not outputs:
         raise DataError(path.name, "there are no answers in it.", fix="Is it the file of the questions?")
     return ForeignPredictions(path.name, outputs)
 
 
-def _unique(pairs: Iterable[tuple[str, SystemOutputs]], where: str) -> dict[str, SystemOutputs]:
+def _answers_in(readings: Iterable[Reading], where: str) -> dict[str, SystemOutputs]:
     outputs: dict[str, SystemOutputs] = {}
-    for sample_id, output in pairs:
-        if sample_id in outputs:
-            raise DataError(where, f"{sample_id!r:.80} has two answers.", fix="Keep one answer per sample.")
-        outputs[sample_id] = output
+    for sample, output in readings:
+        if output is not None and sample.sample_id in outputs:
+            what = f"{sample.sample_id!r:.80} has two answers."
+            raise DataError(where, what, fix="Keep one answer per sample.")
+        if output is not None:
+            outputs[sample.sample_id] = output
     return outputs
 
 

@@ -5,21 +5,15 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.dataset import InMemoryDataset, rows_of_columns
-from ..core.types import SystemOutputs
 from ..errors import DataError, MissingDependencyError, install_command, warn_user
-from ..read.fields import (
-    Reading,
-    ReadingNote,
-    columns_of_answers,
-    read_foreign,
-)
+from ..read.fields import Reading, ReadingNote, read_foreign
 from ..read.names import has_only, has_query
 from ..read.text import parse_json
 from ..read.tools import TOOLS, Row, promptfoo_table
@@ -36,40 +30,25 @@ _DELIMITERS = (",", ";", "\t")
 _START = 65_536  # bytes that are looked at
 
 
-def load_records(path: Path, columns: Columns = None, is_answered: bool = False) -> InMemoryDataset:
-    """Load a dataset from a table or a list of records, and the answers that are in it."""
-    readings = readings_in(path, columns, is_answered)
+def load_records(
+    path: Path, columns: Columns = None, is_answered: bool = False, *, tool: str | None = None
+) -> InMemoryDataset:
+    """Load a dataset, and the answers in it, from a table, a list of records or a document of a tool."""
+    tool = tool or tool_in(path)
+    readings = readings_in(path, columns, is_answered=is_answered, tool=tool)
+    if tool and not readings:
+        fix = "Is it another kind of file? Traces go to auepora import-traces."
+        raise DataError(path.name, f"there is no question in it, read as {tool}.", fix=fix)
     _report_without_place(path.name, readings)
     return InMemoryDataset.of_readings(stem(path), readings)
 
 
-def load_family(name: str) -> Callable[..., InMemoryDataset]:
-    """Return the function that loads any file of a tool: its documents, and tables with its names."""
-
-    def load(path: Path, columns: Columns = None, is_answered: bool = False) -> InMemoryDataset:
-        start, kinds = start_of(path), [kind for kind in TOOLS if kind.partition("-")[0] == name]
-        if path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
-            return load_csv(path, columns, is_answered)
-        kind = next((kind for kind in kinds if TOOLS[kind].looks_like(start, is_yaml=is_yaml(path))), None)
-        load_rest = load_records if kind is None else load_tool(kind)
-        return load_rest(path, columns, is_answered)
-
-    return load
-
-
-def load_tool(name: str) -> Callable[..., InMemoryDataset]:
-    """Return the function that loads the files of a tool."""
-
-    def load(path: Path, columns: Columns = None, is_answered: bool = False) -> InMemoryDataset:
-        rows = list(TOOLS[name].rows(_document(path), path.name))
-        readings = read_foreign(rows, path.name, columns, is_table=False, is_answered=is_answered)
-        if not readings:
-            fix = "Is it another kind of file? Traces go to auepora import-traces."
-            raise DataError(path.name, f"there is no question in it, read as {name}.", fix=fix)
-        _report_without_place(path.name, readings)
-        return InMemoryDataset.of_readings(stem(path), readings)
-
-    return load
+def tool_in(path: Path) -> str | None:
+    """Return the tool whose document a file is; None if its records have a place of their own each."""
+    kind = kind_of_file(path)
+    if kind == "csv" and {"scenario", "turns"} <= set(csv_heading(path)):
+        return "deepeval-conversations"
+    return kind if kind in TOOLS else None
 
 
 def _report_without_place(where: str, readings: Sequence[Reading]) -> None:
@@ -84,10 +63,7 @@ def _report_without_place(where: str, readings: Sequence[Reading]) -> None:
 
 def load_csv(path: Path, columns: Columns = None, is_answered: bool = False) -> InMemoryDataset:
     """Load a CSV file: one with our own columns as it is, any other by the names of its columns."""
-    names = csv_heading(path)
-    if {"scenario", "turns"} <= set(names):
-        return load_tool("deepeval-conversations")(path, columns, is_answered)
-    if columns is None and _is_eval_csv(names) and delimiter_of(path) == ",":
+    if columns is None and _is_eval_csv(csv_heading(path)) and delimiter_of(path) == ",":
         return load_eval_csv(path)
     return load_records(path, columns, is_answered)
 
@@ -109,24 +85,29 @@ def _is_native(names: list[str]) -> bool:
     return {"sample_id", "query"} <= set(names) or not has_query(names)
 
 
-def readings_in(path: Path, columns: Columns = None, is_answered: bool = False) -> list[Reading]:
-    """Return the samples and outputs of a table or a list of records."""
-    placed = placed_rows(path)
-    rows = [row for _, row in placed]
+def readings_in(
+    path: Path,
+    columns: Columns = None,
+    *,
+    is_answered: bool = False,
+    for_outputs: bool = False,
+    tool: str | None = None,
+) -> list[Reading]:
+    """Return the samples and outputs of a table, a list of records or a document of a tool."""
+    if tool is None:
+        placed = placed_rows(path)
+    else:
+        rows = TOOLS[tool].rows(_document(path), path.name)
+        placed = [(f"{path.name}[{number}]", row) for number, row in enumerate(rows)]
     return read_foreign(
-        rows, path.name, columns, place=lambda number: placed[number][0], is_answered=is_answered
+        [row for _, row in placed],
+        path.name,
+        columns,
+        place=lambda number: placed[number][0],
+        is_table=tool is None,
+        for_outputs=for_outputs,
+        is_answered=is_answered,
     )
-
-
-def outputs_in(path: Path, columns: Columns = None) -> Iterator[tuple[str, SystemOutputs]]:
-    """Yield the sample id and the output of each record of a table of answers."""
-    placed = placed_rows(path)
-    rows = [row for _, row in placed]
-    columns = columns_of_answers(columns, rows)
-    readings = read_foreign(
-        rows, path.name, columns, place=lambda number: placed[number][0], for_outputs=True
-    )
-    return ((sample.sample_id, output) for sample, output in readings if output is not None)
 
 
 def placed_rows(path: Path) -> list[tuple[str, Row]]:

@@ -71,14 +71,6 @@ def columns_of_samples(columns: Mapping[str, str] | None) -> dict[str, str] | No
     return {field: name for field, name in (columns or {}).items() if field not in OUTPUT_FIELDS} or None
 
 
-def columns_of_answers(columns: Mapping[str, str] | None, rows: Iterable[Record]) -> Mapping[str, str] | None:
-    """Return the columns that concern a file of answers: columns of the questions may be missing in it."""
-    if not columns:
-        return None
-    names = {str(name) for row in rows for name in row}
-    return {f: name for f, name in columns.items() if f in OUTPUT_FIELDS or name in names} or None
-
-
 class FieldReader:
     """Reads the records of one file; which name has which meaning is decided once, from all names in it."""
 
@@ -412,6 +404,8 @@ def read_foreign(
             known = examples.get(str(name))
             if known is None or (isinstance(known, list) and not known):
                 examples[str(name)] = value
+    if for_outputs:  # columns of the questions may be missing in a file of answers
+        columns = {f: name for f, name in (columns or {}).items() if f in OUTPUT_FIELDS or name in examples}
     reader = FieldReader(examples, where, columns, for_outputs=for_outputs, is_answered=is_answered)
     reader.check_has_queries()
     place = place or (lambda number: f"{where}[{number}]")

@@ -105,7 +105,7 @@ def _kind_of_json(start: bytes) -> str:
     if _LIST_OF_OBJECTS.match(start):
         return _kind_of_list(start)
     lines = start.split(b"\n")[:_LINES]
-    records = [record for line in lines if (record := _record(line)) is not None]
+    records = [record for line in lines if (record := record_on(line)) is not None]
     is_ours = any("sample_id" in record for record in records) or b'"annotation_id"' in start
     foreign = None if is_ours else _foreign_kind(start)
     if foreign is not None:
@@ -115,7 +115,7 @@ def _kind_of_json(start: bytes) -> str:
     if kind is not None:
         return kind
     first = lines[0]
-    if _record(first) is not None:  # an object of its own on a line: not one document
+    if record_on(first) is not None:  # an object of its own on a line: not one document
         return "records" if any(has_query(record) or has_answer(record) for record in records) else "jsonl"
     for key, kind in _KEYS_OF_DOCUMENTS:
         if b'"%s"' % key.encode() in start:
@@ -127,7 +127,7 @@ def _kind_by_id(start: bytes) -> str | None:
     """Return the kind of one object by ids: answers of samples, or numbers of documents of queries."""
     # A long file in lines is looked at up to the end of an entry, or of one in the first level.
     entries = start[: start.rfind(b"\n")].rstrip().removesuffix(b",")
-    documents = (_record(text) for text in (start, entries + b"}", entries + b"}}"))
+    documents = (record_on(text) for text in (start, entries + b"}", entries + b"}}"))
     document = next((one for one in documents if one is not None), None)
     if not document or _kind_of_record(document) is not None or has_query(document):
         return None
@@ -152,7 +152,7 @@ def _kind_of_list(start: bytes) -> str:
     return _foreign_kind(start) or kind or "records"
 
 
-def _record(line: bytes) -> Mapping[str, object] | None:
+def record_on(line: bytes) -> Mapping[str, object] | None:
     """Return the object on a line; None if there is none."""
     try:
         record = msgspec.json.decode(line)

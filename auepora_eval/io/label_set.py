@@ -10,23 +10,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import msgspec
 
 from ..core.dataset import EvaluationDataset, InMemoryDataset
 from ..core.types import PAIR, STORED_OUTPUT, TRUE_LABEL, EvaluationSample, Failure, Response, SystemOutputs
 from ..errors import DataError, warn_user
 from ..read.messages import HISTORY
 from ..read.outputs import to_output
-from ..read.text import parse_document
 from ..text.label_terms import CONTRADICTION, FHRI_SCENARIO, LABELS, PREDICTED_LABEL, label_of
 from .csv import DroppedWarning
-from .documents import read_content, read_document, write_document
+from .documents import read_document, write_document
 from .files import stem
-from .jsonl import placed_lines, read_records
+from .jsonl import read_records
 from .schema import check_no_errors, checker
+from .tables import placed_rows
 
 Record = dict[str, Any]
 
@@ -243,10 +242,10 @@ def _place(place: int, record: Any) -> str:
     return f"samples[{place}] ({identity:.80})" if isinstance(identity, str) else f"samples[{place}]"
 
 
-# Predicted labels and scores in files: `{"id", "predicted_label"}` or `{"id", "score"}` a line.
+# Predicted labels and scores: `{"id", "predicted_label"}` or `{"id", "score"}`, in a table or a list.
 #
-# A report with `detailed_results` (`sample_id`, `predicted_label`, `fhri`, `scenario_detected`) is read too,
-# and so is a list of such records. `sample_id` may stand for `id` everywhere.
+# A report with `detailed_results` (`sample_id`, `predicted_label`, `fhri`, `scenario_detected`) is read too.
+# `sample_id` may stand for `id` everywhere.
 
 Records = dict[str, dict[str, Any]]
 
@@ -255,7 +254,7 @@ def read_label_records(path: str | Path, known: Container[str] | None = None) ->
     """The records of a file by the id of their sample; a record of an unknown sample is an error."""
     path = Path(path)
     records: Records = {}
-    for where, record in _records(path):
+    for where, record in placed_rows(path):
         sample_id = record.get("id", record.get("sample_id"))
         if not isinstance(sample_id, str) or not sample_id:
             raise DataError(where, "the field 'id' is missing, or is not a text.", fix="Add it.")
@@ -288,7 +287,10 @@ def read_scores(path: str | Path, known: Container[str] | None = None) -> dict[s
             raise DataError(
                 record["where"], "the field 'score' is missing.", fix="Add it; null if there is none."
             )
-        score = record.get("score", record.get("fhri"))
+        score: Any = record.get("score", record.get("fhri"))
+        if isinstance(score, str):  # of a table
+            with suppress(ValueError):
+                score = float(score)
         if score is not None and (type(score) not in (int, float) or not 0 <= score <= 1):
             what = f"{score!r:.60} is not a score from 0 to 1."
             raise DataError(record["where"], what, fix="Write one, or null.")
@@ -320,35 +322,3 @@ def _label(value: Any, where: str) -> str:
             fix="Change it; null if there is none.",
         )
     return label
-
-
-def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(place, record) of a file of lines or of one document."""
-    if _is_lines(path):
-        yield from read_records(path)
-        return
-    document = parse_document(read_content(path), path.name)
-    listed = document.get("detailed_results") if isinstance(document, dict) else document
-    if not isinstance(listed, list):
-        raise DataError(
-            path.name,
-            "there are no predictions in it.",
-            fix='Write {"id": ..., "predicted_label": ...} a line, or a report with detailed_results.',
-        )
-    for place, record in enumerate(listed):
-        where = f"{path.name}: {'detailed_results' if isinstance(document, dict) else ''}[{place}]"
-        if not isinstance(record, dict):
-            raise DataError(where, "an object was expected.")
-        yield where, record
-
-
-def _is_lines(path: Path) -> bool:
-    """Return whether a file has one object per line: by its name or its first line."""
-    if path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson")):
-        return True
-    _, first = next(placed_lines(path), ("", b""))
-    try:
-        record = msgspec.json.decode(first)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return isinstance(record, dict) and bool({"id", "sample_id"} & record.keys())

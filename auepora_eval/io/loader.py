@@ -46,7 +46,7 @@ class Format:
 
 
 def _of(module: str, name: str, **fixed: Any) -> Callable[..., Any]:
-    """Return a function of a module that is imported at the first call: a command reads one format of many."""
+    """Return a function of a module imported at the first call: a command reads one format of many."""
 
     def call(*args: Any, **options: Any) -> Any:
         return getattr(import_module(module, __package__), name)(*args, **options, **fixed)

@@ -19,15 +19,16 @@ from ..read.text import parse_json
 from ..read.tools import TOOLS, Row, promptfoo_table
 from .csv import COLUMNS as OUR_COLUMNS
 from .csv import check_columns, load_eval_csv, read_rows
-from .detect import kind_of_file
+from .detect import kind_of_file, record_on
 from .documents import is_yaml, read_document
 from .files import stem
-from .jsonl import BYTE_ORDER_MARK, opened, read_records
+from .jsonl import BYTE_ORDER_MARK, opened, placed_lines, read_records
 from .parquet import import_pyarrow, load_parquet_dataset, parquet_rows
 
 Columns = Mapping[str, str] | None
 _DELIMITERS = (",", ";", "\t")
 _START = 65_536  # bytes that are looked at
+_LISTS = ("query_results", "detailed_results")  # where reports of seeds 003 and 004 have their records
 
 
 def load_records(
@@ -133,10 +134,18 @@ def _rows(path: Path) -> Iterator[tuple[str, Row]]:
         yield from _excel_rows(path)
     elif name.endswith((".csv", ".tsv")):
         yield from _table_rows(path)
-    elif start.lstrip()[:1] == b"[" or is_yaml(path) or kind_of_file(path) == "results":
+    elif start.lstrip()[:1] == b"[" or is_yaml(path) or _is_one_document(path, name):
         yield from _listed_rows(path)
     else:
         yield from read_records(path)
+
+
+def _is_one_document(path: Path, name: str) -> bool:
+    """Return whether a file is one object rather than one per line."""
+    _, first = next(placed_lines(path), ("", b"{}"))
+    record = record_on(first)
+    is_cut_off = record is None and not name.endswith((".jsonl", ".ndjson"))
+    return is_cut_off or (record is not None and any(key in record for key in _LISTS))
 
 
 def _table_rows(path: Path) -> Iterator[tuple[str, Row]]:
@@ -154,8 +163,8 @@ def _table_rows(path: Path) -> Iterator[tuple[str, Row]]:
 
 def _listed_rows(path: Path) -> Iterator[tuple[str, Row]]:
     document = read_document(path)
-    if isinstance(document, dict):  # results of seed 003
-        document = document.get("query_results")
+    if isinstance(document, dict):
+        document = next((document[key] for key in _LISTS if key in document), [document])
     if not isinstance(document, list):
         raise DataError(path.name, "a list of records was expected.", fix="Write [{...}, {...}].")
     for number, row in enumerate(document):

@@ -17,6 +17,7 @@ from auepora_eval.io.label_set import (
     label_set_errors,
     load_label_set,
     read_predicted_labels,
+    read_scores,
 )
 from auepora_eval.io.loader import detected_format, load_dataset
 from auepora_eval.io.validate import file_errors
@@ -129,6 +130,11 @@ def test_the_public_label_set_is_flattened() -> None:
             ' {"sample_id": "b", "predicted_label": null, "fhri": null}]}',
         ),
         ("list.json", '[{"id": "a", "predicted_label": "accurate"}, {"id": "b", "predicted_label": null}]'),
+        (
+            "line.json",
+            '{"detailed_results": [{"id": "a", "predicted_label": "accurate"}, '
+            '{"id": "b", "predicted_label": null}]}',
+        ),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
@@ -138,6 +144,13 @@ def test_predictions_in_their_forms(tmp_path: Path, name: str, text: str, packed
     found = read_predicted_labels(path, {"a", "b"})
     assert found["a"].extra["predicted_label"] == "accurate"
     assert found["b"].error is not None
+
+
+def test_predictions_and_scores_in_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("id;predicted_label;score\na;accurate;0.5\n")
+    assert read_predicted_labels(path)["a"].extra["predicted_label"] == "accurate"
+    assert read_scores(path)["a"].score == 0.5
 
 
 @pytest.mark.parametrize(

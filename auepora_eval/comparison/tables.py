@@ -203,12 +203,12 @@ def ranking_legend(ranking: Ranking, signs: str = "") -> str:
     if times:
         parts.append("no rank: one run each is not enough for times")
     if others:
-        parts.append("no rank: answers are scored by each other, and some failed")
+        parts.append("no rank: one of the runs has no value")
     return "; ".join(parts) + "."
 
 
 def _unranked(ranking: Ranking) -> tuple[list[str], list[str]]:
-    """The metrics without ranks: times of one run each, and what failures spoil."""
+    """The metrics without ranks: times of one run each, and what has no value in one of the runs."""
     unranked = [metric for metric in ranking.metrics if any(one.rank is None for one in metric.standings)]
     times = [metric.name for metric in unranked if metric.target is TargetCategory.LATENCY]
     return times, [metric.name for metric in unranked if metric.target is not TargetCategory.LATENCY]
@@ -235,9 +235,9 @@ def ranking_in_words(ranking: Ranking) -> str:
     sure: dict[str, list[str]] = {}
     unsure: dict[str, list[str]] = {}
     shared = []
-    times, spoilt = _unranked(ranking)
+    times, without_value = _unranked(ranking)
     for metric in ranking.metrics:
-        if metric.name in (*times, *spoilt):
+        if metric.name in (*times, *without_value):
             continue
         first = [n for n, one in enumerate(metric.standings) if one.best]
         if len(first) != 1:
@@ -259,8 +259,8 @@ def ranking_in_words(ranking: Ranking) -> str:
         sentences.append(f"Several share the best value on {listed(shared)}.")
     if times:
         sentences.append(f"One run each is not enough to compare {listed(times)}.")
-    if spoilt:
-        sentences.append(f"Failed answers leave open who is best on {listed(spoilt)}.")
+    if without_value:
+        sentences.append(f"One of the runs has no value of {listed(without_value)}.")
     return " ".join(sentences) or "The runs have no metric in common."
 
 

@@ -14,7 +14,7 @@ from ..core.dataset import EvaluationDataset
 from ..core.types import Document, gold_documents
 from ..errors import DataError
 from ..read.text import kind_of
-from ..text.document_names import DocumentName, DocumentNames, base_name, stem_of
+from ..text.document_names import DocumentNames, base_name, stem_of
 from .samples import (
     check_answer_in_question,
     check_declared_size,
@@ -107,25 +107,17 @@ _ELLIPSIS = re.compile(r"\.{3,}|…")
 Fault = tuple[str, str, str]  # severity, message, fix
 
 
-class CitedFiles:
-    """The documents by the file names that citations use."""
-
-    def __init__(self, documents: Sequence[Document]) -> None:
-        self._documents = documents
-        self._names = DocumentNames(
-            DocumentName(doc.doc_id, _text(doc.metadata.get("file_path")), _text(doc.metadata.get("title")))
-            for doc in documents
-        )
-
-    def find(self, file_name: str) -> Document | None:
-        """Return the document that a file name means, or None."""
-        place = self._names.place_of(file_name)
-        return None if place is None else self._documents[place]
+def _names(documents: Sequence[Document]) -> DocumentNames[Document]:
+    """Return the documents by the file names that citations use."""
+    names: DocumentNames[Document] = DocumentNames()
+    for doc in documents:
+        names.add(doc, doc.doc_id, _text(doc.metadata.get("file_path")), _text(doc.metadata.get("title")))
+    return names
 
 
 def check_citation_validity(view: DatasetView) -> Iterator[QualityIssue]:
     """Yield spans that are invalid, lie outside their document, or do not hold the text that they quote."""
-    files = CitedFiles(view.corpus) if view.corpus else None
+    files = _names(view.corpus) if view.corpus else None
     for place in range(len(view.samples)):
         for number, citation in enumerate(view.citations(place)):
             part = f"citations[{number}]"
@@ -136,13 +128,13 @@ def check_citation_validity(view: DatasetView) -> Iterator[QualityIssue]:
 def check_ground_truth_consistency(view: DatasetView) -> Iterator[QualityIssue]:
     """Yield documents that are cited but not relevant, and documents that are relevant but not cited."""
     check = "ground_truth_consistency"
-    files = CitedFiles(view.corpus)
+    files = _names(view.corpus)
     for place, sample in enumerate(view.samples):
         names = [_text(citation.get("file_name")) for citation in view.citations(place)]
         if not names or (sample.relevant_docs is None and not view.corpus):
             continue
         gold = dict.fromkeys(doc.doc_id for doc in gold_documents(sample))
-        own_files = files if view.corpus else CitedFiles(sample.relevant_docs or ())
+        own_files = files if view.corpus else _names(sample.relevant_docs or ())
         found = {name: own_files.find(name) for name in names if name}
         cited = {doc.doc_id for doc in found.values() if doc is not None}
         if not view.corpus:  # the stem of a file name is taken for the id, which is a guess
@@ -157,7 +149,7 @@ def check_ground_truth_consistency(view: DatasetView) -> Iterator[QualityIssue]:
             yield view.issue("note", check, message, place=place, fix="Cite it if the answer needs it.")
 
 
-def _faults(citation: Mapping[str, Any], files: CitedFiles | None) -> Iterator[Fault]:
+def _faults(citation: Mapping[str, Any], files: DocumentNames[Document] | None) -> Iterator[Fault]:
     start: Any = citation.get("start_char")
     end: Any = citation.get("end_char")
     confidence = citation.get("confidence_score")

@@ -2,69 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 
-class DocumentName(NamedTuple):
-    """The names of a document; a missing one is an empty text."""
-
-    document_id: str
-    file_path: str = ""
-    title: str = ""
-
-
-class _Names(dict[str, int | None]):
-    def note(self, name: str, place: int) -> None:
-        """Add a name; one that comes twice is ambiguous, and maps to None."""
-        if name:
-            self[name] = None if name in self else place
-
-
-class DocumentNames:
+class DocumentNames(Generic[T]):
     """Find the document that a file name refers to: by path, base name, stem, id, then title.
 
-    For a name that fits two documents `place_of` is None, as for a name that fits none; `is_ambiguous` is
-    True only for the first.
-
-    >>> names = DocumentNames([DocumentName("d1", "docs/ferries.pdf", "Ferries")])
-    >>> names.place_of("ferries.pdf"), names.place_of("ferries"), names.place_of("tides.pdf")
-    (0, 0, None)
+    >>> names: DocumentNames[str] = DocumentNames()
+    >>> names.add("document 1", "d1", "docs/ferries.pdf", "Ferries")
+    >>> names.find("ferries.pdf"), names.find("ferries"), names.find("tides.pdf")
+    ('document 1', 'document 1', None)
     """
 
-    def __init__(self, documents: Iterable[DocumentName]) -> None:
-        self._paths, self._bases, self._stems, self._ids, self._titles = (_Names() for _ in range(5))
-        for place, document in enumerate(documents):
-            base = base_name(document.file_path)
-            self._paths.note(document.file_path, place)
-            self._bases.note(base, place)
-            self._stems.note(stem_of(base), place)
-            self._ids.note(document.document_id, place)
-            self._titles.note(document.title, place)
+    def __init__(self) -> None:
+        self._named: dict[tuple[str, str], list[T]] = {}
 
-    def place_of(self, file_name: str) -> int | None:
-        """Return the index of the document in the list, or None."""
-        return next(self._matches(file_name), None)
+    def add(self, document: T, document_id: str, file_path: str = "", title: str = "") -> None:
+        """Add a document with its names; a missing name is an empty text."""
+        base = base_name(file_path)
+        names = {"path": file_path, "base": base, "stem": stem_of(base), "id": document_id, "title": title}
+        for kind, name in names.items():
+            named = self._named.setdefault((kind, name), []) if name else []
+            if len(named) < 2 and document not in named:  # two are enough for an ambiguous name
+                named.append(document)
+
+    def find(self, file_name: str) -> T | None:
+        """Return the document of that name; None if there is none, or more than one."""
+        named = self._all(file_name)
+        return named[0] if len(named) == 1 else None
 
     def is_ambiguous(self, file_name: str) -> bool:
         """Return whether a name fits more than one document."""
-        return next(self._matches(file_name), 0) is None
+        return len(self._all(file_name)) > 1
 
-    def _matches(self, file_name: str) -> Iterator[int | None]:
+    def _all(self, file_name: str) -> list[T]:
         base = base_name(file_name)
         stem = stem_of(base)
-        # The first table that has the name decides, even if the name is ambiguous there.
-        lookups = (
-            (self._paths, file_name),
-            (self._bases, base),
-            (self._stems, base),
-            (self._stems, stem),
-            (self._ids, file_name),
-            (self._ids, stem),
-            (self._titles, file_name),
-            (self._titles, stem),
-        )
-        return (names[name] for names, name in lookups if name in names)
+        wanted = {"path": (file_name,), "base": (base,), "stem": (base, stem)}
+        wanted |= {"id": (file_name, stem), "title": (file_name, stem)}
+        keys = ((kind, name) for kind, names in wanted.items() for name in names)
+        # The first kind of name that fits decides, even if it is ambiguous.
+        return next((self._named[key] for key in keys if key in self._named), [])
 
 
 def base_name(path: str) -> str:

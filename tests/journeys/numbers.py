@@ -18,7 +18,7 @@ DEMO_METRICS = (
     "recall@5,precision@5,mrr,ndcg@5,map@5,hit@5,r_precision,rbp@0.8,bpref,query_coverage,grounding_overlap,"
     "contains_answer,token_f1,exact_match,rouge1,rouge2,rougeL_answer,rougeLsum,bleu,chrf,"
     "lexical_diversity@5,near_duplicate_rate@5,noise_retention,rejection_rate,over_refusal_rate,"
-    "fake_adoption_rate,distinct_n@2,self_bleu,number_support,numeric_match,citation_density,alce_citation_recall,"
+    "fake_adoption_rate,distinct_n@2,number_support,numeric_match,citation_density,alce_citation_recall,"
     "best_sentence_overlap,noise_accuracy,abstention_f1,query_term_coverage@5"
 )
 

@@ -176,7 +176,7 @@ def test_a_label_that_cannot_be_used_is_a_failure(name: str, labels: dict[str, A
         assert "labels.answerable" in result.scores[0].reason
 
 
-@pytest.mark.parametrize("base", ["bleu", "mean_latency", "abstention_f1", "over_refusal_rate"])
+@pytest.mark.parametrize("base", ["bleu", "mean_latency", "over_refusal_rate"])
 def test_a_base_that_cannot_be_mixed_with_0_and_1_is_refused(base: str) -> None:
     for name in ("answered_accuracy", "conditioned_score"):
         with pytest.raises(UnknownNameError, match="the base must"):

@@ -6,18 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auepora_eval.text.document_names import DocumentName, DocumentNames
+from auepora_eval.text.document_names import DocumentNames
 
-NAMES = DocumentNames(
+NAMES: DocumentNames[int] = DocumentNames()
+for place, names in enumerate(
     [
-        DocumentName("d0", "docs/tides.pdf", "Tides"),
-        DocumentName("d1", "docs/ferries.v2.pdf", "Ferries"),
-        DocumentName("harbour", "", "The harbour"),
-        DocumentName("d3", "north/readme.md", "North"),
-        DocumentName("d4", "south/readme.md", "South"),
-        DocumentName("Tides", "", ""),
+        ("d0", "docs/tides.pdf", "Tides"),
+        ("d1", "docs/ferries.v2.pdf", "Ferries"),
+        ("harbour", "", "The harbour"),
+        ("d3", "north/readme.md", "North"),
+        ("d4", "south/readme.md", "South"),
+        ("Tides",),
     ]
-)
+):
+    NAMES.add(place, *names)
 
 
 @pytest.mark.parametrize(
@@ -41,12 +43,14 @@ NAMES = DocumentNames(
     ],
 )
 def test_a_file_name_means_a_document(file_name: str, place: int | None) -> None:
-    assert NAMES.place_of(file_name) == place
+    assert NAMES.find(file_name) == place
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), unique=True), st.text())
 def test_every_path_finds_its_own_document(paths: list[str], stranger: str) -> None:
-    names = DocumentNames(DocumentName(f"id {place}", path) for place, path in enumerate(paths))
-    assert [names.place_of(path) for path in paths] == list(range(len(paths)))
-    found = names.place_of(stranger)
+    names: DocumentNames[int] = DocumentNames()
+    for place, path in enumerate(paths):
+        names.add(place, f"id {place}", path)
+    assert [names.find(path) for path in paths] == list(range(len(paths)))
+    found = names.find(stranger)
     assert found is None or found in range(len(paths))

@@ -24,7 +24,7 @@ import numpy as np
 from ...core.matching import Span, chunk_span, located
 from ...core.types import Document
 from ...errors import BadOutputError
-from ...text.document_names import DocumentName, DocumentNames
+from ...text.document_names import DocumentNames
 
 UNRESOLVED = "unresolved"  # no document has that name
 AMBIGUOUS = "ambiguous"  # several documents have that name
@@ -159,11 +159,11 @@ class Sources:
         given = {doc.doc_id for doc in self._given}
         strangers = [doc for doc in self.ranked if doc.doc_id not in given]
         if given and strangers:
-            names = _Names(self._given, chunks)
+            names = _names(self._given, chunks)
             copies = {text: doc.doc_id for doc in self._given if (text := doc.text.strip())}
             for doc in strangers:
                 _, source, span = chunks[doc.doc_id]
-                known, copy = names.source(source), copies.get(doc.text.strip())
+                known, copy = names.find(source), copies.get(doc.text.strip())
                 if copy is not None and known in (None, chunks[copy].source):
                     chunks[doc.doc_id] = chunks[copy]
                 elif known is not None:
@@ -179,8 +179,8 @@ class Sources:
         return pieces
 
     @cached_property
-    def _names(self) -> _Names:
-        return _Names([*self._given, *self.ranked], self._chunks)
+    def _names(self) -> DocumentNames[str]:
+        return _names([*self._given, *self.ranked], self._chunks)
 
     def source(self, doc: Document) -> str:
         """Return the document that one of these, or a part of it, is."""
@@ -194,7 +194,7 @@ class Sources:
             doc = self.ranked[citation.number - 1]
             return Found(doc, doc.text)
         name = citation.file_name
-        source = self._names.source(name)
+        source = self._names.find(name)
         if source is None:
             return Found(None, "", AMBIGUOUS if self._names.is_ambiguous(name) else UNRESOLVED)
         pieces = self._by_source[source]
@@ -206,15 +206,15 @@ class Sources:
         Who cites a document without a span cites all of it. Gold without a span is found by any span.
         """
         names = {citation.file_name for citation in (*gold, *cited) if citation.number is None}
-        files = {name: source for name in names if (source := self._names.source(name)) is not None}
+        files = {name: source for name in names if (source := self._names.find(name)) is not None}
         unresolved = sorted(names - set(files))
         if len(unresolved) > 1:
             # No document has these names, but docs/guide.pdf and guide.pdf are likely the same file.
             with_folder = [name for name in unresolved if "/" in name or "\\" in name]
-            candidates = DocumentNames(DocumentName(name, name) for name in with_folder)
-            for name in unresolved:
-                place = candidates.place_of(name) if name not in with_folder else None
-                files[name] = name if place is None else with_folder[place]
+            candidates: DocumentNames[str] = DocumentNames()
+            for name in with_folder:
+                candidates.add(name, name, name)
+            files |= {name: candidates.find(name) or name for name in unresolved if name not in with_folder}
         # A chunk that is gold and whose place is not known can only be cited as itself.
         chunks = [self._chunks.get(citation.file_name) for citation in gold]
         apart = {chunk.doc_id for chunk in chunks if chunk and not chunk.span}
@@ -255,25 +255,18 @@ class _Chunk(NamedTuple):
     span: Span | None
 
 
-class _Names:
-    """Finds the source that a file name means: by the path, the title and the ids of its documents."""
-
-    def __init__(self, documents: Sequence[Document], chunks: Mapping[str, _Chunk]) -> None:
-        pieces: dict[str, list[Document]] = {}
-        for doc in documents:
-            pieces.setdefault(chunks[doc.doc_id].source, []).append(doc)
-        names: dict[DocumentName, str] = {}
-        for source, parts in pieces.items():
-            path = _first_text(parts, "file_path") or (source if "/" in source or "\\" in source else "")
-            names[DocumentName(source, path, _first_text(parts, "title"))] = source
-            names |= {DocumentName(doc.doc_id): source for doc in parts if doc.doc_id != source}
-        self._documents, self._sources = DocumentNames(names), list(names.values())
-        self.is_ambiguous = self._documents.is_ambiguous
-
-    def source(self, name: str) -> str | None:
-        """Return the source that a file name refers to, or None."""
-        place = self._documents.place_of(name)
-        return None if place is None else self._sources[place]
+def _names(documents: Sequence[Document], chunks: Mapping[str, _Chunk]) -> DocumentNames[str]:
+    """Return the source that a file name means, by the path, the title and the ids of its documents."""
+    pieces: dict[str, list[Document]] = {}
+    for doc in documents:
+        pieces.setdefault(chunks[doc.doc_id].source, []).append(doc)
+    names: DocumentNames[str] = DocumentNames()
+    for source, parts in pieces.items():
+        path = _first_text(parts, "file_path") or (source if "/" in source or "\\" in source else "")
+        names.add(source, source, path, _first_text(parts, "title"))
+        for doc in parts:
+            names.add(source, doc.doc_id)
+    return names
 
 
 def _found_in(pieces: Sequence[Document], citation: Citation) -> Found:

@@ -1,8 +1,8 @@
 """What noise does to a score: among the documents (`labels.noise_ratio`), or in the query (`variant_of`).
 
-Every metric contrasts a base metric, any that scores single answers: noise_drop[recall@5]. Noise levels
-and variants of one question are not independent: give them one `metadata["cluster"]`, and the intervals
-resample whole questions.
+Every metric contrasts a base metric, any that scores single answers from 0 to 1: noise_drop[recall@5].
+Noise levels and variants of one question are not independent: give them one `metadata["cluster"]`, and the
+intervals resample whole questions.
 """
 
 from __future__ import annotations
@@ -41,14 +41,9 @@ class ByRatio(Contrast):
         """Return what the aggregate needs beside a sample's score."""
         return ()
 
-    @property
-    def worst(self) -> float:
-        """The worst score of the base."""
-        return self.base_metric.bounds[not self.base_metric.higher_is_better]
-
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         ratio = _number(sample.labels.get("noise_ratio")) or 0.0
-        return SampleScore(self.base_metric.bounds[high], parts=self.parts(ratio, []))
+        return SampleScore(float(high), parts=self.parts(ratio, []))
 
     def levels(self, batch: Batch) -> list[float]:
         """Return the different ratios of the samples that the base scores or failed on, in order."""
@@ -106,26 +101,22 @@ class NoiseSlope(ByRatio):
     bounds = (-math.inf, math.inf)
     oracle = "scipy.stats.linregress"
 
-    def bounds_with(self, low: float, high: float) -> tuple[float, float]:
-        return -math.inf, math.inf
-
     def parts(self, ratio: float, levels: list[float]) -> tuple[float, ...]:
         return ratio, 0.0
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         # Whether a high score lifts or lowers the slope depends on the mean ratio, which aggregate knows.
         ratio = _number(sample.labels.get("noise_ratio")) or 0.0
-        return SampleScore(self.base_metric.bounds[high], parts=(ratio, 1.0 if high else -1.0))
+        return SampleScore(float(high), parts=(ratio, 1.0 if high else -1.0))
 
     def aggregate(self, rows: Rows) -> Rows:
         scores, ratios, unknown = rows[..., 0], rows[..., 1], rows[..., 2]
         # Σ away = 0, so the mean of the scores cancels out of the slope.
         away = ratios - ratios.mean(axis=-1, keepdims=True)
-        low, high = self.base_metric.bounds
-        scores = np.where(unknown == 0, scores, np.where(away * unknown > 0, high, low))
+        scores = np.where(unknown == 0, scores, away * unknown > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = (away * scores).sum(axis=-1) / (away * away).sum(axis=-1)
-        is_defined = (np.ptp(ratios, axis=-1) > 0) & (scores != self.worst).any(axis=-1)
+        is_defined = (np.ptp(ratios, axis=-1) > 0) & (scores != 0).any(axis=-1)
         return np.asarray(np.where(is_defined, slope, np.nan))
 
 
@@ -164,9 +155,6 @@ class NoiseDrop(ZeroAgainstHighest):
     bounds = (-1.0, 1.0)
     higher_is_better = False
 
-    def bounds_with(self, low: float, high: float) -> tuple[float, float]:
-        return low - high, high - low
-
     def score_all(self, batch: Batch) -> Scores:
         scores = super().score_all(batch)
         noisy = np.zeros(0) if scores.parts is None else scores.parts[:, 0]
@@ -174,14 +162,12 @@ class NoiseDrop(ZeroAgainstHighest):
         return scores
 
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
-        low_score, high_score = self.base_metric.bounds
-        if _number(sample.labels.get("noise_ratio")):
-            return SampleScore(-low_score if high else -high_score, parts=(1.0,))
-        return SampleScore(high_score if high else low_score, parts=(0.0,))
+        noisy = bool(_number(sample.labels.get("noise_ratio")))
+        return SampleScore(float(high) - noisy, parts=(float(noisy),))
 
     def aggregate(self, rows: Rows) -> Rows:
         clean, noisy = self._means(rows)
-        return np.asarray(np.where(clean == self.worst, np.nan, clean + noisy))
+        return np.asarray(np.where(clean == 0, np.nan, clean + noisy))
 
 
 @metric("noise_retention[{base?}]")
@@ -194,52 +180,14 @@ class NoiseRetention(ZeroAgainstHighest):
     base: str = DEFAULT_BASE
     bounds = (0.0, math.inf)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.base_metric.bounds[0] < 0:
-            raise ValueError(f"a share can be left of a score that is never below 0, unlike {self.base}")
-
-    def bounds_with(self, low: float, high: float) -> tuple[float, float]:
-        return 0.0, math.inf
-
     def score_if_failed(self, sample: EvaluationSample, *, high: bool) -> SampleScore:
         noisy = bool(_number(sample.labels.get("noise_ratio")))
-        return SampleScore(self.base_metric.bounds[high == noisy], parts=(float(noisy),))
+        return SampleScore(float(high == noisy), parts=(float(noisy),))
 
     def aggregate(self, rows: Rows) -> Rows:
         clean, noisy = self._means(rows)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.where(clean == 0, np.nan, noisy / clean))
-
-
-@metric("noise_area[{base?}]")
-class NoiseArea(ByRatio):
-    """The base metric averaged over the range of noise: the area under the means by ratio / its width.
-
-    Trapezoids between the mean scores at neighbouring ratios, divided by highest - lowest ratio: a level
-    counts by its distance to the next one, not by how many samples it has.
-    """
-
-    listed = False
-    base: str = DEFAULT_BASE
-    oracle = "scipy.integrate.trapezoid"
-
-    def parts(self, ratio: float, levels: list[float]) -> tuple[float, ...]:
-        return ratio, float(len(levels))
-
-    def aggregate(self, rows: Rows) -> Rows:
-        blocks = rows.reshape(-1, *rows.shape[-2:])
-        return np.array([_area(block) for block in blocks]).reshape(rows.shape[:-2])
-
-
-def _area(rows: Rows) -> float:
-    levels = np.unique(rows[:, 1])
-    # A resample that lacks a level of the data has another range, or another curve.
-    if len(levels) < max(2, rows[:, 2].max()):
-        return math.nan
-    means = np.array([rows[rows[:, 1] == level, 0].mean() for level in levels])
-    middles = (means[1:] + means[:-1]) / 2
-    return float((middles * np.diff(levels)).sum() / (levels[-1] - levels[0]))
 
 
 class Paired(Contrast):
@@ -303,14 +251,6 @@ class FlipRate(ConditionalRate, Paired):
     scenario: str = ""
     threshold: float = 0.5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.base_metric.higher_is_better:
-            raise ValueError(f"right and wrong need a base of which more is better, unlike {self.base}")
-
-    def bounds_with(self, low: float, high: float) -> tuple[float, float]:
-        return 0.0, 1.0
-
     def of_pair(self, base_question: float, variant: float) -> SampleScore:
         right = base_question >= self.threshold
         return SampleScore(float(right and variant < self.threshold), parts=(float(right),))
@@ -328,9 +268,6 @@ class VariantDrop(Paired):
     base: str = DEFAULT_BASE
     scenario: str = ""
     bounds = (-1.0, 1.0)
-
-    def bounds_with(self, low: float, high: float) -> tuple[float, float]:
-        return low - high, high - low
 
     def of_pair(self, base_question: float, variant: float) -> SampleScore:
         return SampleScore(float(base_question - variant))

@@ -36,36 +36,20 @@ class OnGivenDocuments(SampleMetric):
 
 
 class Contrast(OnGivenDocuments, BatchMetric):
-    """A metric of another metric's scores: the base, by its name, is what noise or a variant changes.
-
-    A base that is not a mean (bleu) enters by its values for single samples.
-    """
+    """A metric of another metric's scores: the base, by its name, is what noise or a variant changes."""
 
     base: str
     whole_batch = True
 
     def __post_init__(self) -> None:
-        """Find the base, and take its needs, its bounds and its direction."""
-        self.base_metric = parse_metric(self.base)
-        # A judge is given to the metrics of a plan, not to their bases.
-        if isinstance(self.base_metric, Contrast) or self.base_metric.needs_judge:
-            raise ValueError(f"the base must score an answer by itself, which {self.base} does not")
+        self.base_metric = base_metric(self.base)
         self.base = self.base_metric.name
-        # What the class says holds for bases from 0 to 1 where more is better; others know better.
         vars(self)["requires"] = (*type(self).requires, *self.base_metric.requires)
-        vars(self)["bounds"] = self.bounds_with(*self.base_metric.bounds)
-        # A drop of a metric where lower is better turns its own direction around.
-        vars(self)["higher_is_better"] = type(self).higher_is_better == self.base_metric.higher_is_better
         vars(self)["scores_failures"] = self.base_metric.scores_failures
-        vars(self)["whole_batch"] = type(self).whole_batch or self.base_metric.whole_batch
 
     @property
     def reads_answers(self) -> bool:
         return self.base_metric.reads_answers
-
-    def bounds_with(self, low: float, high: float) -> tuple[float, float]:
-        """Return the bounds of this metric where the base lies between low and high."""
-        return low, high
 
     def unscorable(self, batch: Batch) -> dict[int, Note]:
         # A failed answer to a sample that this metric is not about does not count as a failure.
@@ -81,6 +65,17 @@ class Contrast(OnGivenDocuments, BatchMetric):
 
     def signature(self) -> Mapping[str, object]:
         return {"base": self.base, **self.base_metric.signature()}
+
+
+def base_metric(name: str) -> SampleMetric:
+    """Return the metric of that name; ValueError unless it scores each answer by itself, from 0 to 1."""
+    base = parse_metric(name)
+    # A judge is given to the metrics of a plan, not to their bases.
+    if base.needs_judge or base.whole_batch:
+        raise ValueError(f"the base must score an answer by itself, which {name} does not")
+    if base.bounds != (0.0, 1.0) or not base.higher_is_better:
+        raise ValueError(f"the base must be a score from 0 to 1, 1 the best: {name} is not")
+    return base
 
 
 class ConditionalRate(SampleMetric):

@@ -16,13 +16,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ...core.metrics_base import SampleMetric, metric, parse_metric, skip
+from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.scores import Rows, has_field
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import ScoringError
 from ...stats.intervals import Share
 from ...text.refusal import DETECTOR, declines
-from .paired_samples import DEFAULT_BASE, OnGivenDocuments
+from .paired_samples import DEFAULT_BASE, OnGivenDocuments, base_metric
 
 _NO_LABEL = "the sample has neither labels.answerable nor the scenario 'unanswerable'"
 
@@ -205,7 +205,7 @@ class WithBase(SampleMetric):
     base: str
 
     def __post_init__(self) -> None:
-        self.base_metric = _base_metric(self.base)
+        self.base_metric = base_metric(self.base)
         self.base = self.base_metric.name
 
     def of_answer(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
@@ -276,18 +276,6 @@ class Right(WithBase):
 
     def signature(self) -> Mapping[str, object]:
         return {"detector": DETECTOR, **self.base_metric.signature()}
-
-
-def _base_metric(name: str) -> SampleMetric:
-    """Return the metric of that name; ValueError unless it scores each answer by itself, from 0 to 1."""
-    base = parse_metric(name)
-    # A judge is given to the metrics of a plan, not to their bases; a corpus metric (bleu) has no score for
-    # one answer.
-    if base.needs_judge or base.whole_batch or not base.is_mean:
-        raise ValueError(f"the base must score an answer by itself, which {name} does not")
-    if base.bounds != (0.0, 1.0) or not base.higher_is_better:
-        raise ValueError(f"the base must be a score from 0 to 1, 1 the best: {name} is not")
-    return base
 
 
 def _missing(base: SampleMetric, sample: EvaluationSample) -> str:

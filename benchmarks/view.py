@@ -320,9 +320,9 @@ def _applies(marker: str) -> bool:
 def measured_pair(folder: Path) -> Iterator[tuple[str, float]]:
     workspace = Workspace(folder)
     access = Access(8000)
-    before = time.process_time()
+    before = sum(os.times()[:4])  # with the process that compares
     wait_for_pair(workspace, access)
-    yield "comparison of the pair, once, CPU s", time.process_time() - before
+    yield "comparison of the pair, once, CPU s", sum(os.times()[:4]) - before
 
 
 def wait_for_pair(workspace: Workspace, access: Access) -> None:

@@ -5,14 +5,14 @@ A `Pair` is two runs side by side: their comparison, and the scores of the sampl
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import hashlib
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import NamedTuple, TypeVar
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from ..decide.figures import GatedRun
 from ..decide.gate import gate_run
 from ..decide.gate_report import GateReport
 from ..decide.rules import read_rules
+from ..errors import AueporaError
 from ..store.pages import Places, RunSamples
 from .workspace import SMALL, Workspace, out_flag
 
@@ -36,61 +37,66 @@ def comparison_of(workspace: Workspace, a: str, b: str, *, slices: bool = True) 
 
     Slices take most of the time, and change nothing in the comparison of all samples.
     """
+    return _made(_compared, f"Comparing {a} with {b}", workspace, [a, b], slices)
 
-    def make() -> Comparison:
-        index = workspace.index(b)
-        fields = list(index.fields) if slices else []
-        # Scores of the indexes share their ids: others would be 100,000 texts more for each run.
-        runs = workspace.index(a).scored(), index.scored()
-        return _without_regressions(
-            compare_runs(*runs, by=fields, samples=_labels(index) if fields else None)
-        )
 
-    return _made(workspace, [a, b], make, f"Comparing {a} with {b}", "with slices" if slices else "")
+def _compared(workspace: Workspace, run_ids: Sequence[str], slices: bool) -> Comparison:
+    # Scores of the indexes share their ids: others would be 100,000 texts more for each run.
+    runs, index = [workspace.index(run_id).scored() for run_id in run_ids], workspace.index(run_ids[1])
+    fields = list(index.fields) if slices else []
+    return _without_regressions(compare_runs(*runs, by=fields, samples=_labels(index) if fields else None))
 
 
 def ranking_of(workspace: Workspace, run_ids: Sequence[str]) -> Ranking:
     """Return the ranking of three runs or more."""
+    return _made(_ranked, f"Ranking {len(run_ids)} runs", workspace, run_ids)
 
-    def make() -> Ranking:
-        ranking = rank_runs([workspace.index(run_id).scored() for run_id in run_ids])
-        return replace(ranking, pairs=[_without_regressions(pair) for pair in ranking.pairs])
 
-    return _made(workspace, run_ids, make, f"Ranking {len(run_ids)} runs")
+def _ranked(workspace: Workspace, run_ids: Sequence[str]) -> Ranking:
+    ranking = rank_runs([workspace.index(run_id).scored() for run_id in run_ids])
+    return replace(ranking, pairs=[_without_regressions(pair) for pair in ranking.pairs])
 
 
 def gate_of(workspace: Workspace, run_id: str, baseline: str | None) -> GateReport:
     """Return what `auepora gate` reports of a run."""
-    run_ids = [run_id] if baseline is None else [run_id, baseline]
-    rules = workspace.rules
+    run_ids, rules = [run_id] if baseline is None else [run_id, baseline], workspace.rules
     digest = hashlib.sha256(rules.read_bytes()).hexdigest() if rules else "the usual rules"
-
-    def make() -> GateReport:
-        flags, names = out_flag(workspace.folder), [workspace.name(each) for each in run_ids]
-        with_scores = baseline is not None
-        runs = [GatedRun.stored(workspace.storage, name, flags, with_scores=with_scores) for name in names]
-        return gate_run(runs[0], read_rules(rules) if rules else None, baseline=runs[1] if runs[1:] else None)
-
-    return _made(workspace, run_ids, make, f"Checking {run_id} by the rules of the gate", digest)
+    return _made(_gated, f"Checking {run_id} by the rules of the gate", workspace, run_ids, digest)
 
 
-def _made(workspace: Workspace, run_ids: Sequence[str], make: Callable[[], T], what: str, *more: str) -> T:
+def _gated(workspace: Workspace, run_ids: Sequence[str], digest: str) -> GateReport:
+    flags, names = out_flag(workspace.folder), [workspace.name(each) for each in run_ids]
+    runs = [GatedRun.stored(workspace.storage, each, flags, with_scores=len(names) > 1) for each in names]
+    rules = read_rules(workspace.rules) if workspace.rules else None
+    return gate_run(runs[0], rules, baseline=runs[1] if runs[1:] else None)
+
+
+def _made(make: Callable[..., T], what: str, workspace: Workspace, run_ids: Sequence[str], *more: Any) -> T:
     """Return what is kept of these runs, or make it; NotReadyError while that of large runs is being made."""
     indexes = [workspace.index(run_id) for run_id in run_ids]
     # The ids too: what is made names the runs, and a copy of a run has its content.
-    key = (what, *more, *run_ids, *(index.digest for index in indexes))
-    if max(index.size for index in indexes) <= SMALL:
-        return workspace.kept.get(key, lambda: _trimmed(make))
-    return workspace.kept.get(key, lambda: workspace.background.result(key, lambda: _trimmed(make), what))
+    key = (make.__name__, *more, *run_ids, *(index.digest for index in indexes))
+    made = partial(make, workspace, run_ids, *more)
+    if max(index.size for index in indexes) > SMALL:
+        made = partial(workspace.background.result, key, partial(_in_child, made), what)
+    return workspace.kept.get(key, made)
 
 
-def _trimmed(make: Callable[[], T]) -> T:
-    """Make something, and give the memory that it took on the way back to the system."""
-    made = make()
-    gc.collect()  # what is in cycles too
-    # glibc keeps it otherwise: the slices of 100,000 samples take 250 MB for a moment.
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
+_CHILD = """
+import pickle, sys
+sys.path = pickle.load(sys.stdin.buffer)
+sys.stdout.buffer.write(pickle.dumps(pickle.load(sys.stdin.buffer)()))
+"""
+
+
+def _in_child(make: Callable[[], T]) -> T:
+    """Make something in a process of its own: slices of 100,000 samples take 250 MB, which end with it."""
+    # Not by multiprocessing: it would run the script of somebody who called `run.view()` again.
+    command, given = [sys.executable, "-I", "-c", _CHILD], pickle.dumps(sys.path) + pickle.dumps(make)
+    done = subprocess.run(command, input=given, capture_output=True, check=False)  # noqa: S603 - our own code
+    if done.returncode:
+        raise AueporaError(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
+    made: T = pickle.loads(done.stdout)  # noqa: S301 - what our own code wrote
     return made
 
 

@@ -9,7 +9,7 @@ from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
 from .layout import PLACES, address, with_id
 from .requests import Ask, Page, Reply
-from .workspace import Stored, Workspace
+from .workspace import Workspace
 
 _EACH = 8  # results of a kind
 _RUNS = 3  # whose samples are searched: that of the page, or the newest
@@ -48,12 +48,8 @@ def _group(name: str, found: Found) -> Markup:
 
 
 def _runs(workspace: Workspace, words: str) -> Found:
-    matching = [one for one in _shown(workspace) if _has(f"{one.id} {one.head.get('system_name')}", words)]
+    matching = [one for one in workspace.runs() if _has(f"{one.id} {one.head.get('system_name')}", words)]
     return [(one.id, "run", address("run", one.id)) for one in matching[:_EACH]]
-
-
-def _shown(workspace: Workspace) -> list[Stored]:
-    return [one for one in workspace.runs() if "~" not in one.id]  # without those of a diagnosis
 
 
 def _metrics(ask: Ask, words: str) -> Found:
@@ -77,7 +73,7 @@ def _metrics(ask: Ask, words: str) -> Found:
 
 
 def _samples(ask: Ask, words: str) -> Found:
-    recent = [one.id for one in _shown(ask.workspace)]
+    recent = [one.id for one in ask.workspace.runs()]
     first = ask.values.get("run", "")
     run_ids = [first] if first in recent else recent[:_RUNS]
     found: Found = []

@@ -142,6 +142,8 @@ def _limits(one: RuleResult) -> Sequence[float] | None:
 
 
 def _found(one: RuleResult) -> str:
+    if one.rule.kind in ("max_loss", "max_count_drop"):
+        return ui.number(one.loss)
     is_change = one.change is not None
     return ui.number(one.change if is_change else one.value, one.unit, signed=is_change)
 

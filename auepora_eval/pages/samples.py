@@ -395,8 +395,7 @@ def _led_first(selection: Selection) -> list[str]:
 def _other_runs(ask: Ask, selection: Selection, sample_id: str) -> Node:
     """Return what other runs on the same samples scored on this one."""
     run_id, names, rows = ask.path["run"], _led_first(selection), []
-    others = [other for other in ask.workspace.before(run_id) if "~" not in other]  # not of a diagnosis
-    for other in others[:_OTHERS]:
+    for other in ask.workspace.before(run_id)[:_OTHERS]:
         index = ask.workspace.index(other)
         try:
             (row,) = index.rows([index.place_of(sample_id)])

@@ -152,6 +152,10 @@ class Workspace:
         self.trends = Cache(kept=50)
         self._recent: tuple[int, list[Recent]] = (0, [])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let another process open the same runs."""
+        return Workspace, (self.folder, self.only, self.rules)
+
     @classmethod
     def named(cls, folder: str | Path, names: Iterable[str], rules: Path | None = None) -> Workspace:
         """Return the runs that a command names, by id or path."""
@@ -190,8 +194,8 @@ class Workspace:
         return sorted(map(self._stored, paths), key=lambda one: (one.time, one.id), reverse=True)
 
     def runs(self) -> list[Stored]:
-        """Return the finished runs, newest first."""
-        return [one for one in self.documents() if one.run is not None]
+        """Return the finished runs, newest first, without those that `auepora diagnose` made of one."""
+        return [one for one in self.documents() if one.run is not None and "~" not in one.id]
 
     def recent(self) -> list[Recent]:
         """Return the newest runs for the frame of each page; read again when a file came or went."""
@@ -199,23 +203,21 @@ class Workspace:
             return []
         changed = self.folder.stat().st_mtime_ns
         if self._recent[0] != changed:
-            # Runs that `auepora diagnose` made of another one are on the page of all runs only.
             live = [
                 (run_id, "running", "not finished") for run_id in self._unfinished_ids() if "~" not in run_id
             ]
-            done = [_recent(one) for one in self.runs() if "~" not in one.id][:_RECENT]
-            self._recent = changed, [*live, *done][:_RECENT]
+            self._recent = changed, [*live, *map(_recent, self.runs())][:_RECENT]
         return self._recent[1]
 
     def before(self, run_id: str, runs: Sequence[Stored] | None = None) -> list[str]:
         """Return the runs with the same samples as one, which it can be compared with: older ones first."""
-        known = self.runs() if runs is None else runs
-        place = next((place for place, one in enumerate(known) if one.id == run_id), None)
-        if place is None:
-            return []
-        data = known[place].dataset
-        same = [one.id for one in (*known[place + 1 :], *known[:place]) if one.dataset == data]
-        return sorted(same, key=lambda other: "~" in other)  # of a diagnosis: last
+        one = self.document(run_id)
+        others = [
+            other
+            for other in (self.runs() if runs is None else runs)
+            if other.id != run_id and other.dataset == one.dataset
+        ]
+        return [other.id for other in sorted(others, key=lambda other: other.time > one.time)]
 
     def document(self, run_id: str) -> Stored:
         """Return one stored document by its id."""

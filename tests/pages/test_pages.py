@@ -20,6 +20,7 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.errors import AueporaError
 from auepora_eval.interventions.report import Diagnosis, Fix, StageShare
 from auepora_eval.pages import workspace as workspaces
 from auepora_eval.pages.comparisons import comparison_of, gate_of, ranking_of
@@ -321,6 +322,22 @@ def test_large_runs_are_compared_in_the_background(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("auepora_eval.pages.comparisons.SMALL", 100)
     with serving(tmp_path) as client:
         assert comparisons_of(client.workspace) == made
+
+
+def test_what_goes_wrong_in_the_background_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auepora_eval.pages.comparisons.SMALL", 5)
+    ranked_runs(tmp_path)
+    (rules := tmp_path / "rules.yaml").write_text("no_such_rule: 1")
+    workspace, until = workspaces.Workspace(tmp_path, rules=rules), time.monotonic() + 60
+    said = ""
+    while not said and time.monotonic() < until:
+        try:
+            gate_of(workspace, "two", "one")
+        except AueporaError as error:
+            said = str(error)
+        except workspaces.NotReadyError:
+            time.sleep(0.05)
+    assert "no_such_rule" in said
 
 
 def comparisons_of(workspace: workspaces.Workspace) -> list[str]:

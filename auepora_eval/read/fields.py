@@ -18,17 +18,11 @@ from hashlib import blake2b
 from typing import Any
 
 from ..core.types import (
-    ANSWER_MISSING,
-    DOCUMENTS_MISSING,
     Document,
     EvaluationSample,
-    Failure,
     Response,
     RetrievedDocument,
     SystemOutputs,
-    is_time,
-    split_timings,
-    unscored,
 )
 from ..errors import DataError, did_you_mean, warn_user
 from .messages import HISTORY, conversation_in, turns_in
@@ -46,7 +40,16 @@ from .names import (
     has_own_names,
     plain_name,
 )
-from .outputs import as_answer, as_hits, look_like_texts, text_id
+from .outputs import (
+    as_answer,
+    as_failure,
+    as_hits,
+    as_timings,
+    look_like_texts,
+    made_output,
+    ranked,
+    text_id,
+)
 
 Record = Mapping[str, Any]
 Reading = tuple[EvaluationSample, SystemOutputs | None]
@@ -321,47 +324,22 @@ class FieldReader:
         if error is None and not any(field in parts for field in OUTPUT_FIELDS[:3]):
             return None
         extra = {**_object(parts.get("extra"), f"{where}: extra"), **others}
-        if error is None and "retrieved" not in parts and "retrieved_ids" not in parts:
-            extra[DOCUMENTS_MISSING] = True
-        if error is None and "answer" not in parts:
-            extra[ANSWER_MISSING] = True
         extra |= {name: parts[name] for name in ("tool_calls", "claims") if parts.get(name)}
-        answer = parts.get("answer", "")
-        response = Response(str(answer)) if isinstance(answer, int | float) else as_answer(answer)
+        times = _object(parts.get("timings"), f"{where}: timings")
+        if isinstance(parts.get("latency_ms"), int | float):
+            times.setdefault("end_to_end", parts["latency_ms"] / 1000)
+        timings, implausible = as_timings(times, f"{where}: timings")
+        hits = None
+        if "retrieved" in parts or "retrieved_ids" in parts:
+            hits = self._hits(parts, "retrieved", "retrieved_ids", where)
+        answer = parts.get("answer")
+        if answer is not None:
+            answer = as_answer(str(answer) if isinstance(answer, int | float) else answer)
+        cited = None
         if "citations" in parts:
             cited = _listed(parts["citations"], f"{where}: {self.fields['citations']}")
-            response = replace(response, metadata={**response.metadata, "citations": cited})
-        timings, implausible = split_timings(_times(parts, where))
-        return SystemOutputs(
-            self._hits(parts, "retrieved", "retrieved_ids", where),
-            response,
-            timings,
-            {**extra, **implausible},
-            None if error is None else _failure(error),
-        )
-
-
-def _failure(error: Any) -> Failure:
-    if isinstance(error, Mapping):
-        seconds = error.get("seconds")
-        return Failure(
-            str(error.get("type") or "error"),
-            str(error.get("message") or "")[:2000],
-            seconds if isinstance(seconds, float) and is_time(seconds) else None,
-            str(error.get("traceback") or ""),
-        )
-    return Failure("error", str(error)[:2000])
-
-
-def _times(parts: Record, where: str) -> dict[str, float]:
-    """Return the seconds of each step that a record has."""
-    times = _object(parts.get("timings"), f"{where}: timings")
-    if isinstance(parts.get("latency_ms"), int | float):
-        times.setdefault("end_to_end", parts["latency_ms"] / 1000)
-    for step, seconds in times.items():
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
-            raise DataError(f"{where}: timings.{step}", f"{seconds!r:.40} is not a time in seconds.")
-    return times
+        failure = None if error is None else as_failure(error)
+        return made_output(hits, answer, timings, extra | implausible, failure, cited)
 
 
 def as_id(value: Any) -> str:
@@ -528,16 +506,9 @@ def _hits(value: Any, name: str, where: str) -> list[RetrievedDocument]:
         hits = as_hits(items)
     except (TypeError, ValueError) as error:
         raise DataError(where, f"{error}.") from error
-    ranks = [hit.rank for hit in hits]
-    if len(set(ranks)) < len(ranks):
-        what = f"two documents have the same rank: {ranks[:10]}."
-        raise DataError(where, what, fix="Number them 1, 2, 3, ...")
-    ordered = sorted(zip(hits, items, strict=True), key=lambda pair: pair[0].rank)
-    return [
-        # Ranks may start at any number: the score of a document without one falls along the list.
-        hit if _has_score(item) else replace(unscored(hit.doc, place), rank=hit.rank)
-        for place, (hit, item) in enumerate(ordered, start=1)
-    ]
+    found = zip(hits, items, strict=True)
+    scored = ((hit.doc, hit.score if _has_score(item) else None, hit.rank) for hit, item in found)
+    return ranked(scored, where, marked=True)
 
 
 def _has_score(item: Any) -> bool:
@@ -564,28 +535,24 @@ def _reference(value: Any, where: str) -> Response | None:
         value = value if written is None else written
     if isinstance(value, Set):
         value = sorted(value, key=str)
+    values = value if isinstance(value, list | tuple) else [value]
+    answers = [_one_reference(one, where) for one in values if _value(one) is not None]
+    if not answers:
+        return None
+    first, *more = answers
+    if more:
+        first.metadata = {**first.metadata, "alternatives": list(dict.fromkeys(one.text for one in more))}
+    return first
+
+
+def _one_reference(value: Any, where: str) -> Response:
+    where = f"{where}: the reference answer"
     if isinstance(value, list | tuple):
-        texts = [_reference_text(one, where) for one in value if _value(one) is not None]
-        if not texts:
-            return None
-        more = list(dict.fromkeys(texts[1:]))
-        return Response(texts[0], metadata={"alternatives": more} if more else {})
-    if value is None or isinstance(value, str | Mapping | Response):
-        return None if value is None else _checked_reference(value, where)
-    return Response(str(value))
-
-
-def _reference_text(value: Any, where: str) -> str:
-    if isinstance(value, list | tuple):
-        raise DataError(f"{where}: the reference answer", f"a text was expected, not a list: {value!r:.60}.")
-    return str(value) if isinstance(value, int | float) else _checked_reference(value, where).text
-
-
-def _checked_reference(value: Any, where: str) -> Response:
+        raise DataError(where, f"a text was expected, not a list: {value!r:.60}.")
     try:
-        return as_answer(value)
+        return as_answer(value if isinstance(value, str | Mapping | Response) else str(value))
     except TypeError as error:
-        raise DataError(f"{where}: the reference answer", f"{error}.") from error
+        raise DataError(where, f"{error}.") from error
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:

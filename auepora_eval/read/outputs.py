@@ -6,26 +6,31 @@ another name than ours is listed in `extra["read_as"]`, and a run reports it onc
 
 from __future__ import annotations
 
+import math
 import unicodedata
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice
 from numbers import Integral, Real
+from operator import itemgetter
 from typing import Any
 
 from ..core.types import (
     ANSWER_MISSING,
     DOCUMENTS_MISSING,
     Document,
+    Failure,
     Response,
     RetrievedDocument,
     SystemOutputs,
     as_document,
     as_response,
+    is_time,
+    split_timings,
     unscored,
 )
-from ..errors import ArgumentError, wrong_type
+from ..errors import ArgumentError, DataError, wrong_type
 from .names import (
     ANSWER_PARTS,
     DOCUMENT_ID,
@@ -65,26 +70,6 @@ def to_output(raw: Any) -> SystemOutputs:
     return output
 
 
-async def with_listed_documents(raw: Any) -> Any:
-    """Return what a system returned, with the documents of an asynchronous generator in a list."""
-    if type(raw) is tuple:
-        return tuple([await _listed(part) for part in raw])
-    if type(raw) is dict:
-        return {name: await _listed(part) for name, part in raw.items()}
-    return raw
-
-
-async def _listed(part: Any) -> Any:
-    if not isinstance(part, AsyncIterator):
-        return part
-    items: list[Any] = []
-    async for item in part:
-        items.append(item)
-        if len(items) > _MOST_YIELDED:
-            break
-    return _all_yielded(items)
-
-
 def _all_yielded(documents: Iterable[Any]) -> list[Any]:
     """Return the documents of a generator; ArgumentError beyond a number that means it has no end."""
     items = list(islice(documents, _MOST_YIELDED + 1))
@@ -95,10 +80,49 @@ def _all_yielded(documents: Iterable[Any]) -> list[Any]:
     return items
 
 
+def made_output(
+    hits: Sequence[RetrievedDocument] | None,
+    answer: Response | None,
+    timings: dict[str, float],
+    extra: dict[str, Any],
+    error: Failure | None = None,
+    citations: object = None,
+) -> SystemOutputs:
+    """Return an output. Without documents or an answer it is marked: neither is an empty list or text."""
+    if error is None and hits is None:
+        extra[DOCUMENTS_MISSING] = True
+    if error is None and answer is None:
+        extra[ANSWER_MISSING] = True
+    answer = Response("") if answer is None else answer
+    if isinstance(citations, list):
+        answer = Response(answer.text, answer.structured, {"citations": citations, **answer.metadata})
+    return SystemOutputs([] if hits is None else hits, answer, timings, extra, error)
+
+
+def as_failure(error: Any) -> Failure:
+    """Return why a call failed, from a text, or from an object with a type, a message and more."""
+    said = error if isinstance(error, Mapping) else {"message": str(error)}
+    seconds = said.get("seconds")
+    return Failure(
+        str(said.get("type") or "error"),
+        str(said.get("message") or ""),
+        seconds if isinstance(seconds, float) and is_time(seconds) else None,
+        str(said.get("traceback") or ""),
+    )
+
+
+def as_timings(reported: Mapping[str, Any], where: str) -> tuple[dict[str, float], dict[str, dict[str, str]]]:
+    """Return the timings that can be durations, and a note of the others; DataError for what is no time."""
+    for step, seconds in reported.items():
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+            what = f"{seconds!r:.40} is not a time in seconds."
+            raise DataError(f"{where}.{step}", what, fix="Leave it out.")
+    return split_timings(reported)
+
+
 def _read(raw: Any, readings: list[str]) -> SystemOutputs:
     if isinstance(raw, str | Response):
-        # An answer alone says nothing about retrieval, which is not the same as an empty list.
-        return SystemOutputs([], as_response(raw), extra={DOCUMENTS_MISSING: True})
+        return made_output(None, as_response(raw), {}, {})
     if isinstance(raw, tuple) and len(raw) == 2:
         documents, answer = raw
         if isinstance(documents, str | Response) and isinstance(answer, list | tuple):
@@ -107,7 +131,7 @@ def _read(raw: Any, readings: list[str]) -> SystemOutputs:
         return SystemOutputs(as_hits(documents, readings), as_answer(answer))
     if isinstance(raw, list):
         readings.append("a list as the retrieved documents")
-        return SystemOutputs(as_hits(raw, readings), Response(""), extra={ANSWER_MISSING: True})
+        return made_output(as_hits(raw, readings), None, {}, {})
     if callable(getattr(raw, "keys", None)) and hasattr(raw, "__getitem__"):  # a dict, a Prediction of DSPy
         return _from_fields(raw, {name: raw[name] for name in raw.keys()}, readings, is_dict=True)  # noqa: SIM118
     names = (*ANSWER_PARTS, *MESSAGE_PARTS, *DOCUMENT_LISTS)
@@ -128,15 +152,11 @@ def _from_fields(raw: Any, fields: Mapping[str, Any], readings: list[str], *, is
     if is_dict:
         used = {*_OWN_NAMES, answer_name, documents_name}
         extra |= {str(name): value for name, value in fields.items() if name not in used}
-    if documents_name is None:
-        extra[DOCUMENTS_MISSING] = True
-    if answer is None:
-        extra[ANSWER_MISSING] = True
-    hits = [] if documents_name is None else _hits_of_field(documents_name, fields[documents_name], readings)
-    answer = answer or Response("")
-    if isinstance(fields.get("citations"), list):
-        answer = replace(answer, metadata={**answer.metadata, "citations": fields["citations"]})
-    return SystemOutputs(hits, answer, dict(fields.get("timings") or {}), extra)
+    hits = None
+    if documents_name is not None:
+        hits = _hits_of_field(documents_name, fields[documents_name], readings)
+    timings = dict(fields.get("timings") or {})
+    return made_output(hits, answer, timings, extra, citations=fields.get("citations"))
 
 
 def _answer_in(fields: Mapping[str, Any]) -> tuple[str | None, Response | None]:
@@ -222,6 +242,29 @@ def _part(thing: Any, *names: str) -> Any:
 
 
 # Documents.
+
+
+def ranked(
+    found: Iterable[tuple[Document, float | None, int]], where: str, *, marked: bool
+) -> list[RetrievedDocument]:
+    """Return (document, score, rank) as hits, in the order of their ranks; DataError if two are the same.
+
+    Ranks may start at any number: the score of a document without one falls along the list. If it is
+    `marked`, it is not taken for a score of the system.
+    """
+    ordered = sorted(found, key=itemgetter(2))
+    ranks = [rank for _, _, rank in ordered]
+    if len(set(ranks)) < len(ranks):
+        what = f"two documents have the same rank: {ranks[:10]}."
+        raise DataError(where, what, fix="Number them 1, 2, 3, ...")
+    hits = []
+    for place, (doc, score, rank) in enumerate(ordered, start=1):
+        if score is None:
+            hit = unscored(doc, place).doc if marked else doc
+            hits.append(RetrievedDocument(hit, 1 / place, rank))
+        else:
+            hits.append(RetrievedDocument(doc, score, rank))
+    return hits
 
 
 def text_id(text: str) -> str:

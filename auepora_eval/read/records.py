@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from operator import itemgetter
 from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from ..core.types import (
-    ANSWER_MISSING,
-    DOCUMENTS_MISSING,
     LONGEST_TIME,
     Document,
     EvaluationSample,
-    Failure,
     RankedIds,
     Response,
     RetrievedDocument,
     SystemOutputs,
-    is_time,
     known_scores,
-    split_timings,
 )
 from ..errors import DataError, did_you_mean, warn_user
 from .names import check_spelling
+from .outputs import as_failure, as_timings, made_output, ranked
 from .text import is_deep, may_be_deep
 
 Record = dict[str, Any]
@@ -131,6 +125,7 @@ class RawPrediction(_Strict, kw_only=True):
 # Tuples, not unions: a union is made again whenever it is used.
 _LISTED = (list, RawRanking)
 _ANSWERED = (str, RawResponse)
+_FAILED = (str, RawFailure)
 _DECODERS: dict[type[msgspec.Struct], msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind) for kind in (RawSample, RawPrediction)
 }
@@ -228,54 +223,25 @@ def read_prediction(
     raw = record if isinstance(record, RawPrediction) else _converted(record, RawPrediction, where, unread)
     _check_not_empty(raw.sample_id, where)
     answer = _answer(raw, where)
-    error = RawFailure(type="error", message=raw.error) if isinstance(raw.error, str) else raw.error or None
-    names_documents = isinstance(raw.retrieved, _LISTED)
-    if answer is None and not names_documents and error is None:
-        raise DataError(
-            where,
-            "there is neither 'answer' (or 'response') nor 'retrieved'.",
-            fix="Add what the system gave.",
-        )
-    timings: dict[str, float] = {}
-    extra = raw.extra or {}
-    if not names_documents and error is None:
-        extra[DOCUMENTS_MISSING] = True
-    if answer is None and error is None:
-        extra[ANSWER_MISSING] = True
-    if raw.timings:
-        timings = raw.timings
-        # The sum: one that is not a number makes it none.
-        if not (min(timings.values()) >= 0 and sum(timings.values()) <= LONGEST_TIME):
-            timings, implausible = _timings(timings, where)
-            extra |= implausible
-    output = SystemOutputs(
-        _hits(raw.retrieved or [], where),
-        _cited(_response(answer or ""), raw.citations),
+    names_documents, failed = isinstance(raw.retrieved, _LISTED), isinstance(raw.error, _FAILED)
+    if answer is None and not names_documents and not failed:
+        what = "there is neither 'answer' (or 'response') nor 'retrieved'."
+        raise DataError(where, what, fix="Add what the system gave.")
+    timings, extra = raw.timings or {}, raw.extra or {}
+    # The sum: one that is not a number makes it none.
+    if timings and not (min(timings.values()) >= 0 and sum(timings.values()) <= LONGEST_TIME):
+        timings, implausible = as_timings(timings, f"{where}: $.timings")
+        extra |= implausible
+    error = msgspec.structs.asdict(raw.error) if isinstance(raw.error, RawFailure) else raw.error
+    output = made_output(
+        _hits(raw.retrieved, where) if isinstance(raw.retrieved, _LISTED) else None,
+        None if answer is None else _response(answer),
         timings,
         extra,
-        None if error is None else _failure(error),
+        as_failure(error) if failed else None,
+        raw.citations,
     )
     return raw.sample_id, output
-
-
-def _cited(response: Response, citations: list[Any] | UnsetType | None) -> Response:
-    if isinstance(citations, list):
-        response.metadata.setdefault("citations", citations)
-    return response
-
-
-def _failure(raw: RawFailure) -> Failure:
-    return Failure(raw.type, raw.message or "", _time(raw.seconds), raw.traceback or "")
-
-
-def _timings(reported: dict[str, float], where: str) -> tuple[dict[str, float], dict[str, dict[str, str]]]:
-    """Return the timings that can be durations, and a note of the others; DataError if one is negative."""
-    for key, seconds in reported.items():
-        if not (math.isfinite(seconds) and seconds >= 0):
-            raise DataError(
-                f"{where}: $.timings.{key}", f"{seconds} is not a time in seconds.", fix="Leave it out."
-            )
-    return split_timings(reported)
 
 
 def _answer(raw: RawPrediction, where: str) -> RawResponse | str | None:
@@ -287,10 +253,6 @@ def _answer(raw: RawPrediction, where: str) -> RawResponse | str | None:
         what = "'answer' and 'response' differ, and only one of them would be scored."
         raise DataError(f"{where}: $.answer", what, fix="Keep one of them.")
     return raw.response
-
-
-def _time(seconds: float | UnsetType | None) -> float | None:
-    return seconds if isinstance(seconds, float) and is_time(seconds) else None
 
 
 class _Hit(msgspec.Struct):
@@ -314,14 +276,9 @@ def prediction_record(sample_id: str, output: SystemOutputs) -> Record:
         record["timings"] = output.timings
     if output.extra:
         record["extra"] = output.extra
-    record["error"] = None if output.error is None else _failure_record(output.error)
-    return record
-
-
-def _failure_record(failure: Failure) -> Record:
-    record = asdict(failure)
-    if not failure.traceback:
-        del record["traceback"]
+    record["error"] = None if output.error is None else asdict(output.error)
+    if output.error is not None and not output.error.traceback:
+        del record["error"]["traceback"]
     return record
 
 
@@ -445,24 +402,17 @@ def _hits(raw: list[RawHit | str] | RawRanking, where: str) -> Sequence[Retrieve
     if ids_only is not None:
         return ids_only
     named = [RawHit(hit, {"text_missing": True}) if isinstance(hit, str) else hit for hit in raw]
-    ranks = [hit.rank if isinstance(hit.rank, int) else place for place, hit in enumerate(named, start=1)]
-    places = list(range(1, len(ranks) + 1))
-    if ranks != places:
-        if len(set(ranks)) < len(ranks):
-            what = f"two documents have the same rank: {ranks[:10]}."
-            raise DataError(f"{where}: $.retrieved", what, fix="Use 1..n.")
-        pairs = sorted(zip(ranks, named, strict=True), key=itemgetter(0))
-        ranks, named = [rank for rank, _ in pairs], [hit for _, hit in pairs]
+    found = (
+        (
+            Document(hit.doc_id, hit.text or "", hit.metadata or {}),
+            hit.score if isinstance(hit.score, float) else None,
+            hit.rank if isinstance(hit.rank, int) else place,
+        )
+        for place, hit in enumerate(named, start=1)
+    )
+    # Where others have scores, that of a document without one may contradict them.
     has_scores = any(isinstance(hit.score, float) for hit in named)
-    hits = []
-    for place, rank, hit in zip(places, ranks, named, strict=True):
-        doc, score = Document(hit.doc_id, hit.text or "", hit.metadata or {}), hit.score
-        if not isinstance(score, float):
-            score = 1 / place
-            if has_scores:  # which may contradict this one
-                doc.metadata["score_missing"] = True
-        hits.append(RetrievedDocument(doc, score, rank))
-    return hits
+    return ranked(found, f"{where}: $.retrieved", marked=has_scores)
 
 
 def _ids_only(raw: list[RawHit | str]) -> RankedIds | None:

@@ -7,7 +7,7 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -110,15 +110,6 @@ def lazily(query: str) -> Any:
             yield f"d{number}", "text"
 
     return documents(), "yes"
-
-
-async def lazily_async(query: str) -> Any:
-    async def documents() -> AsyncIterator[tuple[str, str]]:
-        for number in range(3):
-            await asyncio.sleep(float(query))
-            yield f"d{number}", "text"
-
-    return {"answer": "yes", "retrieved": documents()}
 
 
 def endlessly(query: str) -> Any:

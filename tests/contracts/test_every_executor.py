@@ -158,14 +158,13 @@ def test_system_cannot_change_the_gold(name: str) -> None:
 
 # The seconds are those that three documents take, and the limit of a call.
 @every_executor
-@pytest.mark.parametrize("system", ["lazily", "lazily_async"])
 @pytest.mark.parametrize(("pause", "limit", "error"), [(0.05, None, None), (0.2, 0.3, "TimeoutError")])
 def test_documents_that_are_yielded_are_a_part_of_the_call(
-    name: str, system: str, pause: float, limit: float | None, error: str | None
+    name: str, pause: float, limit: float | None, error: str | None
 ) -> None:
     samples = [{"sample_id": "s1", "query": str(pause), "relevant_docs": ["d0", "d1", "d2"]}]
     run = AueporaEvaluator(
-        load_system(f"tests.calls.worker_calls:{system}"),
+        load_system("tests.calls.worker_calls:lazily"),
         "recall@5",
         executor=executor_named(name),
         policy=CallPolicy(timeout=limit),

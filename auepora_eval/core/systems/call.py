@@ -17,7 +17,7 @@ from ...calls.asking import AttemptRecord, Result
 from ...calls.executors import AsyncExecutor, Executor, SerialExecutor, ThreadExecutor, awaited
 from ...errors import DataError
 from ...read.messages import HISTORY
-from ...read.outputs import to_output, with_listed_documents
+from ...read.outputs import to_output
 from ..dataset import plain
 from ..rag_interface import RAGSystemProtocol, document_parameter, is_async, with_contexts, with_given
 from ..registry import Registry
@@ -93,7 +93,7 @@ class SystemCall:
         shown, documents = self._shown(sample)
         start = perf_counter()
         raw: Any = await self.system.run(shown, top_k=self.top_k, **documents)  # type: ignore[misc]
-        output = to_output(await with_listed_documents(raw))
+        output = to_output(raw)
         return self._checked(sample, output, perf_counter() - start, is_given=bool(documents))
 
     def _shown(self, sample: EvaluationSample) -> tuple[EvaluationSample, dict[str, list[Document]]]:

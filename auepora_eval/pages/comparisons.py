@@ -6,7 +6,7 @@ A `Pair` is two runs side by side: their comparison, and the scores of the sampl
 from __future__ import annotations
 
 import hashlib
-import pickle
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,7 +38,7 @@ def comparison_of(workspace: Workspace, a: str, b: str, *, slices: bool = True) 
 
     Slices take most of the time, and change nothing in the comparison of all samples.
     """
-    return _made(_compared, f"Comparing {a} with {b}", workspace, [a, b], slices)
+    return _made(Comparison, _compared, f"Comparing {a} with {b}", workspace, [a, b], slices)
 
 
 def _compared(workspace: Workspace, run_ids: Sequence[str], slices: bool) -> Comparison:
@@ -49,7 +50,7 @@ def _compared(workspace: Workspace, run_ids: Sequence[str], slices: bool) -> Com
 
 def ranking_of(workspace: Workspace, run_ids: Sequence[str]) -> Ranking:
     """Return the ranking of three runs or more."""
-    return _made(_ranked, f"Ranking {len(run_ids)} runs", workspace, run_ids)
+    return _made(Ranking, _ranked, f"Ranking {len(run_ids)} runs", workspace, list(run_ids))
 
 
 def _ranked(workspace: Workspace, run_ids: Sequence[str]) -> Ranking:
@@ -61,7 +62,9 @@ def gate_of(workspace: Workspace, run_id: str, baseline: str | None) -> GateRepo
     """Return what `auepora gate` reports of a run."""
     run_ids, rules = [run_id] if baseline is None else [run_id, baseline], workspace.rules
     digest = hashlib.sha256(rules.read_bytes()).hexdigest() if rules else "the usual rules"
-    return _made(_gated, f"Checking {run_id} by the rules of the gate", workspace, run_ids, digest)
+    return _made(
+        GateReport, _gated, f"Checking {run_id} by the rules of the gate", workspace, run_ids, digest
+    )
 
 
 def _gated(workspace: Workspace, run_ids: Sequence[str], digest: str) -> GateReport:
@@ -71,33 +74,40 @@ def _gated(workspace: Workspace, run_ids: Sequence[str], digest: str) -> GateRep
     return gate_run(runs[0], rules, baseline=runs[1] if runs[1:] else None)
 
 
-def _made(make: Callable[..., T], what: str, workspace: Workspace, run_ids: Sequence[str], *more: Any) -> T:
+def _made(kind: type[T], make: Callable[..., T], what: str, workspace: Workspace, *given: Any) -> T:
     """Return what is kept of these runs, or make it; NotReadyError while that of large runs is being made."""
-    indexes = [workspace.index(run_id) for run_id in run_ids]
+    indexes = [workspace.index(run_id) for run_id in given[0]]
     # The ids too: what is made names the runs, and a copy of a run has its content.
-    key = (make.__name__, *more, *run_ids, *(index.digest for index in indexes))
-    made = partial(make, workspace, run_ids, *more)
+    key = (make.__name__, *map(str, given), *(index.digest for index in indexes))
+    made = partial(make, workspace, *given)
     if max(index.size for index in indexes) > SMALL:
-        made = partial(workspace.background.result, key, partial(_in_child, made), what)
+        other = partial(_in_child, kind, [make.__name__, workspace.arguments, given])
+        made = partial(workspace.background.result, key, other, what)
     return workspace.kept.get(key, made)
 
 
 _CHILD = """
-import pickle, sys
-sys.path = pickle.load(sys.stdin.buffer)
-sys.stdout.buffer.write(pickle.dumps(pickle.load(sys.stdin.buffer)()))
+import json, sys
+sys.path, *given = json.load(sys.stdin)
+from auepora_eval.pages import comparisons
+sys.stdout.buffer.write(comparisons.made_here(*given))
 """
 
 
-def _in_child(make: Callable[[], T]) -> T:
+def _in_child(kind: type[T], given: Sequence[Any]) -> T:
     """Make something in a process of its own: slices of 100,000 samples take 250 MB, which end with it."""
     # Not by multiprocessing: it would run the script of somebody who called `run.view()` again.
-    command, given = [sys.executable, "-I", "-c", _CHILD], pickle.dumps(sys.path) + pickle.dumps(make)
-    done = subprocess.run(command, input=given, capture_output=True, check=False)  # noqa: S603 - our own code
+    command, asked = [sys.executable, "-I", "-c", _CHILD], json.dumps([sys.path, *given]).encode()
+    done = subprocess.run(command, input=asked, capture_output=True, check=False)  # noqa: S603 - our own code
     if done.returncode:
         raise AueporaError(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
-    made: T = pickle.loads(done.stdout)  # noqa: S301 - what our own code wrote
-    return made
+    return msgspec.msgpack.decode(done.stdout, type=kind)
+
+
+def made_here(name: str, arguments: Sequence[Any], given: Sequence[Any]) -> bytes:
+    """Return what a process makes for a server: a comparison, a ranking or a gate."""
+    make = {one.__name__: one for one in (_compared, _ranked, _gated)}[name]
+    return msgspec.msgpack.encode(make(Workspace(*arguments), *given))
 
 
 def _without_regressions(comparison: Comparison) -> Comparison:

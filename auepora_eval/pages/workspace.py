@@ -136,9 +136,13 @@ class Workspace:
     """The stored runs of a folder, or only those that were named. `rules` is a file of rules for the gate."""
 
     def __init__(
-        self, folder: str | Path, only: Mapping[str, Path] | None = None, rules: Path | None = None
+        self,
+        folder: str | Path,
+        only: Mapping[str, str | Path] | None = None,
+        rules: str | Path | None = None,
     ) -> None:
-        self.folder, self.only, self.rules = Path(folder), dict(only or {}), rules
+        self.folder, self.rules = Path(folder), Path(rules) if rules else None
+        self.only = {run_id: Path(path) for run_id, path in (only or {}).items()}
         self.storage = EvaluationResultsStorage(folder)
         self.background = Background()
         self.kept = Cache()
@@ -152,9 +156,11 @@ class Workspace:
         self.trends = Cache(kept=50)
         self._recent: tuple[int, list[Recent]] = (0, [])
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Let another process open the same runs."""
-        return Workspace, (self.folder, self.only, self.rules)
+    @property
+    def arguments(self) -> tuple[str, Mapping[str, str], str | None]:
+        """Return what another process opens the same runs with."""
+        only = {run_id: str(path) for run_id, path in self.only.items()}
+        return str(self.folder), only, str(self.rules) if self.rules else None
 
     @classmethod
     def named(cls, folder: str | Path, names: Iterable[str], rules: Path | None = None) -> Workspace:

@@ -262,7 +262,7 @@ class RunSamples:
 
     @property
     def ids(self) -> list[str]:
-        """Return the id of each sample. Read anew: a server rarely needs the 8 MB of 100,000."""
+        """Return the id of each sample. Not kept: a server rarely needs the 8 MB of 100,000."""
         return [name for (name,) in self.database.stream("SELECT id FROM sample ORDER BY n")]
 
     def sample(self, place: int) -> tuple[EvaluationSample, SystemOutputs]:

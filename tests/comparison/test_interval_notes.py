@@ -27,8 +27,9 @@ def test_an_interval_that_leaves_out_zero_is_explained() -> None:
     calm = unsure("map", interval=(-0.1, 0.1), p=0.5, p_adjusted=0.9)
     time = unsure("mean_latency", unit="s", interval=None, p=None, p_adjusted=None)
     assert notes(RECALL, hit, mrr, calm, time) == [
-        "hit@5 (p = 0.016, with Holm p = 0.110) and mrr (p = 0.030, with Holm p = 0.120): the interval "
-        "excludes 0, but 4 metrics were compared, and one of that many can do so by chance."
+        "hit@5 (p = 0.016, with Holm p = 0.110) and mrr (p = 0.030, with Holm p = 0.120): the 95% interval "
+        "excludes 0, but a verdict requires p below 0.05 with Holm's correction for 4 metrics: one of that "
+        "many can do so by chance."
     ]
     assert notes(RECALL, calm) == []
 

@@ -77,8 +77,6 @@ def test_no_change_of_nothing_is_detectable() -> None:
 def test_who_crashes_is_not_said_to_decline() -> None:
     a, b = (run_of(name, answer, "over_refusal_rate") for name, answer in (("a", right), ("b", crashing(2))))
     assert "over_refusal_rate is 0.60, compared with 0.00" in words(a, b)
-    a, b = (run_of(name, answer, "over_refusal_rate") for name, answer in BOTH)
-    assert "it declines 100% of the answerable questions, compared with 0%" in words(a, b)
 
 
 @pytest.mark.usefixtures("own_metrics")

@@ -57,7 +57,8 @@ def test_a_story_of_two_versions() -> None:
         "compared with 85% (recall@5). The difference is significant (p = 0.004).",
         "Nothing is significantly worse.",
         "Inconclusive on correctness: 43% of the answers contain the reference answer, compared with 41% "
-        "(contains_answer), which may be due to chance. A verdict needs about 620 more questions.",
+        "(contains_answer); 12 of 100 samples gained, 2 lost, which may be due to chance. A verdict needs "
+        "about 620 more questions.",
     ]
 
 
@@ -68,15 +69,15 @@ def test_what_is_sure_comes_first_and_both_sides_are_told() -> None:
     better = metric("token_f1", T.GENERATION_CORRECTNESS, "better", baseline=0.101, candidate=0.104)
     told = words(same, slower, mrr, RECALL, better)
     assert [sentence.partition(":")[0] for sentence in told] == [
-        "new gives better answers",
         "new is better at finding the right documents",
+        "new gives better answers",
         "new is worse at finding the right documents",
-        "new answers more slowly",
+        "new answers more slowly or less reliably",
         "No change in noise robustness.",
     ]
-    assert "token_f1 is 0.104, compared with 0.101" in told[0]
+    assert "token_f1 is 0.104, compared with 0.101" in told[1]
     assert "mrr is 0.40, compared with 0.50. The difference is significant (p < 0.001)" in told[2]
-    assert "an answer takes 250 ms on average, compared with 100 ms" in told[3]
+    assert "mean_latency[end_to_end] is 250 ms, compared with 100 ms" in told[3]
 
 
 def test_several_metrics_of_one_mind_are_one_sentence() -> None:
@@ -91,15 +92,15 @@ def test_several_metrics_of_one_mind_are_one_sentence() -> None:
     [
         ({"x": 300}, "A verdict needs about 200 more questions."),
         ({"x": 50}, "A verdict needs about 10 more questions."),
-        ({"x": 2_000_000}, "A verdict needs more than 10,000 more questions."),
         ({"x": None}, "which may be due to chance."),
         (
             {"x": 5_000, "y": 300},
             "A verdict needs more questions: about 200 for speed and 4,900 for correctness.",
         ),
         (
-            {"x": 300, "y": 10**7},
-            "A verdict needs more questions: about 200 for correctness. The others need more than 10,000.",
+            {"x": 300, "y": None},
+            "correctness and speed: the differences may be due to chance. A verdict needs more questions: "
+            "about 200 for correctness.",
         ),
         ({"x": None, "y": None}, "correctness and speed: the differences may be due to chance."),
     ],
@@ -120,10 +121,9 @@ def failing(name: str = "exact_match", failed: int = 10, **more: Any) -> MetricC
 def test_failed_calls_are_counted_and_the_verdict_that_rests_on_them_says_so() -> None:
     slow = metric("failure_rate", T.LATENCY, "worse")  # a failure is what it measures
     assert words(failing(), slow)[-1] == (
-        "10 of 70 calls of new failed; each counts as wrong. The verdict on exact_match depends on that: had "
-        "they been answered, the difference could be anything from -0.1667 to 0.0000."
+        "10 of 70 calls of new failed; each counts as wrong. The verdict on exact_match depends on that."
     )
     assert words(failing(), failing("token_f1"))[-1] == (
         "10 of 70 calls of new failed; each counts as wrong. "
-        "The verdicts on exact_match and token_f1 depend on that."
+        "The verdict on exact_match and token_f1 depends on that."
     )

@@ -50,8 +50,8 @@ def test_pairs_that_are_missing_are_not_the_same(declining: Comparison) -> None:
 
 def test_the_words_and_the_first_table_say_how_many_pairs_there_are(declining: Comparison) -> None:
     assert comparison_in_plain_words(declining) == [
-        "Inconclusive on faithfulness: of the 10 samples that both answered none differs "
-        "(grounding_overlap), but 10 others have a score in one run only."
+        "Inconclusive on grounding_overlap: of the 10 samples that both answered none differs, but 10 others "
+        "have a score in one run only."
     ]
     table = comparison_table(declining)
     assert dict(zip(table.headings, table.rows[0], strict=True))["Pairs"] == "10/20"

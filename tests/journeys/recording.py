@@ -50,9 +50,6 @@ VOLATILE_TEXTS = [
     (r"Python 3\.\d+\.\d+", "Python <version>"),
 ]
 
-# Of the demo, whose systems use the clock.
-SPEED = r"(?s)(?<=Inconclusive on speed: )an answer takes .*?\bmachine\."
-
 # What a terminal, a CI runner or a user may have set, and what it is here.
 _SETTINGS = {"COLUMNS": "80", "LINES": "40", "NO_COLOR": "1", "TERM": "xterm"}
 _UNSET = ("CI", "FORCE_COLOR", "GITHUB_STEP_SUMMARY", "SOURCE_DATE_EPOCH")

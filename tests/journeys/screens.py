@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import os
-import re
 import sys
 from pathlib import Path
 from unittest.mock import patch
@@ -16,7 +15,6 @@ from auepora_eval.metrics.embeddings import embedder
 from tests.journeys.material import with_runs, with_systems
 from tests.journeys.numbers import BUILD, with_judge, write_experiment, write_predictions, write_raw_tasks
 from tests.journeys.recording import (
-    SPEED,
     call,
     command,
     on_a_small_screen,
@@ -322,7 +320,7 @@ def demo() -> str:
     # As if no embeddings were installed: the second system then needs nothing that is optional.
     embedder.cache_clear()  # another test may have loaded them
     with patch.dict(sys.modules, {"wordllama": None}):
-        return re.sub(SPEED, "<times>", screens("demo"))
+        return screens("demo")
 
 
 def report_in_markdown() -> str:

@@ -97,19 +97,52 @@ def run(args: Namespace) -> int:
         "resamples": args.resamples,
         "allow_mismatch": args.allow_mismatch,
     }
+    groups = _groups(storage, args)
+    runs = [group[0] for group in groups]
+    ranking = rank_runs(runs, **how) if len(groups) > 2 else None
+    workspace = None
+    if args.html:
+        from ..pages.workspace import Workspace
+
+        workspace = Workspace.named(args.out, (args.baseline, *args.candidates))
+        if ranking is None:
+            args.by = args.by or list(workspace.index(list(workspace.only)[1]).fields)
+    best, shown = (1, "") if ranking is None else _shown_pair(ranking, args)
+    comparison = _compared(storage, [groups[0], groups[best]], args, how, ranking)
+    lost = _lost(storage, comparison, args, args.candidates[best - 1])
+    if workspace is not None:
+        write_page(args, workspace, comparison if ranking is None else None, ranking)
+    if args.json:
+        _say_json(comparison, ranking, lost)
+    elif args.markdown:
+        from ..pages.markdown import report_markdown
+
+        pair, slices = comparison if ranking is None else None, comparison.slices
+        comment = report_markdown(runs, pair, ranking=ranking, lost=lost, slices=slices, shown=shown)
+        write_comment(args, comment)
+    elif workspace is None:
+        if ranking is None:
+            say_comparison(comparison, lost, full=args.full, stages=_stage_lines(storage, args, runs[0]))
+        else:
+            _say_ranked(ranking, comparison, lost, shown, full=args.full)
+        if args.regressions_of is not None and args.regressions and not lost:
+            echo.say_words(f"No sample got worse on {args.regressions_of}.")
+        _say_next(args)
+    return 0
+
+
+def _groups(storage: EvaluationResultsStorage, args: Namespace) -> list[list[EvaluationRun]]:
+    """Return the runs that were named: of each system one, or its repeats."""
     names = (args.baseline, *args.candidates)
     groups = [load_named_runs(storage, name) for name in names]
-    if len(groups) > 2 and any(len(group) > 1 for group in groups):
+    has_repeats = any(len(group) > 1 for group in groups)
+    if len(groups) > 2 and has_repeats:
         raise PlanError("repeats are for two systems. Name a baseline and one candidate.")
     check_distinct_runs(storage, names)
-    if args.html and (args.allow_mismatch or any(len(group) > 1 for group in groups)):
+    if args.html and (args.allow_mismatch or has_repeats):
         what = "--html shows answers side by side: one run of each system, all on the same data."
         raise PlanError(f"{what} Leave out --allow-mismatch and repeats, or use --markdown FILE.")
-    if args.judge is not None:
-        groups = [[run] for run in _preferred(storage, groups, args)]
-    if len(groups) > 2:
-        return _rank(storage, [group[0] for group in groups], args, how)
-    return _compare(storage, groups, args, how)
+    return groups if args.judge is None else [[run] for run in _preferred(storage, groups, args)]
 
 
 def _preferred(
@@ -132,38 +165,40 @@ def _preferred(
     return runs[0], runs[1]
 
 
-def _compare(
+def _compared(
     storage: EvaluationResultsStorage,
-    groups: list[list[EvaluationRun]],
+    pair: Sequence[list[EvaluationRun]],
     args: Namespace,
     how: Mapping[str, Any],
-) -> int:
-    runs = [group[0] for group in groups]
-    by = args.by
-    if args.html:
-        from ..pages.workspace import Workspace
-
-        workspace = Workspace.named(args.out, (args.baseline, *args.candidates))
-        by = by or list(workspace.index(list(workspace.only)[1]).fields)
+    ranking: Ranking | None,
+) -> Comparison:
+    """Return the comparison of two runs with its slices; those of a ranking were compared in it."""
     # Only slices need the samples, whose texts are the larger part of a stored run.
-    samples = stored_samples(storage.find(named_ids(args.baseline)[0])) if by else None
-    comparison = compare_runs(*groups, by=by, samples=samples, **how)
-    if args.html:
-        write_page(args, workspace, comparison)
-    lost = _lost(storage, comparison, args, args.candidates[0])
-    if args.json:
-        regressions = [asdict(one) for one in lost]
-        echo.say_json({**comparison_to_dict(comparison), "largest_regressions": regressions})
-    elif args.markdown:
-        from ..pages.markdown import report_markdown
+    samples = stored_samples(storage.find(named_ids(args.baseline)[0])) if args.by else None
+    if ranking is None:
+        return compare_runs(*pair, by=args.by, samples=samples, **how)
+    ids = (pair[0][0].evaluation_id, pair[1][0].evaluation_id)
+    [comparison] = [one for one in ranking.pairs if (one.baseline_id, one.candidate_id) == ids]
+    if not args.by:
+        return comparison
+    # Slices of the metrics that are ranked.
+    names = {one.name for one in ranking.metrics}
+    kept = [replace(run, results=[one for one in run.results if one.name in names]) for (run,) in pair]
+    return replace(comparison, slices=compare_runs(*kept, by=args.by, samples=samples, **how).slices)
 
-        write_comment(args, report_markdown(runs, comparison, lost=lost))
-    elif not args.html:
-        stages = _stage_lines(storage, args, runs[0])
-        say_comparison(comparison, lost, full=args.full, stages=stages)
-        _say_that_none_lost(lost, args)
-        _say_next(args)
-    return 0
+
+def _say_json(comparison: Comparison, ranking: Ranking | None, lost: Sequence[LostSample]) -> None:
+    regressions = {"largest_regressions": [asdict(one) for one in lost]}
+    if ranking is None:
+        echo.say_json({**comparison_to_dict(comparison), **regressions})
+        return
+    about = {
+        "baseline": comparison.baseline_id,
+        "candidate": comparison.candidate_id,
+        "slices": [asdict(one) for one in comparison.slices],
+        **regressions,
+    }
+    echo.say_json({**ranking_to_dict(ranking), "shown_pair": about})
 
 
 def _stage_lines(storage: EvaluationResultsStorage, args: Namespace, run: EvaluationRun) -> list[str]:
@@ -178,66 +213,12 @@ def _stage_lines(storage: EvaluationResultsStorage, args: Namespace, run: Evalua
     return list(stage_changes(Diagnosis.of(found[0]), Diagnosis.of(found[1]), run))
 
 
-def _rank(
-    storage: EvaluationResultsStorage, runs: list[EvaluationRun], args: Namespace, how: Mapping[str, Any]
-) -> int:
-    ranking = rank_runs(runs, **how)
-    if args.html:
-        from ..pages.workspace import Workspace
-
-        workspace = Workspace.named(args.out, (args.baseline, *args.candidates))
-        write_page(args, workspace, ranking=ranking)
-    best, shown = _shown_pair(ranking, args)
-    lost = _lost(storage, ranking.pairs[best - 1], args, args.candidates[best - 1])
-    compared = {one.name for one in ranking.metrics}
-    # Slices of the pair that is shown, without the metrics that are not compared.
-    pair = [
-        replace(run, results=[result for result in run.results if result.name in compared])
-        for run in (runs[0], runs[best])
-    ]
-    slices = _slices(storage, pair, args, how)
-    if args.json:
-        about = {
-            "baseline": ranking.run_ids[0],
-            "candidate": ranking.run_ids[best],
-            "slices": [asdict(one) for one in slices],
-            "largest_regressions": [asdict(one) for one in lost],
-        }
-        echo.say_json({**ranking_to_dict(ranking), "shown_pair": about})
-    elif args.markdown:
-        from ..pages.markdown import report_markdown
-
-        comment = report_markdown(runs, ranking=ranking, lost=lost, slices=slices, shown=shown)
-        write_comment(args, comment)
-    elif not args.html:
-        say_ranking(ranking, full=args.full)
-        if slices or lost:
-            echo.say()
-            echo.say_words(shown)
-        say_slices(slices)
-        say_lost(lost)
-        _say_that_none_lost(lost, args)
-        echo.say()
-        echo.say_words(tables.ranking_in_words(ranking), "bold")
-        _say_next(args)
-    return 0
-
-
 def _shown_pair(ranking: Ranking, args: Namespace) -> tuple[int, str]:
     """Return the place of the run whose slices and regressions are shown, and a sentence about it."""
     best, metric = best_of_the_others(ranking, args.regressions_of)
     names = ranked_names(ranking)
     why = "" if metric is None else f", the best of the others on {metric}"
     return best, f"Slices and regressions are those of {names[best]}{why}, against {names[0]}."
-
-
-def _slices(
-    storage: EvaluationResultsStorage, pair: list[EvaluationRun], args: Namespace, how: Mapping[str, Any]
-) -> list[SliceComparison]:
-    if not args.by:
-        return []
-    samples = stored_samples(storage.find(args.baseline))
-    return compare_runs(*pair, by=args.by, samples=samples, **how).slices
 
 
 def _lost(
@@ -258,12 +239,6 @@ def _lost(
         for name in (args.baseline, candidate)
     )
     return lost_samples(metric, before, now, args.regressions)
-
-
-def _say_that_none_lost(lost: Sequence[LostSample], args: Namespace) -> None:
-    if args.regressions_of is not None and args.regressions and not lost:
-        echo.say()
-        echo.say_words(f"No sample got worse on {args.regressions_of}.")
 
 
 def _margins(args: Namespace) -> float | dict[str, float] | None:
@@ -340,7 +315,7 @@ def say_ranking(ranking: Ranking, *, full: bool) -> None:
     """Print the ranks of several runs, with `full` also the difference of each pair."""
     echo.say(f"{len(ranking.systems)} systems, each pair compared sample by sample")
     echo.show(tables.ranking_table(ranking))
-    echo.say_words(tables.ranking_legend(ranking))
+    echo.say_words(tables.RANKING_LEGEND)
     pairs = tables.pair_table(ranking)
     if full and pairs.rows:
         echo.say()
@@ -349,6 +324,20 @@ def say_ranking(ranking: Ranking, *, full: bool) -> None:
         if len(pairs.rows) > _PAIRS_SHOWN:
             echo.say(f"... and {len(pairs.rows) - _PAIRS_SHOWN} more: --json has all")
     _note_all((*ranking.mismatches, *ranking.notes))
+
+
+def _say_ranked(
+    ranking: Ranking, comparison: Comparison, lost: Sequence[LostSample], shown: str, *, full: bool
+) -> None:
+    """Print a ranking, with the slices and regressions of one of its pairs, and what it means."""
+    say_ranking(ranking, full=full)
+    if comparison.slices or lost:
+        echo.say()
+        echo.say_words(shown)
+    say_slices(comparison.slices)
+    say_lost(lost)
+    echo.say()
+    echo.say_words(tables.ranking_in_words(ranking), "bold")
 
 
 def _say_next(args: Namespace) -> None:
@@ -367,8 +356,7 @@ def say_slices(slices: Sequence[SliceComparison]) -> None:
     echo.say()
     echo.say(f"Slices, the worst first ({min(_SLICES_SHOWN, len(slices))} of {len(slices)} rows shown)")
     echo.show(tables.slice_table(slices[:_SLICES_SHOWN]))
-    for text in (tables.slices_in_words(slices), *tables.slice_notes(slices, len(slices))):
-        echo.say_words(text)
+    echo.say_words(tables.slices_in_words(slices))
 
 
 def say_lost(lost: Sequence[LostSample]) -> None:

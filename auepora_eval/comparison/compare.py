@@ -132,12 +132,9 @@ class PairCoverage:
     unmeasured_candidate: int = 0
 
     @property
-    def unmeasured_share(self) -> float:
-        """The share of scores of either run, the higher one, that the metric failed to compute."""
-        return max(
-            self.unmeasured_baseline / max(1, self.calls_baseline),
-            self.unmeasured_candidate / max(1, self.calls_candidate),
-        )
+    def unmeasured(self) -> int:
+        """How many scores of both runs the metric failed to compute."""
+        return self.unmeasured_baseline + self.unmeasured_candidate
 
 
 class FewUnits(NamedTuple):
@@ -387,24 +384,22 @@ def _effect(tested: Tested) -> Effect:
 
 def cluster_notes(metrics: Sequence[MetricComparison], repeats: int = 1) -> list[str]:
     """Which metrics rest on fewer than ten clusters, and what that means; of repeats a question is one."""
-    names_by_clusters: dict[tuple[int, float, int], list[str]] = {}
-    for metric in metrics:
-        test = metric.test
-        if test.not_tested or metric.verdict is Verdict.SAME or test.clusters is None:
-            continue
-        worth = test.clusters if test.clusters_worth is None else test.clusters_worth
-        if worth < FEW_TO_COMPARE:
-            names_by_clusters.setdefault((test.clusters, worth, metric.pairs), []).append(metric.name)
     unit = "cluster" if repeats == 1 else "question"
-    notes = []
-    for (clusters, worth, pairs), names in names_by_clusters.items():
-        # Sizes that differ a little cost next to no information and are not worth a remark.
-        equal = f" (worth {worth:.1f} of equal size)" if worth < 0.9 * clusters else ""
-        units = f"{clusters} {unit}{'s' * (clusters > 1)}{equal}"
-        more = f"More {unit}s would help, more samples of the same would not"
-        words = f"{', '.join(names)}: the {pairs} pairs come in {units}"
-        notes.append(f"{words}, and those of one count together. {more}")
-    return notes
+    names: dict[str, list[str]] = {}
+    for metric in metrics:
+        count, worth = metric.test.clusters, metric.test.clusters_worth
+        if metric.test.not_tested or metric.verdict is Verdict.SAME or count is None or worth is None:
+            continue
+        if worth < FEW_TO_COMPARE:
+            # Sizes that differ a little cost next to no information and are not worth a remark.
+            equal = f" (worth {worth:.1f} of equal size)" if worth < 0.9 * count else ""
+            words = f"the {metric.pairs} pairs come in {count} {unit}{'s' * (count > 1)}{equal}"
+            names.setdefault(words, []).append(metric.name)
+    more = f"More {unit}s would help, more samples of the same would not"
+    return [
+        f"{', '.join(each)}: {words}, and those of one count together. {more}"
+        for words, each in names.items()
+    ]
 
 
 def _verdict(tested: Tested, p_adjusted: float | None, alpha: float, *, within: bool) -> Verdict:

@@ -293,12 +293,8 @@ def power_to_dict(report: PowerReport) -> dict[str, object]:
 
 def _needed_in_words(report: PowerReport, metric: MetricPower, effect: float) -> str:
     change = f"a change of {_size(effect, metric.unit)} in {metric.name}"
-    if metric.spread is None:
-        return f"No sample differs in {metric.name}, so the number of samples that it takes is unknown."
     if metric.needed is None:
-        if metric.reach is not None and effect > metric.reach:
-            return f"{metric.name} cannot change by {_size(effect, metric.unit)}."
-        return f"{change.capitalize()} is too small to detect: it takes more than 10¹² samples."
+        return f"How many samples detect {change} is unknown: no sample differs, or it cannot change so much."
     words = f"Detecting {change} with {report.power:.0%} power takes {_samples(metric.needed)}"
     if metric.samples is not None and report.runs:
         enough = ", which is enough" if metric.needed <= metric.samples else ""
@@ -307,10 +303,9 @@ def _needed_in_words(report: PowerReport, metric: MetricPower, effect: float) ->
 
 
 def _detectable_in_words(report: PowerReport, metric: MetricPower, samples: int) -> str:
-    if metric.spread is None:
-        return f"No sample differs in {metric.name}, so the change that they can detect is unknown."
     if metric.detectable is None:
-        return f"{_samples(samples).capitalize()} are too few to detect any change in {metric.name}."
+        why = "no sample differs" if metric.spread is None else f"{_samples(samples)} are too few"
+        return f"The smallest change in {metric.name} that is detected is unknown: {why}."
     return (
         f"{_samples(samples).capitalize()} detect a change of {_size(metric.detectable, metric.unit)} in "
         f"{metric.name} with {report.power:.0%} power. A smaller change may go unnoticed."

@@ -160,17 +160,6 @@ def _failure_notes(
             for one in scored
             if failed_by_metric(one)
         ]
-    weighed = {
-        one.a.name: None
-        for one in every
-        if one.a.name in shared and not one.is_mean and any(bool(side.any()) for side in one.failed)
-    }
-    if weighed:
-        notes.append(
-            f"{', '.join(weighed)}: a failed call counts as a wrong answer of the same weight as that of the "
-            "run it is compared with. So the value of a run with failures depends on that run: here the "
-            "first, and for the first the second"
-        )
     return notes
 
 

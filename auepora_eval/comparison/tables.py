@@ -9,7 +9,6 @@ from typing import Any
 
 from ..core.display import TOO_FEW, bounds_text, interval_text, listed, p_cell, value_text
 from ..core.table import Table
-from ..core.types import TargetCategory
 from ..core.verdict import Verdict
 from .compare import Comparison, MetricComparison
 from .ranking import Ranking, Standing
@@ -21,6 +20,7 @@ _SIZE_HEADINGS = ("Metric", "Baseline", "Candidate", "Effect", "Won/tied/lost", 
 _SLICE_HEADINGS = ("Slice", "Metric", "Size", "Baseline", "Candidate", "Change", "p (BH)", "Verdict")
 _LOST_HEADINGS = ("Sample", "Baseline", "Candidate", "Question", "Baseline gave", "Candidate gave")
 _NONE = "-"
+SLICES_CORRECTED = "p and verdicts of slices are corrected together (Benjamini-Hochberg), intervals are not."
 _DOCUMENTS = 5  # of a regression, by their ids
 
 
@@ -62,32 +62,15 @@ def slice_table(slices: Sequence[SliceComparison]) -> Table:
 
 
 def slices_in_words(slices: Sequence[SliceComparison]) -> str:
-    """Return where the candidate is significantly worse, and how many slices are small."""
+    """Return where the candidate is significantly worse, how many slices are small, and what is corrected."""
     lost = [one for one in slices if one.verdict is Verdict.WORSE]
     worse = [f"{one.metric} where {one.field} is {_text(one.value, 60)}" for one in lost]
     more = f" and {len(worse) - 5} more" if len(worse) > 5 else ""
     words = f"Worse in {len(_distinct(lost))} of {len(_distinct(slices))} slices"
     words += f": {', '.join(worse[:5])}{more}." if worse else "."
     few = len(_distinct([one for one in slices if one.few]))
-    return f"{words} {few} marked * have fewer than 20 questions." if few else words
-
-
-def slice_notes(slices: Sequence[SliceComparison], tests: int) -> list[str]:
-    """Return why slices are inconclusive though their interval excludes 0: several were tested."""
-    alone = [
-        f"{one.metric} where {one.field} is {_text(one.value, 60)}"
-        for one in slices
-        if one.verdict is Verdict.INCONCLUSIVE
-        and one.interval
-        and (one.interval[0] > 0 or one.interval[1] < 0)
-    ]
-    if not alone:
-        return []
-    names = [*alone[:3], *([f"{len(alone) - 3} more"] if len(alone) > 3 else [])]
-    return [
-        f"{listed(names)}: the interval excludes 0, but {tests} slices were tested, and some of that many do "
-        "so by chance. Verdicts and p are corrected for that (Benjamini-Hochberg)."
-    ]
+    small = f" {few} marked * have fewer than 20 questions." if few else ""
+    return f"{words}{small} {SLICES_CORRECTED}"
 
 
 def _distinct(slices: Sequence[SliceComparison]) -> set[tuple[str, str]]:
@@ -161,9 +144,9 @@ def _text(text: str | None, limit: int = 160) -> str:
 
 # Several runs side by side: their ranks, the difference of every pair, and all of it as Markdown.
 
-_LEGEND = (
+RANKING_LEGEND = (
     "* best value; #1 (1-2) rank, and the ranks that the tests leave open; >a significantly better than "
-    "system a (Holm over all pairs and metrics)"
+    "system a (Holm over all pairs and metrics)."
 )
 
 
@@ -196,24 +179,6 @@ def _rank(one: Standing) -> str:
     return f" #{one.rank} ({low}-{high})" if low != high else f" #{one.rank}"
 
 
-def ranking_legend(ranking: Ranking, signs: str = "") -> str:
-    """What the signs in the table of ranks mean; `signs` are those of another table."""
-    times, others = _unranked(ranking)
-    parts = [signs or _LEGEND]
-    if times:
-        parts.append("no rank: one run each is not enough for times")
-    if others:
-        parts.append("no rank: one of the runs has no value")
-    return "; ".join(parts) + "."
-
-
-def _unranked(ranking: Ranking) -> tuple[list[str], list[str]]:
-    """The metrics without ranks: times of one run each, and what has no value in one of the runs."""
-    unranked = [metric for metric in ranking.metrics if any(one.rank is None for one in metric.standings)]
-    times = [metric.name for metric in unranked if metric.target is TargetCategory.LATENCY]
-    return times, [metric.name for metric in unranked if metric.target is not TargetCategory.LATENCY]
-
-
 def pair_table(ranking: Ranking) -> Table:
     """Return every pair on every metric on which it differs significantly; "b - a" is b minus a."""
     letters = map(letter, range(len(ranking.systems)))
@@ -235,9 +200,11 @@ def ranking_in_words(ranking: Ranking) -> str:
     sure: dict[str, list[str]] = {}
     unsure: dict[str, list[str]] = {}
     shared = []
-    times, without_value = _unranked(ranking)
+    untested: dict[str, list[str]] = {}
     for metric in ranking.metrics:
-        if metric.name in (*times, *without_value):
+        if any(one.rank is None for one in metric.standings):
+            why = next(filter(None, (pair[metric.name].test.not_tested for pair in ranking.pairs)))
+            untested.setdefault(why, []).append(metric.name)
             continue
         first = [n for n, one in enumerate(metric.standings) if one.best]
         if len(first) != 1:
@@ -257,10 +224,7 @@ def ranking_in_words(ranking: Ranking) -> str:
         sentences.append(f"{best}, but is not significantly better than all others.")
     if shared:
         sentences.append(f"Several share the best value on {listed(shared)}.")
-    if times:
-        sentences.append(f"One run each is not enough to compare {listed(times)}.")
-    if without_value:
-        sentences.append(f"One of the runs has no value of {listed(without_value)}.")
+    sentences += [f"No rank on {listed(on)}: {why}." for why, on in untested.items()]
     return " ".join(sentences) or "The runs have no metric in common."
 
 

@@ -267,7 +267,7 @@ def _failures(comparison: Comparison) -> list[str]:
             (has.unmeasured_candidate, has.calls_candidate, b),
             (has.unmeasured_baseline, has.calls_baseline, a),
         )
-        if has.unmeasured_share:
+        if has.unmeasured:
             bounds = bounds_text(one.effect.bounds, one.unit)
             possible = (
                 f" With them, the difference could be anything from {bounds}." if one.effect.bounds else ""
@@ -282,7 +282,7 @@ def _resting(metrics: Sequence[MetricComparison]) -> str:
         one.name
         for one in metrics
         if one.verdict.is_significant
-        and not one.coverage.unmeasured_share
+        and not one.coverage.unmeasured
         and (ends := one.effect.bounds)
         and ends[0] <= 0 <= ends[1]
     ]

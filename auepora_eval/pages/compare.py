@@ -13,7 +13,7 @@ from ..comparison.compare import MetricComparison
 from ..comparison.ranking import MetricRanking, Ranking, Standing
 from ..comparison.regressions import lost_most
 from ..comparison.slices import SliceComparison
-from ..comparison.tables import ranking_in_words, ranking_legend, slice_notes
+from ..comparison.tables import SLICES_CORRECTED, ranking_in_words
 from ..comparison.words import comparison_in_plain_words, interval_notes, verdict_text
 from ..core.display import p_cell
 from ..core.verdict import Verdict
@@ -258,9 +258,8 @@ def _slices(pair: Pair, run_ids: Sequence[str], metric: str) -> Markup:
         ui.Column("Verdict"),
     ]
     content = ui.table(f"{metric} by slice", columns, rows, kind="forest")
-    why = ui.notes(slice_notes(every, len(pair.comparison.slices)))
     more = f"those that differ most of {len(every)}" if len(every) > _SLICES else None
-    return ui.section(f"Slices of {metric}", content, why, about=more)
+    return ui.section(f"Slices of {metric}", content, ui.notes([SLICES_CORRECTED]), about=more)
 
 
 def _slice_row(one: SliceComparison, scale: Scale | None, href: str, *, up: bool) -> list[Node]:
@@ -319,7 +318,7 @@ def _scatter(pair: Pair, run_ids: Sequence[str], metric: str) -> Node:
 
 # Three runs or more.
 
-_RANKS = "Bold: the best value; #1–2: the ranks that the tests leave open (Holm over all pairs and metrics)"
+_RANKS = "Bold: the best value; #1–2: the ranks that the tests leave open (Holm over all pairs and metrics)."
 
 
 def ranking_page(workspace: Workspace, run_ids: Sequence[str], ranking: Ranking) -> Page:
@@ -336,9 +335,7 @@ def ranking_page(workspace: Workspace, run_ids: Sequence[str], ranking: Ranking)
         ui.lead(ranking_in_words(ranking)),
         charts.legend(ranking.systems),
         ui.table("Ranking", columns, rows, kind="bars"),
-        ui.notes(
-            [ranking_legend(ranking, _RANKS), *(f"{text}." for text in (*ranking.mismatches, *ranking.notes))]
-        ),
+        ui.notes([_RANKS, *(f"{text}." for text in (*ranking.mismatches, *ranking.notes))]),
         ui.section("Each pair", tag("ul", _pairs(run_ids, ranking), class_="links")),
     )
     command = workspace.command("compare", *map(workspace.name, run_ids))

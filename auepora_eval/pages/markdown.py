@@ -14,16 +14,15 @@ from ..comparison.ranking import Ranking
 from ..comparison.regressions import LostSample
 from ..comparison.slices import SliceComparison
 from ..comparison.tables import (
+    RANKING_LEGEND,
     comparison_table,
     lost_title,
     pair_table,
     ranking_in_words,
-    ranking_legend,
     ranking_table,
     regression_table,
     repeat_table,
     size_table,
-    slice_notes,
     slice_table,
     slices_in_words,
 )
@@ -71,7 +70,7 @@ def report_markdown(
         parts = _ranking_parts(ranking)
         details.append(("Pairs that differ significantly", pair_table(ranking).to_markdown()))
     if slices:
-        words = [shown, slices_in_words(slices), *slice_notes(slices, len(slices))]
+        words = [shown, slices_in_words(slices)]
         details.append(("Slices, the worst first", _with_words(words, slice_table(slices))))
     if lost:
         details.append(
@@ -110,7 +109,7 @@ def _ranking_parts(ranking: Ranking) -> list[str]:
         f"### {len(ranking.systems)} systems compared",
         markdown_text(ranking_in_words(ranking)),
         _shortened(ranking_table(ranking)),
-        markdown_text(ranking_legend(ranking)),
+        markdown_text(RANKING_LEGEND),
         *(f"Note: {markdown_text(note)}." for note in [*ranking.mismatches, *ranking.notes]),
     ]
 

@@ -178,7 +178,7 @@ def test_single_runs_give_no_ranks_of_times(compare: Run) -> None:
     row = next(line for line in out.splitlines() if line.startswith("mean_latency"))
     assert "#" not in row
     assert "*" not in row
-    assert "no rank: one run each is not enough for times" in " ".join(out.split())
+    assert "[end_to_end]: one run each is not enough to compare times" in " ".join(out.split())
     assert "best value on mean_latency" not in " ".join(out.split())
     document = json.loads(compare(*three, "--json")[0])
     times = next(one for one in document["metrics"] if one["name"].startswith("mean_latency"))

@@ -24,7 +24,7 @@ from .core.display import html_text, terminal_line
 from .core.matching import BY_ID
 from .core.metrics_base import SampleMetric
 from .core.plan import EvaluationPlan, MetricForms
-from .core.runner import AueporaEvaluator, MemoryRecord, score_record
+from .core.runner import AueporaEvaluator, RunRecord, score_record
 from .core.scoring import score_in_chunks
 from .core.table import Table, frame_of, terminal_width
 from .core.types import EvaluationRun, MetricResult
@@ -178,7 +178,7 @@ def score(
         from .judges.runs import judged_plan
 
         plan = judged_plan(plan, judge)
-    record = MemoryRecord(samples, plan, name, evaluation_id)
+    record = RunRecord(samples, plan, name, evaluation_id)
     survey = record.survey
     plan.validate_survey(survey)
     for sample, output in zip(samples, answers.outputs(ids), strict=True):

@@ -15,7 +15,7 @@ from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.dataset import EvaluationDataset, Fingerprint, InMemoryDataset
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator, MemoryRecord, score_record
+from auepora_eval.core.runner import AueporaEvaluator, RunRecord, score_record
 from auepora_eval.core.scores import Batch, Scores
 from auepora_eval.core.scoring import Tally
 from auepora_eval.core.types import (
@@ -253,7 +253,7 @@ def scored_run(
     seed: int = 0,
 ) -> EvaluationRun:
     """Return the run of outputs that are there already: no system is called."""
-    record = MemoryRecord(InMemoryDataset(dataset_name, samples), plan, system_name, evaluation_id)
+    record = RunRecord(InMemoryDataset(dataset_name, samples), plan, system_name, evaluation_id)
     for sample, output in zip(samples, outputs, strict=True):
         record.keep(sample, output)
     return score_record(record, plan, system_name=system_name, top_k=5, seed=seed, configuration={})

@@ -181,14 +181,7 @@ def notes_from_warnings() -> None:
     seen: Counter[str] = Counter()
     printed: set[str] = set()
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if str(message) in printed:  # a file may be read more than once
             return
         printed.add(str(message))

@@ -162,8 +162,6 @@ def named_system(settings: RunSettings) -> RAGSystemProtocol:
     if known.is_endpoint(name):
         for argument in settings.arguments or ():
             raise PlanError(f"{argument}: only a system that is Python code takes arguments. Is it misspelt?")
-        if name.rstrip("/").endswith("/v1") and not name.startswith("openai:"):
-            echo.note(f"note: if this is OpenAI's API, write openai:{name}#MODEL.")
         options["fields"] = options.pop("http", None)
         return load_system(name, {**options, **of_any, "timeout": settings.timeout})
     if settings.arguments:

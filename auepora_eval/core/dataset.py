@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..errors import ArgumentError, DataError, wrong_type
+from ..errors import DataError, wrong_type
 from ..read.convert import Convert, converted, to_sample
 from ..read.fields import Reading, read_foreign
 from ..read.names import has_query
@@ -172,7 +172,6 @@ def as_dataset(
         return thing
     rows = records_of(thing)
     if rows is None:
-        _check_not_splits(thing)
         raise wrong_type("dataset", accepted, thing)
     if convert is not None:
         placed = ((f"dataset[{number}]", row) for number, row in enumerate(rows))
@@ -215,21 +214,6 @@ def ready_frame(thing: Any) -> Any:
     if hasattr(thing, "with_format") and hasattr(thing, "column_names"):
         return thing.with_format(None)  # its rows may be frames or tensors, as the user set it
     return thing
-
-
-def _check_not_splits(thing: object) -> None:
-    """Raise ArgumentError for a dict of datasets, as `datasets.load_dataset` returns it by default."""
-    if not isinstance(thing, Mapping) or not thing:
-        return
-    are_tables = all(
-        hasattr(table, "column_names")
-        or hasattr(table, "columns")
-        or (isinstance(table, list) and all(isinstance(row, Mapping) for row in table[:1]))
-        for table in thing.values()
-    )
-    if are_tables:
-        names = " or ".join(f"dataset[{name!r:.60}]" for name in list(thing)[:6])
-        raise ArgumentError(f"dataset is a dict of splits, not a dataset. Pass one of them: {names}")
 
 
 def _frame_records(frame: Any) -> object:

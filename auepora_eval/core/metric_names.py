@@ -111,18 +111,6 @@ class NameTemplate:
             at = f"@{name}" if required else f"[@{name}]"
         return f"{self.base}{at}{''.join(f'[{slot.field}]' for slot in self.options)}"
 
-    def check(self, parameters: Fields) -> None:
-        """Raise ValueError unless the names that this template writes can be read back."""
-        known = {one.name for one in parameters}
-        for slot in (*([self.number] if self.number else ()), *self.options):
-            if slot.field not in known:
-                raise ValueError(f"the template of {self.base} names {slot.field!r}, which is not a field")
-        bare = [slot.field for slot in self.options if not slot.key]
-        number = [self.number.field] if self.number else []
-        for written, read in ((number, first_number(parameters)), (bare, first_text(parameters))):
-            if written and (read is None or read.name != written[0]):
-                raise ValueError(f"the template of {self.base} must name {written[0]!r} as key={{field}}")
-
 
 def _slot(text: str, template: str) -> Slot:
     match = _SLOT.fullmatch(text.strip())

@@ -21,7 +21,6 @@ from dataclasses import FrozenInstanceError, dataclass, field, fields, is_datacl
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform, overload
 
 import numpy as np
@@ -494,7 +493,6 @@ def metric(
         made.ranges = {**made.ranges, **(ranges or {})}
         # Hashable though not frozen: `__setattr__` below freezes it after `__init__`.
         made = dataclass(unsafe_hash=True)(made)
-        names.check(fields(made))
         made.__init__ = _named_init(made)
         made.__setattr__ = _set_before_it_is_named
         return METRICS.add(names.base)(made)
@@ -584,28 +582,17 @@ def parse_metric(name: str) -> SampleMetric:
 def metric_class(name: str) -> type[SampleMetric]:
     """Return the class of the metric of that name; UnknownNameError with the nearest names."""
     file = metric_file(name)
-    module = None if file is None else import_metrics(file)
+    own = {} if file is None else import_metrics(file)
     try:
-        return METRICS.get(_written(name).base)
+        base = _written(name).base
+        return METRICS.get(base)
     except UnknownNameError as error:
-        if module is not None:
-            base, own = _written(name).base, _metrics_in(module)
+        if file is not None:
             near = did_you_mean(base, own, f"It has {', '.join(own) or 'none'}.")
             raise UnknownNameError(f"{file} has no metric {base!r:.80}. {near}") from error
-        hint = metric_hint(name)
-        if hint is None:
+        if (hint := metric_hint(name)) is None:
             raise
         raise UnknownNameError(f"there is no metric {name!r:.80}. {hint}") from error
-
-
-def _metrics_in(module: ModuleType) -> list[str]:
-    """Return the names of the metrics that a user's file defines."""
-    registered: dict[object, str] = {METRICS.get(name): name for name in METRICS}
-    return [
-        registered.get(made, name)
-        for name, made in vars(module).items()
-        if isinstance(made, type) and issubclass(made, Metric) and made.__module__ == module.__name__
-    ]
 
 
 def _written(name: str) -> WrittenName:
@@ -631,33 +618,25 @@ def parse_metrics(names: str | Iterable[str]) -> list[Metric]:
         if re.fullmatch(r"[\w@.]+( +[\w@.]+)+", name.strip()):
             fix = ",".join(name.split())
             raise UnknownNameError(f"{name!r:.80} is not a metric. Write commas between the names: {fix}")
-    return [class_in_file(name) or _of_a_class(name) or parse_metric(name) for name in single]
+    return [_of_a_class(name) or parse_metric(name) for name in single]
 
 
-# Plain `Metric` classes of users' files, by the name that a run stores: it is resumed with that.
+# The classes of metrics in users' files, by their names and by the names that a run is resumed with.
 _CLASSES: dict[str, type[Metric]] = {}
 
 
 def _of_a_class(name: str) -> Metric | None:
-    made = _CLASSES.get(name)  # asked first: a look into METRICS imports every module of metrics
-    return None if made is None or name in METRICS else made()
-
-
-def class_in_file(name: str) -> Metric | None:
-    """Return the metric of a plain `Metric` class, my_metrics.py:Mine; None for any other name."""
-    file, _, class_name = name.strip().rpartition(":")
-    if metric_file(name) is None or not class_name.isidentifier():
-        return None
-    found = getattr(import_metrics(Path(file)), class_name, None)
-    if not isinstance(found, type) or not issubclass(found, Metric) or class_name in METRICS:
+    """Return the metric of a class in a file, my_metrics.py:Mine; None for a name in the registry."""
+    if (file := metric_file(name)) is not None:
+        import_metrics(file)
+    class_name = name.strip().rpartition(":")[2]
+    made = _CLASSES.get(class_name)  # asked first: a look into METRICS imports every module of metrics
+    if made is None or class_name in METRICS:
         return None
     try:
-        made: Metric = found()
+        return made()
     except TypeError as error:
         raise UnknownNameError(f"the metric {name!r} cannot be made without arguments: {error}") from error
-    if not isinstance(getattr(made, "name", None), str):
-        raise UnknownNameError(f"the metric {name!r} has no name: set `name` in the class.")
-    return made
 
 
 def metric_file(name: str) -> Path | None:
@@ -667,8 +646,8 @@ def metric_file(name: str) -> Path | None:
     return Path(f"{file}.py") if in_file and "[" not in file else None
 
 
-def import_metrics(path: Path) -> ModuleType:
-    """Import a user's file, which registers its metrics; UnknownNameError where it cannot be done."""
+def import_metrics(path: Path) -> dict[str, type[Metric]]:
+    """Import a user's file and return its classes of metrics; UnknownNameError where it cannot be done."""
     if not path.is_file():
         raise UnknownNameError(f"there is no file {str(path)!r} to take metrics from.")
     folder = str(path.parent.resolve())
@@ -682,6 +661,11 @@ def import_metrics(path: Path) -> ModuleType:
         module = import_module(path.stem)
     except Exception as error:
         raise UnknownNameError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
-    own = (made for made in vars(module).values() if isinstance(made, type) and issubclass(made, Metric))
-    _CLASSES.update({made.name: made for made in own if isinstance(getattr(made, "name", None), str)})
-    return module
+    own = {
+        name: made
+        for name, made in vars(module).items()
+        if isinstance(made, type) and issubclass(made, Metric) and made.__module__ == module.__name__
+    }
+    stored = {made.name: made for made in own.values() if isinstance(getattr(made, "name", None), str)}
+    _CLASSES.update(own | stored)
+    return own

@@ -61,26 +61,6 @@ class Generator(ABC):
     def generate(self, query: str, context_docs: list[Document]) -> Response: ...
 
 
-class SimpleRAGSystem(RAGSystem):
-    """A retriever and a generator, one after the other, each timed."""
-
-    def __init__(self, retriever: Retriever, generator: Generator):
-        self._retriever = retriever
-        self._generator = generator
-        self._pair = _Pair(retriever.retrieve, generator.generate)
-
-    def run(
-        self, sample: EvaluationSample, *, top_k: int = 5, documents: Sequence[Document] | None = None
-    ) -> SystemOutputs:
-        """Answer from the retrieved documents, or from `documents` if they are given."""
-        output: SystemOutputs = self._pair.run(sample, top_k=top_k, documents=documents)
-        return output
-
-    def retrieve(self, query: str, top_k: int) -> list[RetrievedDocument]:
-        """Return what the retriever finds."""
-        return self._retriever.retrieve(query, top_k=top_k)
-
-
 def as_system(
     thing: Any,
     *,
@@ -155,13 +135,11 @@ def parts_of(system: Any) -> tuple[Any, ...]:
     if isinstance(system, _Function):
         return (system._function,)
     if isinstance(system, _Pair):
-        return system._retrieve, system._generate
+        return system.parts
     from ..read.systems import ForeignSystem
 
     if isinstance(system, ForeignSystem):
         return (system.thing,)
-    if isinstance(system, SimpleRAGSystem):
-        return system._retriever, system._generator
     return (system,)
 
 
@@ -374,9 +352,7 @@ def takes_history(system: Any) -> bool:
     if callable(known):
         return known() is True
     # A pair gets the question, and an endpoint, which keeps its own time, is sent the question.
-    return (
-        not isinstance(system, _Pair | SimpleRAGSystem) and getattr(system, "keeps_time", False) is not True
-    )
+    return not isinstance(system, _Pair) and getattr(system, "keeps_time", False) is not True
 
 
 class _Pair:
@@ -384,6 +360,7 @@ class _Pair:
 
     def __init__(self, retrieve: Callable[..., Any], generate: Callable[..., Any]) -> None:
         self._retrieve, self._generate = retrieve, generate
+        self.parts: tuple[Any, ...] = (retrieve, generate)
         self._options = _option_names(retrieve)
         self.name = "+".join(getattr(f, "__name__", "part") for f in (retrieve, generate))
         self.is_async = any(inspect.iscoroutinefunction(part) for part in (retrieve, generate))
@@ -421,6 +398,18 @@ class _Pair:
         retrieval_end = perf_counter()
         answer = await _maybe_awaited(self._generate(sample.query, [hit.doc for hit in retrieved]))
         return _timed(retrieved, answer, start, retrieval_end)
+
+
+class SimpleRAGSystem(_Pair, RAGSystem):
+    """A retriever and a generator, one after the other, each timed.
+
+    `run` takes `documents` to answer from instead of those that the retriever finds.
+    """
+
+    def __init__(self, retriever: Retriever, generator: Generator):
+        super().__init__(retriever.retrieve, generator.generate)
+        self.parts = (retriever, generator)
+        self.name = type(self).__name__
 
 
 def _timed(

@@ -10,7 +10,7 @@ from numbers import Integral
 from pathlib import Path
 from time import perf_counter
 from types import NoneType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ..calls.asking import ask_all
 from ..calls.executors import Executor, SerialExecutor
@@ -33,8 +33,6 @@ from .scoring import environment, measurable, new_evaluation_id, now, score_in_c
 from .systems.call import SystemCall, as_output
 from .systems.resources import ResourceMonitor, checked_prices
 from .types import (
-    END_TO_END,
-    TIMES_LEFT_OUT,
     EvaluationRun,
     EvaluationSample,
     Failure,
@@ -47,30 +45,27 @@ OnOutput = Callable[[EvaluationSample, SystemOutputs], None]
 StoreOutputs = Callable[[Sequence[tuple[EvaluationSample, SystemOutputs]]], None]
 
 
-class RunStorage(Protocol):
-    """A folder of runs (`store.storage.EvaluationResultsStorage`)."""
-
-    def evaluate(
-        self,
-        evaluator: AueporaEvaluator,
-        dataset: EvaluationDataset,
-        *,
-        evaluation_id: str | None,
-        resume: bool,
-    ) -> EvaluationRun: ...
-
-
 class RunRecord:
-    """One run while it is made: in memory (below) or on the disk (`store.record`).
+    """One run while it is made: here in memory only, as it is returned; on the disk in `store.record`.
 
     It is entered before the first call and left when the run is recorded, or when it failed.
     """
 
-    dataset: EvaluationDataset
-    started_at: str
-    evaluation_id: str
-    survey: Survey
     names_documents: bool = False  # some output is known to have documents
+
+    def __init__(
+        self,
+        dataset: EvaluationDataset,
+        plan: EvaluationPlan,
+        system_name: str,
+        evaluation_id: str | None = None,
+    ) -> None:
+        started = now()
+        self.dataset, self.started_at = dataset, utc_text(started)
+        self.samples = checked_samples(dataset.name, dataset)
+        self.survey = Survey.of(self.samples, plan)
+        self.evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
+        self._outputs: dict[str, SystemOutputs] = {}
 
     def __enter__(self) -> RunRecord:
         return self
@@ -80,17 +75,21 @@ class RunRecord:
 
     def missing(self) -> Iterable[EvaluationSample]:
         """Yield the samples that have no output yet."""
-        return ()
+        return (sample for sample in self.samples if sample.sample_id not in self._outputs)
 
     def store(self, pairs: Sequence[tuple[EvaluationSample, SystemOutputs]]) -> None:
         """Store outputs before they count; called by the thread that received them."""
 
     def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
         """Take an output that has arrived, and is stored by now."""
+        self._outputs[sample.sample_id] = output
 
     def pairs(self) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
         """Yield each sample of the run with its output, in the order of the dataset."""
-        raise NotImplementedError
+        lost = [sample.sample_id for sample in self.samples if sample.sample_id not in self._outputs]
+        if lost:
+            raise RuntimeError(f"the executor returned nothing for {len(lost)} samples, first {lost[0]!r}")
+        return ((sample, self._outputs[sample.sample_id]) for sample in self.samples)
 
     def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
         """Take the scores of further samples."""
@@ -101,6 +100,8 @@ class RunRecord:
 
     def finish(self, run: EvaluationRun) -> None:
         """Complete the run and give it its name."""
+        run.samples = self.samples
+        run.outputs = [output for _, output in self.pairs()]
 
 
 class AueporaEvaluator:
@@ -167,14 +168,15 @@ class AueporaEvaluator:
         dataset: DatasetForms,
         *,
         evaluation_id: str | None = None,
-        storage: RunStorage | None = None,
+        storage: Any = None,
         resume: bool = False,
     ) -> EvaluationRun:
         """Return the run: results, outputs, the scores of each sample, and what is needed to repeat it.
 
-        With a `storage` every output is on the disk before it counts, and the run is stored. Samples and
-        outputs are then not in the returned run (`storage.load_run` reads them). `resume` resumes the run of
-        that `evaluation_id`, if there is one. If all calls failed, the run is stored before the error.
+        With a `storage` (EvaluationResultsStorage) every output is on the disk before it counts, and the run is
+        stored. Samples and outputs are then not in the returned run (`storage.load_run` reads them). `resume`
+        resumes the run of that `evaluation_id`, if there is one. If all calls failed, the run is stored before
+        the error.
         """
         if resume and storage is None:
             raise ValueError("resume needs the storage that the run was started in, and its evaluation_id")
@@ -182,9 +184,11 @@ class AueporaEvaluator:
         dataset = as_dataset(dataset)
         try:
             if storage is not None:
-                run = storage.evaluate(self, dataset, evaluation_id=evaluation_id, resume=resume)
+                run: EvaluationRun = storage.evaluate(
+                    self, dataset, evaluation_id=evaluation_id, resume=resume
+                )
             else:
-                run = evaluate(self, MemoryRecord(dataset, self.plan, name_of(self.system), evaluation_id))
+                run = evaluate(self, RunRecord(dataset, self.plan, name_of(self.system), evaluation_id))
         finally:
             self._stopping.clear()  # also a request that came too late for this run
             self._limits = None
@@ -272,21 +276,8 @@ def no_answers(
     return EvaluationError(f"{text.rstrip('. ')}. {fix}".rstrip(), first.traceback, run)
 
 
-class NoTimeWarning(UserWarning):
-    """A system reports a duration of its calls that is not a time."""
-
-
 def _report_readings(output: SystemOutputs, reported: set[str]) -> None:
     """Report how an output was read, once for each way: here, since a worker's warnings may be lost."""
-    odd = output.extra.get(TIMES_LEFT_OUT)
-    if isinstance(odd, dict) and END_TO_END in odd and TIMES_LEFT_OUT not in reported:
-        reported.add(TIMES_LEFT_OUT)
-        warn_user(
-            f"The system reports {odd[END_TO_END]!s:.40} seconds as end_to_end, which cannot be a time. "
-            "The time measured around the call is used instead, in every output with times_left_out in "
-            "its `extra`.",
-            NoTimeWarning,
-        )
     readings = output.extra.get(READ_AS)
     new = [text for text in readings if text not in reported] if isinstance(readings, list) else []
     if new:
@@ -399,40 +390,6 @@ def score_record(
     )
     record.finish(run)
     return run
-
-
-class MemoryRecord(RunRecord):
-    """A run that is kept in memory only, as it is returned."""
-
-    def __init__(
-        self,
-        dataset: EvaluationDataset,
-        plan: EvaluationPlan,
-        system_name: str,
-        evaluation_id: str | None = None,
-    ) -> None:
-        started = now()
-        self.dataset, self.started_at = dataset, utc_text(started)
-        self.samples = checked_samples(dataset.name, dataset)
-        self.survey = Survey.of(self.samples, plan)
-        self.evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
-        self._outputs: dict[str, SystemOutputs] = {}
-
-    def missing(self) -> Iterable[EvaluationSample]:
-        return (sample for sample in self.samples if sample.sample_id not in self._outputs)
-
-    def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
-        self._outputs[sample.sample_id] = output
-
-    def pairs(self) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-        lost = [sample.sample_id for sample in self.samples if sample.sample_id not in self._outputs]
-        if lost:
-            raise RuntimeError(f"the executor returned nothing for {len(lost)} samples, first {lost[0]!r}")
-        return ((sample, self._outputs[sample.sample_id]) for sample in self.samples)
-
-    def finish(self, run: EvaluationRun) -> None:
-        run.samples = self.samples
-        run.outputs = [output for _, output in self.pairs()]
 
 
 def name_of(system: RAGSystemProtocol) -> str:

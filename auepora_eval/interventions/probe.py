@@ -20,7 +20,7 @@ from ..core.matching import gold_found, match_of
 from ..core.metrics_base import SampleMetric, parse_metric
 from ..core.plan import EvaluationPlan, PartialCoverageWarning
 from ..core.rag_interface import Answerer, answerer_of
-from ..core.runner import AueporaEvaluator, MemoryRecord, OnOutput, evaluate, name_of
+from ..core.runner import AueporaEvaluator, OnOutput, RunRecord, evaluate, name_of
 from ..core.scores import Batch, Scores, as_columns, has_field
 from ..core.systems.call import CACHED, is_from_cache
 from ..core.types import (
@@ -403,7 +403,7 @@ class Prober:
         """Return the run of that id: complete, resumed, or made again if it is of something else."""
         dataset = InMemoryDataset(self.base.dataset_name, list(samples))
         if self.storage is None:
-            record = MemoryRecord(dataset, evaluator.plan, system.name, run_id)
+            record = RunRecord(dataset, evaluator.plan, system.name, run_id)
             for sample in samples:
                 known = system.answer(b"", sample)
                 if known is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator, MemoryRecord, evaluate
+from auepora_eval.core.runner import AueporaEvaluator, RunRecord, evaluate
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
@@ -52,5 +52,5 @@ def store(
     plan = EvaluationPlan(parse_metrics(metrics))
     policy = CallPolicy(keep_going=True)
     evaluator = AueporaEvaluator(system, plan, top_k=top_k, configuration=about, policy=policy)
-    run = evaluate(evaluator, MemoryRecord(a_dataset(*samples), plan, name, f"{name}-{size}-{day:02}"))
+    run = evaluate(evaluator, RunRecord(a_dataset(*samples), plan, name, f"{name}-{size}-{day:02}"))
     EvaluationResultsStorage(folder).save_run(replace(run, started_at=f"2026-03-{day:02}T02:00:00Z"))

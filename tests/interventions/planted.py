@@ -86,7 +86,7 @@ class World:
         if not self.sound:
             key = (query, *(doc.doc_id for doc in documents))
             if key not in self._read:
-                self._read[key] = self.system._generator.generate(query, list(documents))
+                self._read[key] = self.system._generate(query, list(documents))
             return self._read[key]
         gold, text = self.gold[query], "\n".join(doc.text for doc in documents)
         if not gold or not all(self.corpus.by_id[name].text in text for name in gold):

@@ -17,7 +17,7 @@ from contextlib import redirect_stdout
 
 from ...core.dataset import InMemoryDataset
 from ...core.plan import EvaluationPlan
-from ...core.runner import AueporaEvaluator, MemoryRecord, evaluate
+from ...core.runner import AueporaEvaluator, RunRecord, evaluate
 from ...core.scoring import Tally
 from ...core.systems.call import without_answers
 from ...core.systems.named import load_system
@@ -84,4 +84,4 @@ def _answers(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOut
             EvaluationPlan([]),
             on_output=advance,
         )
-        return evaluate(evaluator, MemoryRecord(blind, evaluator.plan, args.system)).outputs
+        return evaluate(evaluator, RunRecord(blind, evaluator.plan, args.system)).outputs

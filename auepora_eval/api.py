@@ -20,13 +20,13 @@ from .comparison.compare import Comparison, compare_runs
 from .comparison.tables import comparison_table
 from .comparison.words import comparison_in_plain_words
 from .core.dataset import DatasetForms, EvaluationDataset
-from .core.display import html_text, terminal_line
+from .core.display import html_text, terminal_line, terminal_width
 from .core.matching import BY_ID
 from .core.metrics_base import SampleMetric
 from .core.plan import EvaluationPlan, MetricForms
 from .core.runner import AueporaEvaluator, RunRecord, score_record
 from .core.scoring import score_in_chunks
-from .core.table import Table, frame_of, terminal_width
+from .core.table import Table, frame_of
 from .core.types import EvaluationRun, MetricResult
 from .decide.gate import gate_run
 from .decide.gate_report import GateReport

@@ -218,7 +218,7 @@ def cost() -> None:
         return call
 
     samples = World(sound=False).samples
-    generate, search = timed(system._generator.generate), timed(system.retrieve)
+    generate, search = timed(system._generate), timed(system.retrieve)
     pair = (lambda query, top_k=5: search(query, top_k), generate)
     documents = World(sound=False).corpus.documents
     run = ae.evaluate(pair, samples, metrics="right")

@@ -403,15 +403,6 @@ def named_ids(name: str) -> list[str]:
     return [part.strip() for part in name.split(",") if part.strip()] or [name]
 
 
-def check_no_repeats(names: Iterable[str]) -> None:
-    """Raise PlanError if a name is of several runs: a gate checks one."""
-    for name in names:
-        count = len(named_ids(name))
-        if count > 1:
-            what = f"{name!r:.100} names {count} runs, and a gate takes one, and one baseline"
-            raise PlanError(f"{what}. Judge each by itself; repeats are for 'auepora compare A1,A2 B1,B2'.")
-
-
 def check_distinct_runs(storage: EvaluationResultsStorage, names: Iterable[str]) -> None:
     """Raise PlanError if a run is named twice, which is a typing error."""
     seen = set()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..core.display import terminal_line as one_line
 from ..core.display import terminal_text as clean
+from ..core.display import terminal_width
 
 if TYPE_CHECKING:
     from ..core.table import Table
@@ -74,20 +75,9 @@ def say(text: object = "", style: str = "") -> None:
     _print(clean(text), style=style)
 
 
-def text_width(stream: TextIO | None = None) -> int:
+def text_width() -> int:
     """Return the columns for sentences and help: those of the terminal, at most 100."""
-    return min(_MAX_TEXT_WIDTH, _columns(stream or sys.stdout, _MAX_TEXT_WIDTH))
-
-
-def _columns(stream: TextIO, otherwise: int) -> int:
-    """Return the width of the terminal that a stream is; the variable COLUMNS overrides it."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdigit() and int(told):
-        return int(told)
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or otherwise
-    except (OSError, ValueError):  # a pipe, a file, or a stream of Python's own
-        return otherwise
+    return min(_MAX_TEXT_WIDTH, terminal_width(_MAX_TEXT_WIDTH))
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -115,7 +105,7 @@ def note(text: object, style: str = "") -> None:
     for place, line in enumerate(lines):
         # Tracebacks and lists are indented already: they stay as they are.
         if not line.startswith(" "):
-            lines[place] = "\n".join(wrapped(line, text_width(sys.stderr)))
+            lines[place] = "\n".join(wrapped(line, text_width()))
     _print("\n".join(lines) or message, sys.stderr, style)
 
 
@@ -172,7 +162,7 @@ def show_all(tables: Iterable[Table]) -> None:
 
 def screen_width() -> int:
     """Return the width of the terminal; a pipe has none, so it gets one that fits our tables."""
-    return _columns(sys.stdout, 80) if sys.stdout.isatty() else _PIPE_WIDTH
+    return terminal_width() if sys.stdout.isatty() else _PIPE_WIDTH
 
 
 def notes_from_warnings() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -91,17 +92,14 @@ def add_json(parser: _ActionsContainer) -> None:
 
 def number_type(number: Number) -> Callable[[str], float]:
     """Return an argparse type that accepts the numbers of a range."""
-    of_type, type_words = (int, "a whole number") if number.is_whole else (float, "a number")
 
     def parse(text: str) -> float:
         try:
-            value = of_type(text)
+            value = int(text) if number.is_whole else float(text)
         except ValueError:
-            raise ArgumentTypeError(f"{text!r:.60} is not {type_words}") from None
-        if number.is_whole and value < number.least:
-            raise ArgumentTypeError(f"{value} is less than {number.least}")
+            value = math.nan
         if not number.accepts(value):
-            raise ArgumentTypeError(f"{text} is not {number.words}")
+            raise ArgumentTypeError(f"{text!r:.60} is not {number.words}")
         return value
 
     return parse

@@ -26,7 +26,7 @@ from ..errors import PlanError
 from ..io.files import write_bytes
 from ..store.storage import EvaluationResultsStorage
 from . import echo
-from .common import check_distinct_runs, check_no_repeats
+from .common import check_distinct_runs
 from .flags import add_flag, add_json, add_out, add_resamples, covered, limit, out_flag
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ def run(args: Namespace) -> int:
         raise PlanError("there is no rule. Give one, such as --min recall@5=0.8, or name a --baseline.")
     storage, flags = EvaluationResultsStorage(args.out), out_flag(args.out)
     named = [name for name in (args.baseline, args.candidate) if name is not None]
-    check_no_repeats(named)
     if len(named) > 1:
         check_distinct_runs(storage, named)
     report = gate_run(

@@ -28,6 +28,13 @@ def terminal_line(text: object, limit: int = 300) -> str:
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
 
 
+def terminal_width(otherwise: int = 80) -> int:
+    """Return the width of the terminal, or another number of columns if there is none."""
+    import shutil
+
+    return shutil.get_terminal_size((otherwise, 24)).columns
+
+
 def failures_text(reasons: Iterable[str], total: int) -> str:
     """Return how many calls failed, and the most common reasons; "" if none failed."""
     counts = Counter(reasons)

@@ -173,10 +173,9 @@ class AueporaEvaluator:
     ) -> EvaluationRun:
         """Return the run: results, outputs, the scores of each sample, and what is needed to repeat it.
 
-        With a `storage` (EvaluationResultsStorage) every output is on the disk before it counts, and the run is
-        stored. Samples and outputs are then not in the returned run (`storage.load_run` reads them). `resume`
-        resumes the run of that `evaluation_id`, if there is one. If all calls failed, the run is stored before
-        the error.
+        With a `storage` of runs every output is on the disk before it counts, and the run is stored. Samples
+        and outputs are then not in the returned run (`storage.load_run` reads them). `resume` resumes the run
+        of that `evaluation_id`, if there is one. If all calls failed, the run is stored before the error.
         """
         if resume and storage is None:
             raise ValueError("resume needs the storage that the run was started in, and its evaluation_id")

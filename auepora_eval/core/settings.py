@@ -33,18 +33,13 @@ def is_endpoint(system: str) -> bool:
 
 
 class Number(NamedTuple):
-    """A range of numbers that a setting accepts; `words` describe it in messages."""
+    """A range of numbers that a setting accepts; in messages `words` follow "Use" and "is not"."""
 
     words: str
     is_whole: bool = False
     least: float = 0
     most: float = math.inf
     is_open: bool = False  # the ends themselves are not accepted
-
-    @property
-    def in_words(self) -> str:
-        """Return the range after the word "Use"."""
-        return f"a number {self.words}" if self.words.startswith(("between", "from")) else self.words
 
     @property
     def schema_limits(self) -> dict[str, float]:
@@ -61,16 +56,16 @@ class Number(NamedTuple):
 
 def at_least(least: int) -> Number:
     """Return the range of the whole numbers from `least` on."""
-    return Number(f"at least {least}", is_whole=True, least=least)
+    return Number(f"a whole number of at least {least}", is_whole=True, least=least)
 
 
 COUNT, AMOUNT = at_least(1), at_least(0)
 POSITIVE = Number("a positive number", is_open=True)
 SECONDS = Number("a positive number of seconds", is_open=True)
 PRICE = Number("a price")
-SHARE = Number("between 0 and 1", most=1, is_open=True)
-COVERAGE = Number("from 0 to 1", most=1)
-PORT = Number("from 1 to 65535", is_whole=True, least=1, most=65535)
+SHARE = Number("a number between 0 and 1", most=1, is_open=True)
+COVERAGE = Number("a number from 0 to 1", most=1)
+PORT = Number("a number from 1 to 65535", is_whole=True, least=1, most=65535)
 # 1 itself is left out: the differences of the two systems would have no variance.
 CORRELATION = Number("a correlation between -1 and 1", least=-1, most=math.nextafter(1, 0))
 

@@ -8,11 +8,10 @@ from importlib import import_module
 from typing import Any
 
 from ..errors import MissingDependencyError
-from .display import html_text, markdown_cell, markdown_text, terminal_line
+from .display import html_text, markdown_cell, markdown_text, terminal_line, terminal_width
 
 Row = Sequence[str]
 
-DEFAULT_WIDTH = 80  # columns, where the width of the terminal is unknown
 _ROOMY = 100  # columns from which two spaces separate the cells of a row
 _NOTE_LIMIT = 2000  # characters
 
@@ -40,7 +39,7 @@ class Table:
     def _repr_html_(self) -> str:
         return self.to_html()
 
-    def to_terminal(self, width: int = DEFAULT_WIDTH) -> str:
+    def to_terminal(self, width: int = 80) -> str:
         """Return the table as plain text; only its last column is wrapped, between words.
 
         If the other columns do not fit, the cells of a row are printed below each other: nothing is cut off.
@@ -83,13 +82,6 @@ class Table:
         rows = "".join(f"<tr>{''.join(_html_cells(self, row))}</tr>" for row in self.rows)
         notes = "".join(f"<p>{html_text(note)}</p>" for note in self.notes)
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}"
-
-
-def terminal_width() -> int:
-    """Return the width of the terminal, or DEFAULT_WIDTH if there is none."""
-    import shutil
-
-    return shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
 
 
 def columns(text: str) -> int:

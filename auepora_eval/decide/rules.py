@@ -155,4 +155,4 @@ def _check(kind: str, name: str, entry: _Limited, place: str) -> None:
         raise DataError(place, what, fix="Write, for example, min: {recall@5: 0.8} or no_regression: [mrr].")
     limits = _RANGES.get(kind, _ANY)
     if entry.limit is not None and not limits.accepts(entry.limit):
-        raise DataError(place, f"{entry.limit:g} is out of range.", fix=f"Use {limits.in_words}.")
+        raise DataError(place, f"{entry.limit:g} is out of range.", fix=f"Use {limits.words}.")

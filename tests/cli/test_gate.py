@@ -87,7 +87,7 @@ def test_rules_that_are_in_a_file_only(
         (("same", "--min", "0.8"), "is not NAME=NUMBER"),
         (("same", "--min", "hit@5=many"), "'hit@5=many' has no number"),
         (("same", "--baseline", "old", "--margin", "-1"), "the flags: margin"),
-        (("same", "--max-failed", "2"), "is not from 0 to 1"),
+        (("same", "--max-failed", "2"), "is not a number from 0 to 1"),
         (("same", "--rules", "/nowhere/gate.yaml"), "gate.yaml"),
     ],
 )

@@ -100,6 +100,6 @@ def check_setting(where: str, key: str, value: object) -> None:
         raise DataError(where, f"expected {words} but got {actual}.", fix="Change or remove it.")
     number = setting.number
     if number is not None and isinstance(value, int | float) and not number.accepts(value):
-        raise DataError(where, f"{value!r:.60} is out of range.", fix=f"Use {number.in_words}.")
+        raise DataError(where, f"{value!r:.60} is out of range.", fix=f"Use {number.words}.")
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):
         raise DataError(where, "expected a list of names.", fix="Write, for example, [recall@5, token_f1].")

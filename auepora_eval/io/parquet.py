@@ -8,20 +8,18 @@ in the file's own metadata.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ..core.dataset import EvaluationDataset, InMemoryDataset, checked_samples
-from ..core.types import Document
 from ..errors import DataError, MissingDependencyError, install_command
 from ..read.records import Record, UnreadFields, document_record, read_sample, sample_record
 from ..read.text import parse_json
 from .files import written
 from .jsonl import Head, encode, opened
 
-_JSON_FIELDS = ("labels", "metadata")
+_FREE = ("labels", "metadata", "structured")  # of no fixed shape
 # The key of the description in the metadata of a Parquet file.
 _DESCRIPTION = b"auepora.dataset"
 
@@ -34,7 +32,7 @@ def load_parquet_dataset(path: str | Path, name: str | None = None) -> InMemoryD
     head.take({"dataset": parse_json(described.get(_DESCRIPTION, b"{}"), path.name)}, path.name)
     for number, row in enumerate(rows, start=1):
         where = f"{path.name}: row {number}"
-        record = _unpacked(row, where, head.documents)
+        record = _unpacked(row, f"{where}: $")
         if not head.take(record, where):
             samples.append(read_sample(record, where, head.documents, unread))
     unread.report(path.name)
@@ -85,7 +83,7 @@ def save_parquet_dataset(dataset: EvaluationDataset, path: str | Path, *, force:
     records = [_packed(sample_record(sample, corpus)) for sample in dataset]
     if corpus:
         schema = schema.append(pyarrow.field("document", document))
-        rows = [{"document": _with_text(document_record(doc))} for doc in corpus.values()]
+        rows = [{"document": _packed(document_record(doc))} for doc in corpus.values()]
         records = [*rows, *records]
     if dataset.info:
         schema = schema.with_metadata({_DESCRIPTION: encode(dataset.info)})
@@ -99,66 +97,38 @@ def save_parquet_dataset(dataset: EvaluationDataset, path: str | Path, *, force:
         parquet.write_table(table, file)
 
 
-def _packed(record: Record) -> Record:
-    """Free-form fields as JSON text."""
-    packed: Record = {name: _text(value) if name in _JSON_FIELDS else value for name, value in record.items()}
-    for name in ("relevant_docs", "candidate_docs"):
-        if name in packed:
-            packed[name] = [_with_text(doc) for doc in packed[name]]
-    if "reference_answer" in packed:
-        answer = packed["reference_answer"]
-        packed["reference_answer"] = {
-            "text": answer["text"],
-            "structured": None if answer["structured"] is None else _text(answer["structured"]),
-            "metadata": _text(answer["metadata"]),
+def _packed(value: Any) -> Any:
+    """Free-form fields as JSON text, and a document of the corpus as its id alone."""
+    if isinstance(value, dict):
+        return {
+            name: encode(part).decode() if name in _FREE and part is not None else _packed(part)
+            for name, part in value.items()
         }
-    return packed
+    if isinstance(value, list):
+        return [{"doc_id": doc} if isinstance(doc, str) else _packed(doc) for doc in value]
+    return value
 
 
-def _with_text(doc: Record | str) -> Record:
-    if isinstance(doc, str):  # one of the corpus
-        return {"doc_id": doc, "text": None, "metadata": None}
-    return {**doc, "metadata": _text(doc["metadata"])}
-
-
-def _unpacked(row: Record, where: str, corpus: Mapping[str, Document]) -> Record:
-    record = {name: value for name, value in row.items() if value is not None}
-    if isinstance(record.get("document"), dict):
-        doc = record["document"]
-        return {"document": doc | {"metadata": _parsed(doc.get("metadata"), f"{where}: $.document.metadata")}}
-    for name in _JSON_FIELDS:
-        record[name] = _parsed(record.get(name), f"{where}: $.{name}")
-    for name in ("relevant_docs", "candidate_docs"):
-        if isinstance(record.get(name), list):
-            record[name] = [
-                _named_or_whole(doc, f"{where}: $.{name}[{place}].metadata", corpus)
-                for place, doc in enumerate(record[name])
-            ]
-    answer = record.get("reference_answer")
-    if isinstance(answer, dict):
-        record["reference_answer"] = answer | {
-            part: _parsed(answer.get(part), f"{where}: $.reference_answer.{part}")
-            for part in ("structured", "metadata")
-        }
+def _unpacked(row: Record, where: str) -> Record:
+    record: Record = {}
+    for name, value in row.items():
+        place = f"{where}.{name}"
+        if name in _FREE and isinstance(value, str):
+            record[name] = parse_json(value.encode(), place, hint="Write an object as JSON text.")
+        elif isinstance(value, dict):
+            record[name] = _unpacked(value, place)
+        elif isinstance(value, list):
+            record[name] = [_document(doc, f"{place}[{n}]") for n, doc in enumerate(value)]
+        elif value is not None:
+            record[name] = value
     return record
 
 
-def _named_or_whole(doc: Any, where: str, corpus: Mapping[str, Document]) -> Any:
-    if not isinstance(doc, dict):
-        return doc
-    if doc.get("text") is None and doc.get("metadata") is None and doc.get("doc_id") in corpus:
-        return doc["doc_id"]
-    return {**doc, "metadata": _parsed(doc.get("metadata"), where)}
-
-
-def _text(value: Any) -> str:
-    return encode(value).decode()
-
-
-def _parsed(value: Any, where: str) -> Any:
-    if not isinstance(value, str):
+def _document(value: Any, where: str) -> Any:
+    if not isinstance(value, dict):
         return value
-    return parse_json(value.encode(), where, hint="Write an object as JSON text.")
+    doc = _unpacked(value, where)
+    return doc["doc_id"] if doc.keys() == {"doc_id"} else doc
 
 
 def import_pyarrow() -> tuple[ModuleType, ModuleType]:

@@ -112,7 +112,7 @@ def as_failure(error: Any) -> Failure:
 
 
 def as_timings(reported: Mapping[str, Any], where: str) -> tuple[dict[str, float], dict[str, dict[str, str]]]:
-    """Return the timings that can be durations, and a note of the others; DataError for what is no time."""
+    """Return the timings that can be durations, and a note of the others; DataError for other values."""
     for step, seconds in reported.items():
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
             what = f"{seconds!r:.40} is not a time in seconds."

@@ -508,7 +508,7 @@ def _attributes(own: Mapping[str, Any], name: str) -> dict[str, Any]:
         attributes[f"{side}.value"] = value if is_text else own.get(attribute)
         attributes[f"{side}.mime_type"] = "text/plain" if is_text else "application/json"
         if side == "output" and kind == "RETRIEVER":
-            attributes |= _documents(value)
+            attributes["retrieval.documents"] = own.get(attribute)
         if side == "input" and kind == "TOOL":
             attributes |= {"tool.name": name, "tool.parameters": own.get(attribute)}
     usage = _parsed(own.get("mlflow.chat.tokenUsage"))
@@ -516,17 +516,6 @@ def _attributes(own: Mapping[str, Any], name: str) -> dict[str, Any]:
         attributes["llm.token_count.prompt"] = usage.get("input_tokens")
         attributes["llm.token_count.completion"] = usage.get("output_tokens")
     return {key: value for key, value in attributes.items() if value not in (None, "")}
-
-
-def _documents(value: Any) -> dict[str, Any]:
-    attributes: dict[str, Any] = {}
-    for place, doc in enumerate(value if isinstance(value, list) else []):
-        if isinstance(doc, dict):
-            base = f"retrieval.documents.{place}.document"
-            attributes[f"{base}.id"] = doc.get("id")
-            attributes[f"{base}.content"] = doc.get("page_content")
-            attributes[f"{base}.metadata"] = doc.get("metadata")
-    return attributes
 
 
 def _parsed(text: Any) -> Any:

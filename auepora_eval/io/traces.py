@@ -24,12 +24,12 @@ from ..core.types import (
 )
 from ..errors import DataError
 from ..read.messages import ANSWERING, ASKING, content_text, text_in
-from ..read.names import ANSWER_PARTS, QUERY_PARAMETERS
+from ..read.names import ANSWER_PARTS, DOCUMENT_TEXT, QUERY_PARAMETERS
 from ..read.outputs import text_id
 from ..read.text import parse_json
-from .spans import Span
+from .spans import Attributes, Span
 
-_MAX_DOCUMENTS = 1_000
+_MAX_ITEMS = 1_000  # of a list of documents or messages
 _MAX_SPANS = 10_000  # of one trace
 # The operations of gen_ai, by the kinds of OpenInference.
 _KINDS = {
@@ -150,8 +150,8 @@ def _query(span: Span) -> str | None:
     searched = span.attributes.get("gen_ai.retrieval.query.text")
     if kind_of_span(span) != "LLM" and (text := _value(span, "input", _QUESTIONS, ASKING)) is not None:
         return text
-    messages = [*_messages(span, "llm.input_messages"), *_parts(span, "gen_ai.input.messages")]
-    older = [*_messages(span, "gen_ai.prompt")]
+    messages = _messages(span, "llm.input_messages", "gen_ai.input.messages")
+    older = _messages(span, "gen_ai.prompt")
     # A completion of a text has a prompt that nobody is said to have spoken.
     messages += [("user", text) for _, text in older] if {role for role, _ in older} == {""} else older
     questions = [text for role, text in messages if role in ASKING]
@@ -162,8 +162,7 @@ def _query(span: Span) -> str | None:
 
 
 def _answer(span: Span) -> str | None:
-    messages = [*_messages(span, "llm.output_messages"), *_parts(span, "gen_ai.output.messages")]
-    messages += _messages(span, "gen_ai.completion")
+    messages = _messages(span, "llm.output_messages", "gen_ai.output.messages", "gen_ai.completion")
     answers = [text for role, text in messages if role in ANSWERING]
     answers += _in_events(span, _ANSWERING_EVENTS, ANSWERING)
     # Of an LLM `output.value` is often the whole reply of its API: its message is better.
@@ -204,52 +203,34 @@ def _in_events(span: Span, names: Collection[str], roles: Sequence[str]) -> Iter
                 yield message
 
 
-def _places(span: Span, prefix: str) -> list[str]:
-    """Return the numbers that follow a prefix, in order; gaps are allowed."""
-    start, places = f"{prefix}.", set[str]()
-    for name in span.attributes:
-        if name.startswith(start):
-            place = name[len(start) : len(start) + 21].partition(".")[0]
-            if place.isascii() and place.isdigit():
-                places.add(place)
-    return sorted(places, key=int)[:_MAX_DOCUMENTS]
+def _items(attributes: Attributes, name: str) -> list[dict[str, Any]]:
+    """Return the objects of a list: JSON text, or attributes `name.N.rest`; numbers may be missing."""
+    if isinstance(text := attributes.get(name), str):
+        values = parsed(text)
+        return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
+    found: dict[str, dict[str, Any]] = {}
+    for key, value in attributes.items():
+        place, _, rest = key.removeprefix(f"{name}.").partition(".")
+        if key.startswith(f"{name}.") and place.isascii() and place.isdigit() and len(place) < 20:
+            inner: Any = found.setdefault(place, {})
+            *path, last = rest.split(".", 4)
+            for part in path:
+                inner = inner.setdefault(part, {}) if isinstance(inner, dict) else {}
+            if isinstance(inner, dict):
+                inner[last] = value
+    return [found[place] for place in sorted(found, key=int)]
 
 
-def _messages(span: Span, prefix: str) -> Iterator[tuple[str, str]]:
-    """OpenInference: `llm.input_messages.N.message.role` and `.content`; older gen_ai has no `message`."""
-    inner = ".message" if prefix.startswith("llm.") else ""
-    for place in _places(span, prefix):
-        base = f"{prefix}.{place}{inner}"
-        role, text = (span.attributes.get(f"{base}.{name}") for name in ("role", "content"))
-        if isinstance(text, str) and text.strip():
-            yield str(role or "").lower(), text
-
-
-def _parts(span: Span, name: str) -> Iterator[tuple[str, str]]:
-    """gen_ai: a list of messages with parts, an attribute of the span or of its event with the details."""
-    yield from _with_parts(span.attributes, name)
-    for event in span.events:
-        if event.name == _DETAILS:
-            yield from _with_parts(event.attributes, name)
-
-
-def _with_parts(attributes: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
-    for message in _listed_objects(attributes.get(name)):
-        parts = message.get("parts")
-        parts = parts if isinstance(parts, list) else [message]
-        texts = [part["content"] for part in parts if isinstance(part, dict) and _is_text(part)]
-        if texts:
-            yield str(message.get("role", "")).lower(), "\n".join(texts)
-
-
-def _listed_objects(value: object) -> list[Mapping[str, Any]]:
-    """Return the objects of a list that is JSON text."""
-    values = parsed(value) if isinstance(value, str) else None
-    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
-
-
-def _is_text(part: Mapping[str, Any]) -> bool:
-    return part.get("type", "text") == "text" and isinstance(part.get("content"), str)
+def _messages(span: Span, *names: str) -> list[tuple[str, str]]:
+    """Return (role, text) of the messages in lists of a span, or of its event with the details."""
+    of_events = (event.attributes for event in span.events if event.name == _DETAILS)
+    lists = [_items(attributes, name) for attributes in (span.attributes, *of_events) for name in names]
+    messages = [item.get("message", item) for items in lists for item in items[:_MAX_ITEMS]]
+    return [
+        (str(message.get("role") or "").lower(), text)
+        for message in messages
+        if isinstance(message, dict) and (text := content_text(message.get("parts", message.get("content"))))
+    ]
 
 
 def _conversation(spans: Sequence[Span]) -> dict[str, Any]:
@@ -295,40 +276,30 @@ def _feedback(spans: Sequence[Span]) -> dict[str, Any]:
 
 def _documents(spans: Sequence[Span], id_path: str | None = None) -> list[RetrievedDocument]:
     """What was retrieved, in order, each document once: as a reranker left it, if there was one."""
+    ranked = [items for span in spans if (items := _items(span.attributes, "reranker.output_documents"))]
+    names = ("retrieval.documents", "gen_ai.retrieval.documents")
+    lists = ranked[-1:] or [_items(span.attributes, name) for span in spans for name in names]
     documents: dict[str, RetrievedDocument] = {}
-    ranked = [span for span in spans if "reranker.output_documents.0.document.content" in span.attributes]
-    sources = [(ranked[-1], "reranker.output_documents")] if ranked else []
-    sources += [] if ranked else [(span, "retrieval.documents") for span in spans]
-    for span, prefix in sources:
-        for found, score in [*_listed(span, prefix), *([] if ranked else _gen_ai_documents(span))]:
-            doc = found if id_path is None else _with_id_at(found, id_path)
-            if len(documents) < _MAX_DOCUMENTS and doc.doc_id not in documents:
-                rank = len(documents) + 1
-                documents[doc.doc_id] = (
-                    unscored(doc, rank) if score is None else RetrievedDocument(doc, score, rank)
-                )
+    for item in (item.get("document", item) for items in lists for item in items[:_MAX_ITEMS]):
+        if not isinstance(item, dict) or len(documents) >= _MAX_ITEMS:
+            continue
+        doc, score = _document(item), _number(item.get("score"))
+        doc = doc if id_path is None else _with_id_at(doc, id_path)
+        rank = len(documents) + 1
+        hit = unscored(doc, rank) if score is None else RetrievedDocument(doc, score, rank)
+        documents.setdefault(doc.doc_id, hit)
     return list(documents.values())
 
 
-def _listed(span: Span, prefix: str) -> Iterator[tuple[Document, float | None]]:
-    for place in _places(span, prefix):
-        base = f"{prefix}.{place}.document"
-        names = ("id", "content", "score")
-        doc_id, text, score = (span.attributes.get(f"{base}.{name}") for name in names)
-        if doc_id is not None or text is not None:
-            doc = _document(doc_id, text)
-            doc.metadata |= _metadata(span, f"{base}.metadata")
-            yield doc, _number(score)
-
-
-def _metadata(span: Span, name: str) -> dict[str, Any]:
-    """Return the metadata of a document: JSON text, or attributes of their own."""
-    value = span.attributes.get(name)
-    document = parsed(value) if isinstance(value, str) else None
-    if isinstance(document, dict):
-        return document
-    start = f"{name}."
-    return {key[len(start) :]: one for key, one in span.attributes.items() if key.startswith(start)}
+def _document(item: Mapping[str, Any]) -> Document:
+    """A document; one without an id gets one from its text, the same whenever it comes."""
+    doc_id, metadata = item.get("id"), item.get("metadata")
+    text = next((item[name] for name in DOCUMENT_TEXT if isinstance(item.get(name), str)), None)
+    metadata = parsed(metadata) if isinstance(metadata, str) else metadata
+    metadata = metadata if isinstance(metadata, dict) else {}
+    if doc_id is None or not str(doc_id).strip():
+        return Document(text_id(text or ""), text or "", metadata)
+    return Document(str(doc_id), text or "", metadata | ({"text_missing": True} if text is None else {}))
 
 
 def _with_id_at(doc: Document, path: str) -> Document:
@@ -337,19 +308,6 @@ def _with_id_at(doc: Document, path: str) -> Document:
     for name in path.removeprefix("metadata.").split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return Document(str(value), doc.text, doc.metadata) if isinstance(value, str | int) else doc
-
-
-def _gen_ai_documents(span: Span) -> Iterator[tuple[Document, float | None]]:
-    for each in _listed_objects(span.attributes.get("gen_ai.retrieval.documents")):
-        yield _document(each.get("id"), each.get("content")), _number(each.get("score"))
-
-
-def _document(doc_id: Any, text: Any) -> Document:
-    """A document; one without an id gets one from its text, the same whenever it comes."""
-    words = text if isinstance(text, str) else ""
-    if doc_id is None or not str(doc_id).strip():
-        return Document(text_id(words), words)
-    return Document(str(doc_id), words, {} if isinstance(text, str) else {"text_missing": True})
 
 
 def _number(value: Any) -> float | None:

@@ -9,6 +9,7 @@ import gzip
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -224,15 +225,8 @@ class WithoutOwnIds:
 
     def outputs(self, sample_ids: Iterable[str]) -> Iterator[SystemOutputs]:
         """Yield an output for each sample."""
-        waiting: list[str] = []
-
-        def noted() -> Iterator[str]:
-            for sample_id in sample_ids:
-                waiting.append(sample_id)
-                yield sample_id
-
-        for output in self._predictions.outputs(noted()):
-            yield _without_id(output, waiting.pop())
+        ids, asked = tee(sample_ids)
+        return map(_without_id, self._predictions.outputs(asked), ids)
 
 
 def _without_id(output: SystemOutputs, doc_id: str) -> SystemOutputs:

@@ -11,7 +11,6 @@ import ast
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from hashlib import blake2b
@@ -50,12 +49,12 @@ from .outputs import (
     ranked,
     text_id,
 )
+from .records import UnreadFields
 
 Record = Mapping[str, Any]
 Reading = tuple[EvaluationSample, SystemOutputs | None]
 
 _DEEPEVAL_SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
-_MOST_UNREAD = 12  # names in a note
 _MOST_TEXT = 100_000  # characters of a cell that may be a list of objects in Python's notation
 # An item of a list of texts or numbers as Python writes it, or numpy, without commas: ['a' 'b'].
 _ITEM = re.compile(
@@ -95,7 +94,7 @@ class FieldReader:
         self._where = where
         self._ids: dict[str, int] = {}
         self._conversations = 0
-        self._unread: Counter[str] = Counter()
+        self._unread = UnreadFields()
         self.has_own_ids = True
         self.fields = self._named_by_user(columns or {})
         self._look_up(NAMES)
@@ -105,25 +104,21 @@ class FieldReader:
         self._place_of_answer()
         self._place_of_context()
         if for_outputs or "answer" in self.fields or "retrieved" in self.fields:
-            self._take_first(ANSWER_NAMES_IF_NONE)
+            self._look_up(ANSWER_NAMES_IF_NONE, is_first_enough=True)
         check_spelling({name: examples[name] for name in self._free()}, self._missing(), where)
 
-    def _take_first(self, table: Mapping[str, Sequence[str]]) -> None:
-        """Read the first name of a field that is there, if the field has none."""
+    def _look_up(self, table: Mapping[str, Sequence[str]], *, is_first_enough: bool = False) -> None:
+        """Find the name of each field; two of them are ambiguous, unless the first is enough."""
         for field, known in table.items():
-            if self._for_outputs and self.fields.get("reference_answer") in known:
+            if is_first_enough and self._for_outputs and self.fields.get("reference_answer") in known:
                 del self.fields["reference_answer"]  # `answers` of a system, not of the gold
             present = [name for name in known if self._is_free(name)]
-            if field not in self.fields and present:
-                self.fields[field] = self._spelt[present[0]]
-
-    def _look_up(self, table: Mapping[str, Sequence[str]]) -> None:
-        for field, known in table.items():
-            present = [name for name in known if self._is_free(name)]
-            if field not in self.fields and present:
-                if len(present) > 1 and present[0] != field and not field.endswith("id"):
-                    raise self._ambiguous([(field, name) for name in present])
-                self.fields[field] = self._spelt[present[0]]
+            if field in self.fields or not present:
+                continue
+            is_clear = is_first_enough or present[0] == field or field.endswith("id")
+            if len(present) > 1 and not is_clear:
+                raise self._ambiguous([(field, name) for name in present])
+            self.fields[field] = self._spelt[present[0]]
 
     def _is_free(self, name: str) -> bool:
         """Return whether there is a column of that name, in any spelling, without a meaning so far."""
@@ -228,27 +223,15 @@ class FieldReader:
         return [f"{name!r} is the system's answer; {without}"]
 
     def _unread_in_words(self) -> list[str]:
-        """Return the columns without a place, and what to do if one of them has the gold."""
+        """Return the columns without a place, and what to do if one of them has what metrics need."""
         if not self._unread:
             return []
-        listed = [
-            f"{' '.join(name.split())[:60]!r} ({count})"
-            for name, count in self._unread.most_common(_MOST_UNREAD)
-        ]
-        more = ", ..." if len(self._unread) > _MOST_UNREAD else ""
         place = "extra" if self._for_outputs else "metadata"
-        words = f"not read, but kept in {place}: {', '.join(listed)}{more}"
-        # Correctness needs the reference, and retrieval the documents: these may well be among them.
-        if self._for_outputs:
-            field, what = "retrieved", "the list of retrieved documents"
-            known = {"retrieved", "retrieved_ids"}
-        else:
-            field, what = "reference_answer", "the reference answer"
-            known = {"reference_answer", "relevant_docs", "relevant_ids"}
-        if any(name in self.fields for name in known):
-            return [words]
-        fix = f"--columns {field}=NAME (in Python columns={{{field!r}: 'NAME'}})"
-        return [f"{words}; if one is {what}, name it: {fix}"]
+        of_samples = ("reference_answer", "relevant_docs", "relevant_ids")
+        needed = ("retrieved", "retrieved_ids") if self._for_outputs else of_samples
+        fix = f"; if one is {needed[0]}, name it: --columns {needed[0]}=NAME"
+        is_there = any(field in self.fields for field in needed)
+        return [f"not read, but kept in {place}: {self._unread.in_words()}{'' if is_there else fix}"]
 
     def read(self, record: Record, where: str) -> Reading:
         """Return the sample of a record, and the output if the record has one."""

@@ -33,24 +33,21 @@ class UnknownFieldWarning(UserWarning):
     """Records have a field that is not read; it may be misspelt."""
 
 
-class UnreadFields:
+class UnreadFields(Counter[str]):
     """Counts the fields of a file that are not read, to report them once."""
 
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-
-    def add(self, part: str, name: str) -> None:
-        """Count a field of a record, or of a part of it."""
-        self._counts[f"{part}.{name}"[:80] if part else name[:80]] += 1
+    def in_words(self) -> str:
+        """Return the fields, each with the number of records that have it."""
+        names = [
+            f"{' '.join(name.split())[:80]!r} ({count})" for name, count in self.most_common(_MOST_UNREAD)
+        ]
+        return ", ".join(names) + (", ..." if len(self) > _MOST_UNREAD else "")
 
     def report(self, where: str) -> None:
-        """Warn of the fields, each with the number of records that have it."""
-        if self._counts:
-            names = self._counts.most_common(_MOST_UNREAD)
-            listed = ", ".join(f"{name!r} ({count})" for name, count in names)
-            more = ", ..." if len(self._counts) > _MOST_UNREAD else ""
+        """Warn of the fields, if there are any."""
+        if self:
             fix = "Put what you want kept under 'metadata', or name it by --columns FIELD=NAME."
-            warn_user(f"{where}: not read: {listed}{more}. {fix}", UnknownFieldWarning)
+            warn_user(f"{where}: not read: {self.in_words()}. {fix}", UnknownFieldWarning)
 
 
 _MOST_UNREAD = 12  # names that are reported: a hostile file may have any number
@@ -314,7 +311,7 @@ def _converted(record: Record, kind: type[_Kind], where: str, unread: UnreadFiel
     if not {"answer", "response"} <= missing:
         missing -= {"answer", "response"}  # either of them is the answer
     check_spelling({name: value for name, value in record.items() if name not in fields}, missing, where)
-    found = unread or UnreadFields()
+    found = UnreadFields() if unread is None else unread
     try:
         return msgspec.convert(_without_unknown_fields(record, kind, found), kind)
     except msgspec.ValidationError as error:
@@ -346,7 +343,7 @@ def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], unread: 
         fields = part_kind.__struct_fields__
         for name in part:
             if name not in fields:
-                unread.add(place, str(name))
+                unread[f"{place}.{name}"[:80] if place else str(name)[:80]] += 1
         return {name: value for name, value in part.items() if name in fields}
 
     kept_fields: Record = {}

@@ -30,8 +30,7 @@ def scored(capsys: pytest.CaptureFixture[str], predictions: list[dict[str, objec
         ),
         (
             ("id", "response"),
-            "'retrieved_chunks' (3); if one is the list of retrieved documents, name it: "
-            "--columns retrieved=NAME",
+            "'retrieved_chunks' (3); if one is retrieved, name it: --columns retrieved=NAME",
         ),
     ],
 )

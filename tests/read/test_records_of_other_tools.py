@@ -264,7 +264,7 @@ def test_columns_that_may_be_the_reference_answer_are_named(
 ) -> None:
     with pytest.warns(ReadingNote) as notes:
         read_foreign([row], "faq.csv", columns)
-    fix = "if one is the reference answer, name it: --columns reference_answer=NAME"
+    fix = "if one is reference_answer, name it: --columns reference_answer=NAME"
     said = f"not read, but kept in metadata: {note}; {fix}"
     assert (said in str(notes[0].message)) is bool(note)
     assert (fix in str(notes[0].message)) is bool(note)

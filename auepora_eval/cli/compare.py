@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..comparison import tables
 from ..comparison.compare import compare_runs
 from ..comparison.ranking import best_of_the_others, rank_runs
-from ..comparison.regressions import lost_most, lost_samples, stored_texts_of_repeats
+from ..comparison.regressions import lost_most, lost_samples, stored_texts
 from ..comparison.tables import (
     comparison_table,
     comparison_to_dict,
@@ -235,7 +235,7 @@ def _lost(
     # Only the texts of the regressions that are shown are kept in memory.
     ids = {regression.sample_id for regression in metric.regressions[: args.regressions]}
     before, now = (
-        stored_texts_of_repeats([storage.find(part) for part in named_ids(name)], ids)
+        stored_texts([storage.find(part) for part in named_ids(name)], ids)
         for name in (args.baseline, candidate)
     )
     return lost_samples(metric, before, now, args.regressions)

@@ -32,32 +32,22 @@ class Text:
     error: str | None = None
 
 
-_NOT_STORED = Text()
-
-
 @dataclass(frozen=True)
 class LostSample:
-    """One sample with both answers and both scores; a text that is not known is None.
+    """One sample with both scores, and what the baseline (`before`) and the candidate (`now`) made of it.
 
-    `of_documents` marks a metric about the retrieved documents, which are named by id, best first;
-    `right` are those of them that are gold. An `error` is why there is neither. `lost_in_all` counts the
-    samples that lost on this metric, shown or not.
+    `of_documents` marks a metric about the retrieved documents, which are named by id, best first.
+    `lost_in_all` counts the samples that lost on this metric, shown or not.
     """
 
     metric: str
     unit: str
     sample_id: str
-    query: str | None
-    baseline_answer: str | None
-    candidate_answer: str | None
     baseline: float
     candidate: float
+    before: Text
+    now: Text
     of_documents: bool = False
-    baseline_documents: tuple[str, ...] | None = None
-    candidate_documents: tuple[str, ...] | None = None
-    right: tuple[str, ...] = ()
-    baseline_error: str | None = None
-    candidate_error: str | None = None
     lost_in_all: int = 0
 
 
@@ -72,47 +62,37 @@ def lost_samples(
     metric: MetricComparison, baseline: Mapping[str, Text], candidate: Mapping[str, Text], count: int
 ) -> list[LostSample]:
     """The first `count` regressions of a metric with their texts, as far as these are known."""
-    samples = []
-    for lost in metric.regressions[:count]:
-        ours, theirs = (texts.get(lost.sample_id, _NOT_STORED) for texts in (baseline, candidate))
-        samples.append(
-            LostSample(
-                metric=metric.name,
-                unit=metric.unit,
-                sample_id=lost.sample_id,
-                query=ours.query or theirs.query,
-                baseline_answer=ours.answer,
-                candidate_answer=theirs.answer,
-                baseline=lost.baseline,
-                candidate=lost.candidate,
-                of_documents=metric.target in RETRIEVAL,
-                baseline_documents=ours.documents,
-                candidate_documents=theirs.documents,
-                right=(*ours.right, *theirs.right),
-                baseline_error=ours.error,
-                candidate_error=theirs.error,
-                lost_in_all=metric.questions_lost,
-            )
+    return [
+        LostSample(
+            metric=metric.name,
+            unit=metric.unit,
+            sample_id=lost.sample_id,
+            baseline=lost.baseline,
+            candidate=lost.candidate,
+            before=baseline.get(lost.sample_id, Text()),
+            now=candidate.get(lost.sample_id, Text()),
+            of_documents=metric.target in RETRIEVAL,
+            lost_in_all=metric.questions_lost,
         )
-    return samples
+        for lost in metric.regressions[:count]
+    ]
 
 
-def stored_texts(results_file: Path, ids: Iterable[str]) -> dict[str, Text]:
-    """The texts of some samples of a stored run, by its results file; the others are passed over."""
-    if not database_of(results_file).exists():
-        return {}  # a document alone, such as a baseline, has no texts
-    with RunSamples(results_file) as run:
-        match = match_of(run.run)
-        return {name: _text(*pair, match) for name, pair in run.named(ids).items()}
+def stored_texts(results_files: Sequence[Path], ids: Iterable[str]) -> dict[str, Text]:
+    """The texts of some samples of a run, or of its repeats, by its results file; others are passed over.
 
-
-def stored_texts_of_repeats(results_files: Sequence[Path], ids: Iterable[str]) -> dict[str, Text]:
-    """The same of the repeats of a system, by the ids that the samples have in the pooled run."""
+    A sample of a later repeat has the id that it has among those of all repeats.
+    """
     pooled = list(ids)
     texts: dict[str, Text] = {}
     for number, results_file in enumerate(results_files):
+        if not database_of(results_file).exists():
+            continue  # a document alone, such as a baseline, has no texts
         names = {single: name for name in pooled if (single := single_id(name, number)) is not None}
-        texts |= {names[single]: text for single, text in stored_texts(results_file, names).items()}
+        with RunSamples(results_file) as run:
+            match = match_of(run.run)
+            found = run.named(names)
+        texts |= {names[single]: _text(*pair, match) for single, pair in found.items()}
     return texts
 
 

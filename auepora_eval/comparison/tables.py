@@ -12,7 +12,7 @@ from ..core.table import Table
 from ..core.verdict import Verdict
 from .compare import Comparison, MetricComparison
 from .ranking import Ranking, Standing
-from .regressions import LostSample
+from .regressions import LostSample, Text
 from .slices import SliceComparison
 from .words import comparison_in_plain_words, interval_notes, names_apart, verdict_text
 
@@ -93,9 +93,9 @@ def regression_table(lost: Sequence[LostSample]) -> Table:
             one.sample_id,
             value_text(one.baseline, one.unit),
             value_text(one.candidate, one.unit),
-            _text(one.query),
-            _given(one.baseline_answer, one.baseline_documents, one.baseline_error, one),
-            _given(one.candidate_answer, one.candidate_documents, one.candidate_error, one),
+            _text(one.before.query or one.now.query),
+            _given(one.before, one),
+            _given(one.now, one),
         )
         for one in lost
     ]
@@ -122,18 +122,19 @@ def _number(value: float | None, unit: str, sign: str = "") -> str:
     return _NONE if value is None else f"{sign}{value_text(value, unit)}"
 
 
-def _given(answer: str | None, documents: Sequence[str] | None, error: str | None, lost: LostSample) -> str:
+def _given(text: Text, lost: LostSample) -> str:
     """The answer or, of a metric that is about documents, these; where the right ones are among them."""
-    if error is not None:
-        return f"failed: {_text(error)}"
-    if not lost.of_documents or documents is None:
-        return _text(answer)
-    places = [place for place, doc_id in enumerate(documents, start=1) if doc_id in lost.right]
+    if text.error is not None:
+        return f"failed: {_text(text.error)}"
+    if not lost.of_documents or text.documents is None:
+        return _text(text.answer)
+    documents, right = text.documents, (*lost.before.right, *lost.now.right)
+    places = [place for place, doc_id in enumerate(documents, start=1) if doc_id in right]
     if not documents:
         return "no documents"
     ranks = f"relevant at {listed([str(place) for place in places])}" if places else "none relevant"
     summary = f"{ranks} of {len(documents)}"
-    listed_ids = [f"{_text(doc_id, 40)}{'*' * (doc_id in lost.right)}" for doc_id in documents[:_DOCUMENTS]]
+    listed_ids = [f"{_text(doc_id, 40)}{'*' * (doc_id in right)}" for doc_id in documents[:_DOCUMENTS]]
     return f"{summary}: {', '.join(listed_ids)}{', …' if len(documents) > _DOCUMENTS else ''}"
 
 

@@ -9,9 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..comparison.compare import MetricComparison
-from ..core.metrics_base import SampleMetric
 from ..core.verdict import Outcome
-from ..metrics.parse import parse_metric
 from .figures import Figure, GatedRun, command_for
 from .gate_report import Limits, RuleResult, shown
 from .rules import Rule
@@ -89,8 +87,7 @@ def _held(rule: Rule, figure: Figure, held: float, what: str, run: GatedRun) -> 
     if worst is None:
         return Outcome.PASSED, f"{words} ({figure.failed} failed calls are not in it)", ""
     if _keeps(rule, worst):
-        count = "wrong answers of ordinary length" if _is_weighed(figure.name) else "the worst"
-        return Outcome.PASSED, f"{words}, also if the {figure.failed} that failed count as {count}", ""
+        return Outcome.PASSED, f"{words}, also if the {figure.failed} that failed count as wrong", ""
     again = score_again(figure.name, run) if figure.unmeasured else call_again(run)
     return Outcome.INCONCLUSIVE, f"{words}, but {_with_failures(figure, worst)}", again
 
@@ -126,21 +123,11 @@ def _with_failures(figure: Figure, worst: float) -> str:
     if not math.isfinite(worst):
         calls, they = ("1 call", "it") if figure.failed == 1 else (f"{figure.failed} calls", "they")
         return f"{calls} failed, and how long {they} would have taken is not known"
-    had = "been wrong answers of ordinary length" if _is_weighed(figure.name) else "scored worst"
-    return f"{shown(worst, figure.unit)} if the {figure.failed} that failed had {had}"
+    return f"{shown(worst, figure.unit)} if the {figure.failed} that failed count as wrong"
 
 
 _MOST_UNSCORED = 0.01  # share of answers that a metric could not score; as --min-coverage has it
 _MORE = "More samples make the interval narrower; or judge the value (on: value)."
-
-
-def _is_weighed(name: str) -> bool:
-    """Whether a long wrong answer costs more than a short one, so that there is no worst."""
-    try:
-        metric = parse_metric(name)
-    except ValueError:  # a metric of the user's that is not registered
-        return False
-    return type(metric).counted_if_failed is not SampleMetric.counted_if_failed
 
 
 def _keeps(rule: Rule, value: float) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -58,7 +58,6 @@ class GateRules:
     rules: tuple[Rule, ...] = ()
     alpha: float = 0.05
     if_inconclusive: str = "stop"
-    where: str = field(default="the rules", compare=False)
     allow_uncalibrated: bool = False  # limits on values of a judge that was not compared with people
 
     def of(self, *kinds: str) -> list[Rule]:
@@ -74,7 +73,7 @@ class GateRules:
         own = {(rule.kind, rule.name) for rule in self.rules}
         kept = tuple(rule for rule in ground.rules if (rule.kind, rule.name) not in own)
         allowed = self.allow_uncalibrated or ground.allow_uncalibrated
-        return GateRules((*kept, *self.rules), self.alpha, self.if_inconclusive, ground.where, allowed)
+        return GateRules((*kept, *self.rules), self.alpha, self.if_inconclusive, allowed)
 
 
 def read_rules(path: str | Path) -> GateRules:
@@ -89,7 +88,7 @@ def rules_of(record: Any, where: str = "rules") -> GateRules:
     hint = "Use value or bound for `on`, and stop, pass or fail for `if_inconclusive`."
     file = converted(document, _File, where, hint=hint)
     rules = [rule for kind in KINDS for rule in _rules(kind, getattr(file, kind), file.on, where)]
-    return GateRules(tuple(rules), file.alpha, file.if_inconclusive, where, file.allow_uncalibrated)
+    return GateRules(tuple(rules), file.alpha, file.if_inconclusive, file.allow_uncalibrated)
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):

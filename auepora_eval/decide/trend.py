@@ -34,7 +34,6 @@ _HOW_IT_IS_CALLED = frozenset(
 )
 _BARS = "▁▂▃▄▅▆▇█"
 _LINES_SHOWN = 10
-_POINTS_SHOWN = 40  # of a line
 
 
 @dataclass(frozen=True)
@@ -210,15 +209,12 @@ def _line_table(trend: Trend, line: TrendLine) -> Table:
             "-" if point.samples is None else f"{point.samples:,}",
             f"{point.failed:,}",
         ]
-        for point in line.points[-_POINTS_SHOWN:]
+        for point in line.points
     ]
-    notes = []
-    if len(rows) < len(line.points):
-        notes.append(f"({len(line.points) - len(rows)} older runs are not shown; --json has them)")
     data = f"{line.dataset} {line.version}".strip() + f" ({line.dataset_sha256[:12]})"
     title = f"{trend.metric}: {_system_text(trend, line)} on {data}, {_runs(len(line.points))}"
     headings = ("When", "Run", "Value", "95% interval", "Scored", "Failed")
-    return Table(headings, rows, title=f"{title}  {sparkline(line)}", notes=notes, numeric=(2, 3, 4, 5))
+    return Table(headings, rows, title=f"{title}  {sparkline(line)}", numeric=(2, 3, 4, 5))
 
 
 def _system_text(trend: Trend, line: TrendLine) -> str:

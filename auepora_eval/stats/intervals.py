@@ -282,7 +282,8 @@ def aggregate_units(
         if len(rows if clusters is None else set(clusters)) < 2:
             return Units(value, np.atleast_1d(value), 0.0, clusters is not None)
         if of_sums and bool(np.isfinite(rows).all()):
-            sums, sizes = summed_by_unit(rows, clusters), unit_sizes(len(rows), clusters)
+            sums = summed_by_unit(rows, clusters)
+            sizes = summed_by_unit(np.ones((len(rows), 1)), clusters)[:, 0]
             rest = (sums.sum(axis=0) - sums)[:, np.newaxis, :]
             left_out = _in_blocks(rest, aggregate)
         else:
@@ -325,11 +326,6 @@ def left_out_units(items: int, clusters: Sequence[Hashable] | None) -> Indices:
     """Return the number of each item's unit; of more than 1,000 units, groups of units count as one."""
     unit_of = np.arange(items) if clusters is None else numbered(clusters)
     return unit_of % _LEFT_OUT
-
-
-def unit_sizes(items: int, clusters: Sequence[Hashable] | None) -> Array:
-    """Return how many items each unit has."""
-    return np.ones(items) if clusters is None else np.bincount(numbered(clusters)).astype(np.float64)
 
 
 def _in_blocks(stacked: Array, aggregate: Aggregate) -> Array:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .arrays import Array, ArrayLike, Patterns
+from .arrays import Array, ArrayLike, Indices, Patterns
 from .intervals import aggregate_units, mean_error, t_quantile
 from .resamples import CELLS_AT_ONCE, numbered, summed_by_unit
 
@@ -271,14 +271,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     >>> [round(p, 3) for p in holm([0.001, 0.012, 0.021, 0.04, 0.2])]
     [0.005, 0.048, 0.063, 0.08, 0.2]
     """
-    if not all(0 <= p <= 1 for p in p_values):
-        raise ValueError(f"p-values are between 0 and 1, not {list(p_values)}")
-    adjusted = [math.nan] * len(p_values)
-    largest = 0.0
-    for place, index in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):
-        largest = max(largest, min(1.0, p_values[index] * (len(p_values) - place)))
-        adjusted[index] = largest
-    return adjusted
+    values, order = _in_order(p_values)
+    times = np.arange(len(values), 0, -1)
+    values[order] = np.minimum(1.0, np.maximum.accumulate(values[order] * times))
+    return list(values.tolist())
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
@@ -287,14 +283,17 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     >>> [round(p, 3) for p in benjamini_hochberg([0.001, 0.012, 0.021, 0.04, 0.2])]
     [0.005, 0.03, 0.035, 0.05, 0.2]
     """
-    if not all(0 <= p <= 1 for p in p_values):
+    values, order = _in_order(p_values)
+    corrected = values[order] * len(values) / np.arange(1, len(values) + 1)
+    values[order] = np.minimum(1.0, np.minimum.accumulate(corrected[::-1])[::-1])
+    return list(values.tolist())
+
+
+def _in_order(p_values: Sequence[float]) -> tuple[Array, Indices]:
+    values = np.array(p_values, dtype=np.float64)
+    if not bool(((values >= 0) & (values <= 1)).all()):
         raise ValueError(f"p-values are between 0 and 1, not {list(p_values)}")
-    adjusted = [math.nan] * len(p_values)
-    smallest, rank = 1.0, len(p_values)
-    for index in sorted(range(len(p_values)), key=lambda place: p_values[place], reverse=True):
-        smallest = min(smallest, p_values[index] * len(p_values) / rank)
-        adjusted[index], rank = smallest, rank - 1
-    return adjusted
+    return values, np.argsort(values, kind="stable")
 
 
 # How large is a difference? In units that do not depend on the metric's own scale.
@@ -306,14 +305,9 @@ def cohens_dz(differences: ArrayLike) -> float:
     >>> round(cohens_dz([1.0, 2.0, 3.0]), 6)
     2.0
     """
-    values = _array(differences)
-    return _over(float(values.mean()), float(values.std(ddof=1))) if len(values) >= 2 else math.nan
-
-
-def _over(difference: float, spread: float) -> float:
+    values = np.asarray(differences, dtype=np.float64)
+    if len(values) < 2:
+        return math.nan
+    mean, spread = float(values.mean()), float(values.std(ddof=1))
     # Rounding leaves a hair of spread where all values are equal.
-    return difference / spread if spread > 1e-14 * abs(difference) else math.nan
-
-
-def _array(values: ArrayLike) -> Array:
-    return np.asarray(values, dtype=np.float64)
+    return mean / spread if spread > 1e-14 * abs(mean) else math.nan

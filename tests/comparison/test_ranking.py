@@ -9,7 +9,7 @@ import pytest
 
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.ranking import rank_runs
-from auepora_eval.comparison.regressions import LostSample
+from auepora_eval.comparison.regressions import LostSample, Text
 from auepora_eval.comparison.tables import (
     ranking_in_words,
     statistical_analysis,
@@ -73,7 +73,7 @@ def test_the_significance_tests_have_the_names_of_results_files() -> None:
 
 def test_a_comment_in_markdown_keeps_hostile_text_in_its_cells() -> None:
     runs = three()
-    lost = [LostSample("mrr", "", "s|1", "<script>", "a\n# b", None, 1.0, 0.0)]
+    lost = [LostSample("mrr", "", "s|1", 1.0, 0.0, Text("<script>", "a\n# b"), Text())]
     text = report_markdown(runs[:2], compare_runs(*runs[:2]), lost=lost)
     assert "Largest regressions on mrr" in text
     assert r"| s\|1 | 1.0000 | 0.0000 | &lt;script> | a # b | (not stored with this run) |" in text

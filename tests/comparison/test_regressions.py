@@ -46,9 +46,9 @@ def test_what_was_found_is_shown_where_the_metric_is_about_documents(tmp_path: P
     found = compare_runs(before, now).metrics[0]
     before.evaluation_id, now.evaluation_id = "before", "now"
     paths = [EvaluationResultsStorage(tmp_path).save_run(run) for run in (before, now)]
-    texts = [stored_texts(path, {"s0", "s1"}) for path in paths]
+    texts = [stored_texts([path], {"s0", "s1"}) for path in paths]
     lost = lost_samples(found, texts[0], texts[1], 2)
     rows = regression_table(lost).rows
     assert rows[0][4:] == ("relevant at 2 and 5 of 6: x, a*, c, d, b*, …", "none relevant of 3: x, y, z")
     assert rows[1][5] == "failed: RuntimeError: no luck"
-    assert (lost[1].candidate_answer, lost[1].candidate_error) == (None, "RuntimeError: no luck")
+    assert (lost[1].now.answer, lost[1].now.error) == (None, "RuntimeError: no luck")

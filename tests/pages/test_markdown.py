@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.ranking import rank_runs
-from auepora_eval.comparison.regressions import LostSample
+from auepora_eval.comparison.regressions import LostSample, Text
 from auepora_eval.core.display import markdown_text, visible_text
 from auepora_eval.core.table import Table
 from auepora_eval.pages.markdown import MOST_BYTES, report_markdown
@@ -69,9 +69,10 @@ def _check(text: str) -> None:
     runs = [scored([1.0] * 9 + [0.0], f"{text}{n}") for n in range(3)]
     comparison = compare_runs(*runs[:2], resamples=100)
     comparison = replace(comparison, notes=[text], mismatches=[text], not_compared={text: text})
+    said = Text(text, text, (text, "d"), ("d",))
     lost = [
-        LostSample(text, "", text, text, text, text, 1.0, 0.0),
-        LostSample(text, "", text, text, text, text, 1.0, 0.0, True, (text, "d"), (text,), ("d",)),
+        LostSample(text, "", text, 1.0, 0.0, said, said),
+        LostSample(text, "", text, 1.0, 0.0, said, Text(text, text, (text,)), of_documents=True),
     ]
     comments = (
         report_markdown(runs[:2], comparison, lost=lost),
@@ -103,7 +104,7 @@ def test_comment_is_never_longer_than_github_takes() -> None:
     long = "ß@name " * 3_000
     runs = [scored([1.0] * 9 + [0.0], f"{long}{n}") for n in range(2)]
     comparison = replace(compare_runs(*runs, resamples=100), notes=[long])
-    lost = [LostSample("recall@5", "", long, long, long, long, 1.0, 0.0)] * 40
+    lost = [LostSample("recall@5", "", long, 1.0, 0.0, Text(long, long), Text(long, long))] * 40
     page = report_markdown(runs, comparison, lost=lost)
     assert len(page.encode()) <= MOST_BYTES
     assert page.startswith("### ")

@@ -4,7 +4,8 @@
     python benchmarks/commands.py --sizes 1000 --rounds 1
 
 Each command is a process of its own, with its start and its imports. CPU seconds and peak memory are those
-that the operating system reports; the contestants take turns, and the best of the rounds counts. `score`
+that the operating system reports; the contestants take turns, and the best of the rounds counts. The times of
+whole runs, whose calls wait, are by the clock. `score`
 reads a dataset and predictions, computes five retrieval metrics with intervals, and stores the run. The
 `ir_measures` command reads the same judgements and lists in TREC's format and prints the five means.
 
@@ -21,6 +22,7 @@ import platform
 import random
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,10 +35,14 @@ AUEPORA = ("-m", "auepora_eval")
 
 
 class Measured(NamedTuple):
-    """CPU seconds and peak memory of a command."""
+    """CPU seconds and peak memory of a command; or the seconds by the clock."""
 
     cpu: float
     peak: float  # MB
+    clock: float
+
+    def by_the_clock(self) -> Measured:
+        return self._replace(cpu=self.clock)
 
 
 class Bench:
@@ -55,10 +61,12 @@ class Bench:
 
     def run(self, *words: str) -> Measured:
         """Run Python with these arguments; SystemExit if it fails."""
+        start = time.perf_counter()
         _, status, usage = os.wait4(self.start(*words), 0)
         if os.waitstatus_to_exitcode(status):
             raise SystemExit(f"{' '.join(words)[:100]} ended with {os.waitstatus_to_exitcode(status)}")
-        return Measured(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3)
+        clock = time.perf_counter() - start
+        return Measured(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3, clock)
 
     def best(self, *commands: tuple[str, ...]) -> list[Measured]:
         """Return the best of the rounds of each command."""
@@ -151,6 +159,45 @@ def stored_runs(bench: Bench, sizes: list[int]) -> None:
     bench.say(f"list, {len(sizes)} runs", listed, 0.3)
 
 
+SYSTEMS = """
+import asyncio, time
+def wait(query):
+    time.sleep(0.02)
+    return "yes"
+async def wait_async(query):
+    await asyncio.sleep(0.02)
+    return "yes"
+def answer(query):
+    return "yes"
+"""
+
+
+def whole_runs(bench: Bench) -> None:
+    """`auepora run` beside the ideal, by the clock; then a large run that is finished is read again."""
+    (bench.folder / "systems.py").write_text(SYSTEMS, encoding="utf-8")
+
+    def run(data: Path, system: str, executor: str, concurrency: int) -> tuple[str, ...]:
+        asked = ("--dataset", str(data / "data.jsonl"), "--system", f"{bench.folder}/systems.py:{system}")
+        how = ("--executor", executor, "--concurrency", str(concurrency), "--metrics", "exact_match")
+        return bench.stored("run", *asked, *how, "--id", system, "--force")
+
+    data = write_data(bench.folder / "called", 10_000, 5)
+    for system, executor, concurrency, limit in (
+        ("wait", "threads", 64, 1.25),
+        ("wait_async", "async", 256, 2.0),
+    ):
+        [called] = bench.best(run(data, system, executor, concurrency))
+        what = f"run 10,000 calls of 20 ms, {executor} {concurrency}; by the clock, beside the ideal"
+        bench.say(what, called.by_the_clock(), limit, 10_000 * 0.02 / concurrency)
+    bench.run(*run(write_data(bench.folder / "finished", LARGEST, 5), "answer", "serial", 1))
+    [resumed] = bench.best(bench.stored("run", "--resume", "answer"))
+    bench.say(f"run --resume, {LARGEST:,} samples; by the clock", resumed.by_the_clock(), 0.3)
+    [page] = bench.best(bench.stored("show", "answer", "--html", str(bench.folder / "run.html"), "--force"))
+    bench.say(f"show --html, {LARGEST:,} samples", page, 1.5, most=150)
+    [verified] = bench.best(bench.stored("show", "answer", "--verify"))
+    bench.say(f"show --verify, {LARGEST:,} samples", verified, 3.0)
+
+
 def comparing(bench: Bench) -> None:
     """`auepora compare` of two runs and of twelve."""
     data = write_data(bench.folder / "compared", 1_000, 5, systems=RUNS)
@@ -183,6 +230,7 @@ def main() -> int:
         bench.say("score 50 x 5 documents (the start)", start, 0.4)
         scoring(bench, sorted(args.sizes))
         stored_runs(bench, sorted(args.sizes))
+        whole_runs(bench)
         comparing(bench)
     return int(not bench.held)
 

@@ -93,29 +93,30 @@ class AsyncExecutor:
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
         loop = background_loop()
         done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
-        todo: deque[tuple[int, Item]] = deque()  # until one of the calls under way has ended
+        todo: deque[tuple[int, Item]] = deque()
+        stopped = threading.Event()
         # The loop has only weak references to its tasks: without these, one that waits could be collected.
         tasks: set[asyncio.Task[None]] = set()
 
-        async def work(place: int, item: Item) -> None:
-            done.put((place, await _outcome_async(call, item)))
+        async def work() -> None:
+            while todo and not stopped.is_set():
+                place, item = todo.popleft()
+                done.put((place, await _outcome_async(call, item)))
 
-        def start(place: int, item: Item) -> None:
-            todo.append((place, item))
-            fill()
-
-        def fill() -> None:
-            while todo and len(tasks) < self.concurrency:
-                task = loop.create_task(work(*todo.popleft()))
+        def begin() -> None:
+            if todo and len(tasks) < self.concurrency:
+                task = loop.create_task(work())
                 tasks.add(task)
-                task.add_done_callback(finish)
+                task.add_done_callback(end)
 
-        def finish(task: asyncio.Task[None]) -> None:
+        def end(task: asyncio.Task[None]) -> None:
             tasks.discard(task)
-            fill()
+            begin()  # it may have ended just before the last item came
 
         def send(place: int, item: Item) -> None:
-            loop.call_soon_threadsafe(start, place, item)
+            todo.append((place, item))
+            if len(tasks) < self.concurrency:  # else a task takes it: to wake the loop takes time
+                loop.call_soon_threadsafe(begin)
 
         def dismiss() -> None:
             todo.clear()
@@ -125,6 +126,7 @@ class AsyncExecutor:
         try:
             yield from through_a_window(items, window(self.concurrency), send, done.get)
         finally:
+            stopped.set()
             loop.call_soon_threadsafe(dismiss)
 
 

@@ -8,20 +8,21 @@ process.
 from __future__ import annotations
 
 import os
+import pickle
+import queue
 import signal
 import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar, cast
 
 from ..errors import PlanError, RunStoppedError, WorkerLostError
 from .asking import Caller
 from .executors import late, outcome, positive, through_a_window
+from .policy import Limits
 from .streams import Lasting
 
 if TYPE_CHECKING:
@@ -30,23 +31,45 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 MOST_TRIES = 3
 LOOK_SECONDS = 0.1  # between two checks of deadlines, and whether the run is to stop
-_ITEMS_EACH = 2  # one that a worker has, and one that waits here until it finishes
+_CHUNK_SECONDS = 0.2  # that a chunk of calls takes
 _START_SECONDS = 120.0  # a start imports the system, which may load a model
 
 
-@dataclass(eq=False)
-class Worker:
-    """A worker elsewhere: a process or an actor of a cluster."""
+class Worker(ABC):
+    """A process that makes calls, here or on another machine."""
 
-    handle: Any
-    is_ready: bool = field(default=False, init=False)  # it has loaded the system
-    chunks: int = field(default=0, init=False)  # of items that it has
+    is_alive = True
+
+    @abstractmethod
+    def results(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Return the results of calls; WorkerLostError if it dies, UnsendableError if they cannot move."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """End it, busy or not."""
+
+
+class UnsendableError(Exception):
+    """An item cannot be sent to a worker, or a result cannot leave it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"it cannot leave its process: {' '.join(str(error).split())[:300]}")
+
+
+class _Place:
+    """Where a worker is, or the one that replaces it."""
+
+    def __init__(self, *, alone: bool) -> None:
+        self.alone = alone  # it has one item at a time
+        self.worker: Worker | None = None
+        self.lock = threading.Lock()
 
 
 class RemoteCalls(ABC, Generic[Item]):
     """The calls of one map that other processes make, here or on other machines.
 
-    Items are sent in chunks. If a worker dies, its items are tried again one by one, after all others: this
+    A thread here waits for each call that is under way there. Quick calls are sent in chunks. If a worker
+    dies that had several items, they are tried again one by one, by a worker that has nothing else: this
     finds the one that kills its worker, and no other is lost. An item has failed when three workers died that
     had it alone.
 
@@ -54,139 +77,148 @@ class RemoteCalls(ABC, Generic[Item]):
     the workers, because each of them has its own clock.
     """
 
-    chunk = 1  # how many items are sent at once
-    chunks_each = 1  # that a worker has at a time
+    most_in_a_chunk = 1
 
-    def __init__(self, call: Callable[[Item], Any], size: int) -> None:
-        self._size = size  # how many workers there are
-        self._caller = call if isinstance(call, Caller) else None
-        self._limits = self._caller.limits if self._caller else None
-        self._sent: Any = self._caller.shared_by(size) if self._caller else call  # what a worker gets
-        self._todo: deque[tuple[int, Item]] = deque()
-        self._lost: deque[tuple[int, Item]] = deque()  # to be tried alone
-        self._done: deque[tuple[int, Any]] = deque()
+    def __init__(self, call: Callable[[Item], Any], workers: int, concurrency: int) -> None:
+        self.caller = call if isinstance(call, Caller) else None
+        self.limits = self.caller.limits if self.caller else Limits()
+        self.sent: Any = self.caller.shared_by(workers) if self.caller else call  # what a worker gets
+        self.is_closed = False
+        is_alone = self.most_in_a_chunk == 1 and workers == concurrency
+        self._places = [_Place(alone=is_alone) for _ in range(workers)]
+        self._last_place = _Place(alone=True)  # of the worker that finds the item which kills
+        self._concurrency, self._threads = concurrency, 0
+        self._chunk = 1  # how many items are sent at once; more, as soon as calls turn out to be quick
+        self._todo: queue.SimpleQueue[tuple[int, Item]] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
         self._under_way = 0  # accepted, and not counted yet
-        self._workers: list[Any] = []
-        # What workers have, by what `_submit` returned; and whether a worker has the item alone.
-        self._running: dict[Any, tuple[Any, list[tuple[int, Item]], bool]] = {}
-        self._tries: dict[int, int] = {}  # how often a worker died that had the item alone
-        self._failed_starts = 0  # in a row
+        self._taking, self._trying = threading.Lock(), threading.Lock()
 
-    def send(self, place: int, item: Item) -> None:
+    def map(self, items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
+        """Yield (place, result) as the results arrive."""
+        try:
+            yield from through_a_window(
+                items, lambda: 2 * self._concurrency * self._chunk, self._send, self._receive
+            )
+        finally:
+            self.is_closed, self._chunk = True, 1
+            for _ in range(2 * self._threads):
+                self._todo.put(cast(Any, None))
+            for place in (*self._places, self._last_place):
+                with place.lock:
+                    if place.worker is not None:
+                        place.worker.end()
+
+    @abstractmethod
+    def start(self, *, alone: bool) -> Worker:
+        """Start a worker and wait until it has loaded the system; PlanError if it cannot."""
+
+    @abstractmethod
+    def halt(self) -> None:
+        """Tell the workers to start no further call. They finish those under way."""
+
+    def check_wanted(self) -> None:
+        """RunStoppedError if nobody waits for a worker that starts any more."""
+        if self.is_closed or self.limits.halted:
+            raise RunStoppedError("stopped as asked.")
+
+    def _send(self, number: int, item: Item) -> None:
         """Accept an item, unless the run is to stop."""
         try:
-            if self._limits is not None:
-                self._limits.check(self._under_way)
+            self.limits.check(self._under_way)
         except RunStoppedError as error:
-            self._done.append((place, error))
+            self._done.put((number, error))
             return
         self._under_way += 1
-        self._todo.append((place, item))
-        self._distribute()
+        self._todo.put((number, item))
+        if self._threads < self._concurrency:  # no more workers than items: each imports the system again
+            place = self._places[self._threads % len(self._places)]
+            threading.Thread(target=self._work, args=[place], name="auepora-worker", daemon=True).start()
+            self._threads += 1
 
-    def receive(self) -> tuple[int, Any]:
+    def _receive(self) -> tuple[int, Any]:
         """Wait for the next result and return it."""
-        while not self._done:
-            self._drop_waiting()
-            if not self._done:
-                self._listen()
-        place, result = self._done.popleft()
+        while True:
+            if self.limits.halted:
+                self.halt()
+            with suppress(queue.Empty):
+                number, result = self._done.get(timeout=LOOK_SECONDS)
+                break
+        if number < 0:  # what ended a thread
+            raise result
         # A call that was not made spends nothing of a budget.
         if not isinstance(result, RunStoppedError):
             self._under_way -= 1
-            if self._caller is not None:
-                self._caller.count(result)
-        return place, result
+            if self.caller is not None:
+                self.caller.count(result)
+        return number, result
 
-    @property
-    def _is_halted(self) -> bool:
-        return self._limits is not None and self._limits.halted
+    # In a thread for each call that is under way.
 
-    def _drop_waiting(self) -> None:
-        """Answer the items that no worker has, if the run is to stop or its budget is spent."""
-        if self._limits is None or not (self._todo or self._lost):
+    def _work(self, place: _Place) -> None:
+        try:
+            while not self.is_closed:
+                # First: there may be no place for a worker any more, and no item is to wait for it.
+                with suppress(RunStoppedError):
+                    self._worker_at(place)
+                with self._taking:  # one thread waits for items
+                    chunk = [self._todo.get()]
+                    others = min(self._chunk - 1, self._todo.qsize() // self._concurrency)
+                    chunk += [self._todo.get() for _ in range(others)]
+                if not self.is_closed:
+                    self._make(place, chunk)
+        except BaseException as error:  # noqa: BLE001 - raised by `_receive`
+            self._done.put((-1, error))
+
+    def _make(self, place: _Place, chunk: list[tuple[int, Item]]) -> None:
+        """Have a worker make the calls, and take the results."""
+        results: Sequence[Any] | None = None
+        try:
+            results = self._results([item for _, item in chunk], place)
+        except RunStoppedError as error:
+            results = [error] * len(chunk)
+        except (UnsendableError, WorkerLostError) as error:
+            if len(chunk) == 1 and (place.alone or isinstance(error, UnsendableError)):
+                results = [error if isinstance(error, WorkerLostError) else TypeError(str(error))]
+        if results is None:
+            with self._trying:
+                for task in chunk:
+                    self._make(self._last_place, [task])
             return
-        with suppress(RunStoppedError):
-            self._limits.check()
-        if self._limits.stopped:
-            reason = self._limits.refusal()
-            self._done.extend((place, reason) for place, _ in (*self._todo, *self._lost))
-            self._todo.clear()
-            self._lost.clear()
+        for (number, _), result in zip(chunk, results, strict=True):
+            self._done.put((number, result))
 
-    def _give(self, *, is_waiting: bool = False) -> None:
-        """Give chunks to the workers that can take one; less than a chunk only if somebody waits for it."""
-        while (todo := self._next_source(is_waiting=is_waiting)) is not None:
-            is_alone = todo is self._lost or (self.chunk == self.chunks_each == 1)
-            ready = [worker for worker in self._workers if worker.is_ready]
-            worker = min(ready, key=lambda each: each.chunks, default=None)
-            is_whole = todo is self._todo and len(todo) >= self.chunk
-            if worker is None or worker.chunks >= (self.chunks_each if is_whole else 1):
-                return
-            size = self.chunk if todo is self._todo else 1
-            chunk = [todo.popleft() for _ in range(min(size, len(todo)))]
+    def _results(self, items: list[Item], place: _Place) -> Sequence[Any]:
+        """Return the results of calls; WorkerLostError if several workers died that had one alone."""
+        for _ in range(MOST_TRIES):
+            self.limits.check()
+            worker, start = self._worker_at(place), time.perf_counter()
             try:
-                self._running[self._submit(worker, chunk)] = worker, chunk, is_alone
-            except unpicklable() as error:
-                self._refuse(chunk, error)
+                results = worker.results(items)
+            except WorkerLostError as error:
+                if not place.alone:
+                    raise
+                how = error
             else:
-                worker.chunks += 1
+                # In steps: a few quick calls do not predict the next ones.
+                wanted = int(len(items) * _CHUNK_SECONDS / max(time.perf_counter() - start, 1e-6))
+                self._chunk = max(1, min(self.most_in_a_chunk, wanted, 4 * self._chunk))
+                return results
+        raise WorkerLostError(f"the worker died {MOST_TRIES} times on it, {how}")
 
-    def _next_source(self, *, is_waiting: bool) -> deque[tuple[int, Item]] | None:
-        if len(self._todo) >= self.chunk or (self._todo and is_waiting):
-            return self._todo
-        others_are_done = not self._todo and all(len(chunk) == 1 for _, chunk, _ in self._running.values())
-        return self._lost if self._lost and is_waiting and others_are_done else None
-
-    def _finish(self, key: Any, results: Sequence[Any]) -> None:
-        """Take the results of a chunk."""
-        worker, chunk, _ = self._running.pop(key)
-        worker.chunks -= 1
-        self._done.extend((place, result) for (place, _), result in zip(chunk, results, strict=True))
-
-    def _lose(self, key: Any, how: str) -> None:
-        """Try the items of a chunk again whose worker has died, or let them fail."""
-        _, chunk, is_alone = self._running.pop(key)
-        for place, item in chunk:
-            tries = self._tries[place] = self._tries.get(place, 0) + is_alone
-            if tries >= MOST_TRIES:
-                self._done.append((place, WorkerLostError(f"the worker died {tries} times on it, {how}")))
-            else:
-                self._lost.append((place, item))
-
-    def _refuse(self, chunk: list[tuple[int, Item]], error: BaseException) -> None:
-        """Answer an item that cannot be sent, or whose result cannot; of several, it is to be found."""
-        if len(chunk) > 1:
-            self._lost.extend(chunk)
-        else:
-            words = " ".join(str(error).split())[:300]
-            self._done.append((chunk[0][0], TypeError(f"it cannot leave its process: {words}")))
-
-    def _handle_failed_start(self, worker: Any, why: str) -> None:
-        """Forget a worker that could not start; PlanError if that happens again and again."""
-        self._workers.remove(worker)
-        self._failed_starts += 1
-        if self._failed_starts >= MOST_TRIES:
-            raise PlanError(why)
-
-    def _handle_start(self, worker: Any) -> None:
-        worker.is_ready, self._failed_starts = True, 0
-
-    @abstractmethod
-    def _distribute(self) -> None:
-        """Start workers if need be, and give them items."""
-
-    @abstractmethod
-    def _submit(self, worker: Any, chunk: list[tuple[int, Item]]) -> Any:
-        """Send a chunk to a worker, and return what its result is found by."""
-
-    @abstractmethod
-    def _listen(self) -> None:
-        """Wait until something happens, not for long, and handle it."""
-
-    @abstractmethod
-    def dismiss(self) -> None:
-        """End everything that is under way."""
+    def _worker_at(self, place: _Place) -> Worker:
+        """Return the worker of a place, or another one if it has died; PlanError if none can start."""
+        with place.lock:
+            for number in range(1, MOST_TRIES + 1):
+                if place.worker is not None and place.worker.is_alive:
+                    break
+                try:
+                    self.check_wanted()
+                    place.worker = self.start(alone=place.alone)
+                except PlanError:
+                    if number == MOST_TRIES:
+                        raise
+            return cast(Worker, place.worker)
 
 
 class ProcessExecutor:
@@ -196,28 +228,7 @@ class ProcessExecutor:
         self.concurrency = positive(concurrency)
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
-        pool = _Pool(call, self.concurrency)
-        try:
-            yield from through_a_window(items, self.concurrency * _ITEMS_EACH, pool.send, pool.receive)
-        finally:
-            pool.dismiss()
-
-
-@dataclass(eq=False)
-class _Process(Worker):
-    """A worker process, and since when it starts or works."""
-
-    wire: Connection
-    since: float = field(default_factory=time.monotonic)
-
-    def end(self) -> str:
-        """End the process, and return how it has ended."""
-        # Killed, not asked to end: a system may catch SIGTERM.
-        self.handle.kill()
-        self.handle.join()
-        self.wire.close()
-        code = self.handle.exitcode
-        return f"signal {-code}" if isinstance(code, int) and code < 0 else f"exit code {code}"
+        return _Pool(call, self.concurrency).map(items)
 
 
 class _Pool(RemoteCalls[Item]):
@@ -226,33 +237,28 @@ class _Pool(RemoteCalls[Item]):
     def __init__(self, call: Callable[[Item], Any], size: int) -> None:
         import multiprocessing
 
-        super().__init__(call, size)
+        super().__init__(call, size, size)
         # A process that is ended cannot retry. Of two clocks, chance would decide which one ends the call.
-        self._timeout = self._caller.timeout if self._caller and not self._caller.policy.retries else None
-        if self._caller is not None and self._timeout is not None:
-            self._sent = self._caller.shared_by(size, timeout=None)
+        self._timeout = self.caller.timeout if self.caller and not self.caller.policy.retries else None
+        if self.caller is not None and self._timeout is not None:
+            self.sent = self.caller.shared_by(size, timeout=None)
         # Never fork: a lock that another thread holds would stay locked in the child for ever. No fork server
         # either: its environment is that of its start, and a key that was set since would be missing.
         self._context: Any = multiprocessing.get_context("spawn")
         # Workers read this byte before each call. A message would arrive after the item that they have.
         self._halted: Any = self._context.RawValue("b", 0)
 
-    def dismiss(self) -> None:
-        """End all workers, busy or not."""
-        for worker in self._workers:
-            worker.handle.kill()  # all are killed before the first wait
-        for worker in self._workers:
-            worker.end()
+    def halt(self) -> None:
+        self._halted.value = True
 
-    def _started(self) -> _Process:
+    def start(self, *, alone: bool) -> Worker:
         ours, theirs = self._context.Pipe()
-        arguments = (theirs, self._sent, self._halted)
+        arguments = (theirs, self.sent, self._halted)
         process = self._context.Process(target=_work, args=arguments, daemon=True)
         try:
-            with _signals_blocked():
+            with _starting, _signals_blocked():
                 process.start()
-        except unpicklable() as error:
-            ours.close()
+        except (TypeError, AttributeError, ValueError, pickle.PicklingError) as error:
             raise PlanError(
                 f"the system cannot be sent to another process: {error}. Name it as module:attribute "
                 "(load_system does), or use the executor `threads`."
@@ -260,77 +266,75 @@ class _Pool(RemoteCalls[Item]):
         finally:
             # If the parent kept this end open, the pipe would have no end of file when the worker dies.
             theirs.close()
-        return _Process(process, ours)
-
-    def _distribute(self) -> None:
-        # No more workers than items: each start imports the system again.
-        wanted = min(self._size, len(self._todo) + len(self._lost) + len(self._running))
-        while len(self._workers) < wanted and not self._is_halted:
-            self._workers.append(self._started())
-        self._give(is_waiting=True)
-
-    def _submit(self, worker: _Process, chunk: list[tuple[int, Item]]) -> _Process:
-        worker.since = time.monotonic()
-        with suppress(OSError):  # it has died: `_listen` notices
-            worker.wire.send(chunk[0][1])
+        worker = _Process(process, ours)
+        try:
+            # Its first message says that it has loaded the system.
+            worker.message(_START_SECONDS, self.check_wanted)
+        except (EOFError, OSError, TimeoutError):
+            raise PlanError(
+                f"the worker processes end while they start ({worker.fate()}); what they say is above. "
+                "A script that evaluates must do so under `if __name__ == '__main__':`."
+            ) from None
+        except RunStoppedError:
+            worker.end()
+            raise
+        worker.timeout = self._timeout
         return worker
 
-    def _listen(self) -> None:
-        from multiprocessing.connection import wait
 
-        self._halted.value = self._is_halted
-        self._distribute()
-        ready = wait([worker.wire for worker in self._workers], LOOK_SECONDS)
-        for worker in list(self._workers):
-            # A result that arrived in time counts, even if it is read after the deadline.
-            if worker.wire in ready:
-                self._read(worker)
-            elif worker.handle.exitcode is not None:
-                # A child that the system forked keeps the pipe open, so that it has no end of file.
-                self._replace(worker)
-            elif self._is_late(worker):
-                self._replace(worker, is_late=True)
-        self._distribute()
+_starting = threading.Lock()  # multiprocessing notes its processes in a set
 
-    def _read(self, worker: _Process) -> None:
+
+class _Process(Worker):
+    """A worker process, which makes one call at a time."""
+
+    timeout: float | None = None
+
+    def __init__(self, process: Any, wire: Connection) -> None:
+        self._process, self._wire = process, wire
+
+    def results(self, items: Sequence[Any]) -> Sequence[Any]:
         try:
-            message = worker.wire.recv()
+            message = _pickled(items[0])
+        except Exception as error:  # an object may raise anything
+            raise UnsendableError(error) from error
+        try:
+            self._wire.send_bytes(message)
+            return [self.message(self.timeout)]
+        except TimeoutError as error:
+            self.end()
+            return [error]
         except (EOFError, OSError):
-            self._replace(worker)
-            return
-        worker.since = time.monotonic()
-        if worker.is_ready:
-            self._finish(worker, [message])
-        else:  # its first message says that it has loaded the system
-            self._handle_start(worker)
+            raise WorkerLostError(f"by {self.fate()}") from None
 
-    def _is_late(self, worker: _Process) -> bool:
-        is_idle = worker.is_ready and worker not in self._running
-        seconds = self._timeout if worker.is_ready else _START_SECONDS
-        return not is_idle and seconds is not None and time.monotonic() >= worker.since + seconds
+    def message(self, seconds: float | None, check: Callable[[], None] = lambda: None) -> Any:
+        """Return the next message; EOFError if none can come, TimeoutError if it is late."""
+        end = time.monotonic() + (seconds or 0)
+        while not self._wire.poll(LOOK_SECONDS if seconds is None else min(LOOK_SECONDS, seconds)):
+            check()
+            if self._process.exitcode is not None:
+                raise EOFError  # a child that the system forked keeps the pipe open
+            if seconds is not None and time.monotonic() >= end:
+                raise late(seconds)
+        return self._wire.recv()
 
-    def _replace(self, worker: _Process, *, is_late: bool = False) -> None:
-        """End a worker that is dead or late. Its item is tried again, or fails."""
-        how = worker.end()
-        if not worker.is_ready:
-            self._handle_failed_start(
-                worker,
-                f"the worker processes end while they start ({how}); what they say is above. "
-                "A script that evaluates must do so under `if __name__ == '__main__':`.",
-            )
-            return
-        self._workers.remove(worker)
-        if worker in self._running and is_late:
-            self._finish(worker, [late(self._timeout or 0)])
-        elif worker in self._running:
-            self._lose(worker, f"by {how}")
+    def end(self) -> None:
+        # Killed, not asked to end: a system may catch SIGTERM.
+        self.is_alive = False
+        self._process.kill()
+        self._process.join()
+
+    def fate(self) -> str:
+        """Return how the process has ended, or ends now."""
+        self.end()
+        code = self._process.exitcode
+        return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def unpicklable() -> tuple[type[Exception], ...]:
-    """Return the errors of an object that cannot be sent."""
-    from multiprocessing import reduction
+def _pickled(thing: Any) -> bytes:
+    from multiprocessing.reduction import ForkingPickler
 
-    return TypeError, AttributeError, ValueError, reduction.pickle.PicklingError  # type: ignore[attr-defined]
+    return bytes(ForkingPickler.dumps(thing))
 
 
 _TERMINAL_SIGNALS = {signal.SIGINT, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])}
@@ -376,9 +380,10 @@ def _work(wire: Connection, call: Callable[[Any], Any], halted: Any) -> None:
             item = wire.recv()
             result = RunStoppedError("stopped as asked.") if halted.value else sendable(outcome(call, item))
             try:
-                wire.send(result)
-            except unpicklable() as error:
-                wire.send(TypeError(f"the result cannot leave its process: {error}"))
+                message = _pickled(result)
+            except Exception as error:  # noqa: BLE001 - an object may raise anything
+                message = _pickled(TypeError(str(UnsendableError(error))))
+            wire.send_bytes(message)
 
 
 def _watch(call: Callable[[Any], Any], halted: Any) -> None:

@@ -1,8 +1,8 @@
 """An executor on a Ray cluster: from the processors of one machine to those of many.
 
 Actors make the calls, one on each processor. If there are more calls at a time than processors, an actor
-makes several at a time. Requests are sent in chunks and results come back in chunks, of about a tenth of a
-second: the driver has little to do for each, and little is lost if it is killed.
+makes several at a time. Quick calls are sent in chunks, and their results come back in chunks, of some tenths
+of a second: the driver has little to do for each, and little is lost if it is killed.
 """
 
 from __future__ import annotations
@@ -14,22 +14,18 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from functools import cache, partial
-from time import perf_counter
 from typing import Any, TypeVar
 
-from ..errors import MissingDependencyError, PlanError, RunStoppedError, install_command
+from ..errors import MissingDependencyError, PlanError, RunStoppedError, WorkerLostError, install_command
 from .asking import Caller
-from .executors import outcome, positive, through_a_window
-from .processes import LOOK_SECONDS, RemoteCalls, Worker, sendable
+from .executors import outcome, positive
+from .processes import LOOK_SECONDS, RemoteCalls, UnsendableError, Worker, sendable
 
 Item = TypeVar("Item")
 T = TypeVar("T")
-_CHUNK_SECONDS = 0.1
-_MOST_IN_A_CHUNK = 256
 
 
 class RayExecutor:
@@ -42,10 +38,7 @@ class RayExecutor:
         in_ray(partial(_connect, self.address, self.concurrency))
         _restore_signals()
         calls: _ClusterCalls[Item] = in_ray(partial(_ClusterCalls, call, self.concurrency))
-        try:
-            yield from through_a_window(items, calls.window, calls.send, calls.receive)
-        finally:
-            calls.dismiss()
+        yield from calls.map(items)
 
 
 # Ray is used in a thread of its own. In the main thread it would replace our signal handlers, and an
@@ -127,118 +120,71 @@ def _shut_down() -> None:
     in_ray(sys.modules["ray"].shutdown)
 
 
-@dataclass(eq=False)
-class _Actor(Worker):
-    """An actor of the cluster, as the driver sees it."""
-
-    start: Any  # done when the actor has loaded the system
-
-
 class _ClusterCalls(RemoteCalls[Item]):
-    """The calls of one map, made by actors. What talks to Ray is called in its thread."""
+    """The calls of one map, made by actors."""
 
-    chunks_each = 2  # one that an actor works on, and the next
+    most_in_a_chunk = 128
 
     def __init__(self, call: Callable[[Item], Any], concurrency: int) -> None:
         import ray
 
         processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        super().__init__(call, min(concurrency, processors))
-        self._threads = -(-concurrency // self._size)
-        self.chunk = self._threads  # more, as soon as calls turn out to be quick
-        self._ray = ray
-        # Spread: a few actors are to be on all nodes.
-        options = {"num_cpus": 1, "max_concurrency": self.chunks_each + 2, "scheduling_strategy": "SPREAD"}
-        self._class = ray.remote(**options)(_Worker)
+        size = min(concurrency, processors)
+        super().__init__(call, size, concurrency)
+        self._ray, self._calls_each = ray, -(-concurrency // size)
         try:
-            self._shipped = ray.put(self._sent)
+            self._shipped = ray.put(self.sent)
         except (TypeError, AttributeError, ValueError) as error:
             raise PlanError(f"the system cannot be sent to the cluster: {_in_a_line(error)}") from error
-        self._is_informed = False  # the actors know that the run is to stop
-        for _ in range(self._size):
-            self._add_actor()
+        self._actors: list[_Actor] = []
 
-    def _add_actor(self) -> None:
+    def start(self, *, alone: bool) -> Worker:
+        # Spread: a few actors are to be on all nodes. One that tries a call alone does not wait for a
+        # processor: the others have them all.
+        options = {"num_cpus": 0 if alone else 1, "scheduling_strategy": "SPREAD"}
+        actor = self._ray.remote(**options, max_concurrency=self._calls_each + 2)(_Worker)
         # In a list: Ray would unpack a bare reference, and its errors would look like those of the system.
-        handle = self._class.remote([self._shipped], self._threads)
-        self._workers.append(_Actor(handle, handle.ready.remote()))
-
-    def window(self) -> int:
-        """Return how many items may be under way."""
-        return self._size * self.chunks_each * self.chunk
-
-    def dismiss(self) -> None:
-        """End all actors, busy or not."""
-
-        def kill() -> None:
-            for actor in self._workers:
-                self._ray.kill(actor.handle)
-
-        in_ray(kill)
-
-    def _distribute(self) -> None:
-        if len(self._todo) >= self.chunk:
-            in_ray(self._give)
-
-    def _listen(self) -> None:
-        in_ray(self._look)
-
-    # In the thread of Ray.
-
-    def _submit(self, worker: _Actor, chunk: list[tuple[int, Item]]) -> Any:
-        return worker.handle.run.remote([item for _, item in chunk])
-
-    def _look(self) -> None:
-        """Wait for something to happen, not for long, and handle it."""
-        self._halt_actors()
-        self._give(is_waiting=True)
-        starts = {actor.start: actor for actor in self._workers if not actor.is_ready}
-        done, _ = self._ray.wait([*self._running, *starts], num_returns=1, timeout=LOOK_SECONDS)
-        for reference in done:
-            if reference in starts:
-                self._see_start(starts[reference])
-            else:
-                self._collect(reference)
-        self._give()
-
-    def _halt_actors(self) -> None:
-        """Have the actors start no further call, if the run is to stop. They finish those under way."""
-        if self._is_halted and not self._is_informed:
-            self._is_informed = True
-            for actor in self._workers:
-                actor.handle.halt.remote()
-
-    def _see_start(self, actor: _Actor) -> None:
+        handle = actor.remote([self._shipped])
+        start = handle.ready.remote()
         try:
-            self._ray.get(actor.start)
+            while not (done := self._ray.wait([start], timeout=LOOK_SECONDS)[0]):
+                self.check_wanted()
+            self._ray.get(done)
         except self._ray.exceptions.RayError as error:
-            self._handle_failed_start(
-                actor,
+            raise PlanError(
                 f"a worker of the cluster cannot load the system: {_cause(error)}. Is its module installed "
-                "on every node, or in the working directory of the job?",
-            )
-            self._add_actor()
-        else:
-            self._handle_start(actor)
+                "on every node, or in the working directory of the job?"
+            ) from None
+        self._actors.append(_Actor(self._ray, handle))
+        return self._actors[-1]
 
-    def _collect(self, reference: Any) -> None:
-        actor, chunk, _ = self._running[reference]
+    def halt(self) -> None:
+        actors, self._actors = self._actors, []  # each is told once
+        for actor in actors:
+            in_ray(actor.handle.halt.remote)
+
+
+class _Actor(Worker):
+    """An actor of the cluster, as the driver sees it. It makes several calls at a time."""
+
+    def __init__(self, ray: Any, handle: Any) -> None:
+        self._ray, self.handle = ray, handle
+
+    def results(self, items: Sequence[Any]) -> Sequence[Any]:
         try:
-            seconds, results = self._ray.get(reference)
+            results: Sequence[Any] = self._ray.get(self.handle.run.remote(items))
         except self._ray.exceptions.RayTaskError as error:  # an item or a result cannot be pickled
-            actor.chunks -= 1
-            self._refuse(self._running.pop(reference)[1], getattr(error, "cause", error))
+            raise UnsendableError(getattr(error, "cause", error)) from None
         except self._ray.exceptions.RayError as error:  # its process or its node has died
-            if actor in self._workers:
-                self._workers.remove(actor)
-                self._add_actor()
-            self._lose(reference, _in_a_line(error))
-        else:
-            self._finish(reference, results)
-            # Set the size of the next chunks by the time that this one took, in steps: a few quick calls do
-            # not predict the next ones.
-            wanted = int(len(chunk) * _CHUNK_SECONDS / max(seconds, 1e-6))
-            self.chunk = max(self._threads, min(_MOST_IN_A_CHUNK, wanted, 4 * self.chunk))
+            self.is_alive = False
+            raise WorkerLostError(_in_a_line(error)) from None
+        except Exception as error:  # noqa: BLE001 - an object may raise anything
+            raise UnsendableError(error) from None
+        return results
+
+    def end(self) -> None:
+        self.is_alive = False
+        in_ray(lambda: self._ray.kill(self.handle))
 
 
 def _in_a_line(error: Any) -> str:
@@ -252,15 +198,14 @@ def _cause(error: Exception) -> str:
 
 
 class _Worker:
-    """Makes calls in a process of the cluster, several at a time."""
+    """Makes calls in a process of the cluster, in several threads."""
 
-    def __init__(self, shipped: list[Any], threads: int) -> None:
+    def __init__(self, shipped: list[Any]) -> None:
         import ray
 
         sys.stdout = sys.stderr  # what a system prints is not a result
         self._call: Callable[[Any], Any] = ray.get(shipped[0])
         self._is_halted = False
-        self._pool = ThreadPoolExecutor(threads)
 
     def ready(self) -> None:
         """Return when the system is loaded."""
@@ -271,11 +216,7 @@ class _Worker:
         if isinstance(self._call, Caller):
             self._call.limits.halt()
 
-    def run(self, items: list[Any]) -> tuple[float, list[Any]]:
-        """Return the seconds that the calls took, and their results."""
-        start = perf_counter()
-        results = [sendable(result) for result in self._pool.map(self._result, items)]
-        return perf_counter() - start, results
-
-    def _result(self, item: Any) -> Any:
-        return RunStoppedError("stopped as asked.") if self._is_halted else outcome(self._call, item)
+    def run(self, items: list[Any]) -> list[Any]:
+        """Return the results of calls, made one after the other."""
+        stopped = RunStoppedError("stopped as asked.")
+        return [stopped if self._is_halted else sendable(outcome(self._call, item)) for item in items]

@@ -83,30 +83,21 @@ class ScoreColumns:
             found = f"{what} are {len(column):,}, and there are {len(self.ids):,} samples."
             raise DataError(self._database.path.name, found, fix="Was it edited? Score the run again.")
 
-    def values(self, metric: str) -> NDArray[np.float64]:
-        """Return the scores of a metric as an array, NaN where nothing was measured."""
-        ((content,),) = self._database.select("SELECT value FROM score WHERE metric = ?", [metric])
-        return np.frombuffer(content, "<f8")
-
-    def notes(self, metric: str) -> tuple[NDArray[np.int32] | None, list[Note]]:
-        """Return the code of each sample's note, and the notes from code 1 on."""
-        ((codes, notes),) = self._database.select("SELECT note, notes FROM score WHERE metric = ?", [metric])
-        if codes is None:
-            return None, []
-        return np.frombuffer(codes, "<i4"), [Note(*note) for note in msgspec.json.decode(notes)]
-
     def scores(self, metric: str) -> Scores:
         """Return the scores of a metric; none if it has no score per sample."""
         if metric not in self.names:
             return Scores([], [])
-        query = "SELECT value, parts, width FROM score WHERE metric = ?"
-        ((content, parts, width),) = self._database.select(query, [metric])
+        query = "SELECT value, parts, width, note, notes FROM score WHERE metric = ?"
+        ((content, parts, width, codes, notes),) = self._database.select(query, [metric])
         values = np.frombuffer(content, "<f8")
         self._check_length(f"the scores of {metric}", values)
-        codes, notes = self.notes(metric)
-        places = [] if codes is None else np.flatnonzero(codes).tolist()
+        named: dict[int, Note] = {}
+        if codes is not None:
+            known = [Note("")] + [Note(*note) for note in msgspec.json.decode(notes)]
+            codes = np.frombuffer(codes, "<i4")
+            places = np.flatnonzero(codes)
+            named = dict(zip(places.tolist(), map(known.__getitem__, codes[places].tolist()), strict=True))
         missing = np.isnan(values)
-        named = {place: notes[codes[place] - 1] for place in places} if codes is not None else {}
         scores = Scores(
             self.ids,
             values,

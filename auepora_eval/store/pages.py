@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.scores import Note
+from ..core.scores import Scores
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleScore, SystemOutputs
 from ..errors import UnknownNameError
 from ..io.results.document import results_to_run
@@ -109,33 +109,23 @@ class RunSamples:
         """Return the metrics that have a score per sample, by name, in the order of the plan."""
         return {result.name: result for result in self.run.results if result.name in self._scores.names}
 
-    def column(self, metric: str) -> NDArray[np.float64]:
-        """Return every score of a metric, NaN where nothing was measured."""
+    def _column(self, metric: str) -> Scores:
         if metric not in self._scores.names:
             raise UnknownNameError(f"the run has no scores of {metric!r:.80}")
-        return self.once(f"metric {metric}", lambda: self._scores.values(metric))
+        return self.once(f"metric {metric}", lambda: self._scores.scores(metric))
 
-    def _notes(self, metric: str) -> tuple[NDArray[np.int32] | None, list[Note]]:
-        return self.once(f"note {metric}", lambda: self._scores.notes(metric))
+    def column(self, metric: str) -> NDArray[np.float64]:
+        """Return every score of a metric, NaN where nothing was measured."""
+        return self._column(metric).values
 
     def score(self, metric: str, place: int) -> SampleScore:
         """Return the score of one sample, with the reason if nothing was measured."""
-        value = float(self.column(metric)[place])
-        codes, notes = self._notes(metric)
-        note = notes[codes[place] - 1] if codes is not None and codes[place] else None
-        if value == value:
-            return SampleScore(value, note.reason if note is not None else "")
-        if note is None:
-            return SampleScore(None)
-        return SampleScore(None, note.reason, failed=note.failed, of_metric=note.of_metric)
+        return self._column(metric)[place]
 
     def has_failed(self, metric: str) -> NDArray[np.bool_]:
         """Return which samples have no score of a metric because the call or the scoring failed."""
-        codes, notes = self._notes(metric)
-        if codes is None:
-            return np.zeros(self.size, bool)
-        failed = np.array([False, *(note.failed for note in notes)])
-        which: NDArray[np.bool_] = failed[codes] & np.isnan(self.column(metric))
+        which = np.zeros(self.size, bool)
+        which[[place for place, note in self._column(metric).notes.items() if note.failed]] = True
         return which
 
     def members(self, name: str, value: str) -> NDArray[np.bool_]:

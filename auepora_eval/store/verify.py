@@ -39,7 +39,8 @@ _RECOMPUTED = {
     *(*COUNTS, "higher_is_better", "unit", "bounds", "bounds_if_failed", "interval_method"),
     "confidence_interval",
 }
-_NOT_COMPARED = {"_metadata", "query_results"}  # when it was stored; rows are compared one by one
+# When it was stored; rows are compared one by one, and the id with the name of the file.
+_NOT_COMPARED = {"_metadata", "query_results", "evaluation_id"}
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,8 @@ def verify_run(storage: EvaluationResultsStorage, name: str | Path) -> Verificat
     if not is_ours(results):
         what = "not a results file of ours: it names no schema_version."
         raise DataError(path.name, what, fix="Only runs that auepora stored can be verified.")
-    verification = Verification(str(results.get("evaluation_id")))
     try:
-        verification.checks += _checks(results, path)
+        return Verification(str(results.get("evaluation_id")), list(_checks(results, path)))
     except AueporaError:
         raise
     # An edited file may lack any field: one message here instead of a check at every access.
@@ -90,7 +90,6 @@ def verify_run(storage: EvaluationResultsStorage, name: str | Path) -> Verificat
         raise DataError(
             path.name, f"not a results file of ours: {error!r} is missing or wrong.", fix="Was it edited?"
         ) from error
-    return verification
 
 
 def _checks(results: dict[str, Any], path: Path) -> Iterator[Check]:
@@ -109,21 +108,17 @@ def _checks(results: dict[str, Any], path: Path) -> Iterator[Check]:
             return
         words = f"{len(different)} differ, first: {different[0]}" if different else ""
         yield Check(ROWS, DOES_NOT_FIT if different else FITS, words)
-        yield from _check_document(results, contents, path)
-
-
-def _check_document(results: dict[str, Any], contents: _Contents, path: Path) -> Iterator[Check]:
-    """Compute the values again from the stored scores, and compare the whole document."""
-    run = results_to_run(results, contents.columns, [], [], path.name)
-    run.dataset_fingerprint = contents.dataset.hexdigest()
-    run.results, unchecked = _recomputed(run.results, run.stopping, contents.failed)
-    yield from unchecked
-    expected = results_head(run, contents.tally, contents.outputs.hexdigest())
-    if "run_file" in results:
-        expected["run_file"] = {"name": database_of(path).name, "rows": contents.tally.total}
-    if run.stopping is not None:
-        yield check_same("stopping.samples_used", run.stopping.samples_used, contents.tally.total)
-    yield from _compared(results, expected, {check.what for check in unchecked})
+        # The values again, from the stored scores.
+        run = results_to_run(results, contents.columns, [], [], path.name)
+        run.dataset_fingerprint = contents.dataset.hexdigest()
+        run.results, unchecked = _recomputed(run.results, run.stopping, contents.failed)
+        yield from unchecked
+        expected = results_head(run, contents.tally, contents.outputs.hexdigest())
+        if "run_file" in results:
+            expected["run_file"] = {"name": database_of(path).name, "rows": contents.tally.total}
+        if run.stopping is not None:
+            yield check_same("stopping.samples_used", run.stopping.samples_used, contents.tally.total)
+        yield from _compared(results, expected, {check.what for check in unchecked})
 
 
 class _Contents:
@@ -213,23 +208,22 @@ def _add_failed(scores: Scores, metric: SampleMetric, samples: Mapping[str, Eval
 
 def _compared(results: Mapping[str, Any], expected: Mapping[str, Any], skipped: set[str]) -> Iterator[Check]:
     """Compare two documents: metrics, hashes and counts one by one, anything else by its section."""
-    expected = msgspec.json.decode(encode(expected))  # as a file has it: an infinite bound is null there
-    for section in {**results, **expected}:
-        if section in _NOT_COMPARED:
-            continue
-        stored, computed = results.get(section), expected.get(section)
-        if section in SECTIONS or section in ("metadata", "summary"):
+    stored = _parts(results)
+    computed = _parts(msgspec.json.decode(encode(expected)))  # as a file has it: an infinite bound is null
+    for name in {**stored, **computed}:
+        if name not in skipped:
+            yield check_same(name, stored.get(name), computed.get(name))
+
+
+def _parts(document: Mapping[str, Any]) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    for section, content in document.items():
+        if section in (*SECTIONS, "metadata", "summary") and isinstance(content, dict):
             start = "summary." if section == "summary" else ""
-            stored, computed = _mapping(stored), _mapping(computed)
-            for name in {**stored, **computed}:
-                if name not in skipped:
-                    yield check_same(f"{start}{name}", stored.get(name), computed.get(name))
-        elif section != "evaluation_id":
-            yield check_same(section, stored, computed)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+            parts |= {f"{start}{name}": part for name, part in content.items()}
+        elif section not in _NOT_COMPARED:
+            parts[section] = content
+    return parts
 
 
 def check_same(what: str, stored: Any, computed: Any) -> Check:
@@ -239,22 +233,17 @@ def check_same(what: str, stored: Any, computed: Any) -> Check:
 
 
 def _differences(stored: Any, computed: Any, place: str = "") -> Iterator[str]:
+    """Yield what differs, numbers by more than the rounding of another machine."""
     if isinstance(stored, dict) and isinstance(computed, dict):
         for name in {**stored, **computed}:
             yield from _differences(stored.get(name), computed.get(name), f"{place}{name}: ")
-    elif not _same(stored, computed):
+    elif isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
+        for pair in zip(stored, computed, strict=True):
+            yield from _differences(*pair, place)
+    elif stored != computed and not _is_close(stored, computed):
         yield f"{place}the file says {stored!r:.120}, found {computed!r:.120}"
 
 
-def _same(a: Any, b: Any) -> bool:
-    """Return whether values are equal, numbers up to the rounding of another machine."""
-    # True == 1 in Python, but not in a file.
-    if isinstance(a, bool) or isinstance(b, bool):
-        return a is b
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
-    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(map(_same, a, b))
-    return bool(a == b)
+def _is_close(a: Any, b: Any) -> bool:
+    are_numbers = isinstance(a, int | float) and isinstance(b, int | float)
+    return are_numbers and math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)

@@ -8,7 +8,6 @@ process.
 from __future__ import annotations
 
 import os
-import pickle
 import queue
 import signal
 import sys
@@ -115,7 +114,7 @@ class RemoteCalls(ABC, Generic[Item]):
 
     @abstractmethod
     def halt(self) -> None:
-        """Tell the workers to start no further call. They finish those under way."""
+        """Have the workers start no further call. They finish those under way."""
 
     def check_wanted(self) -> None:
         """RunStoppedError if nobody waits for a worker that starts any more."""
@@ -242,6 +241,13 @@ class _Pool(RemoteCalls[Item]):
         self._timeout = self.caller.timeout if self.caller and not self.caller.policy.retries else None
         if self.caller is not None and self._timeout is not None:
             self.sent = self.caller.shared_by(size, timeout=None)
+        try:
+            _pickled(self.sent)
+        except Exception as error:
+            raise PlanError(
+                f"the system cannot be sent to another process: {error}. Name it as module:attribute "
+                "(load_system does), or use the executor `threads`."
+            ) from error
         # Never fork: a lock that another thread holds would stay locked in the child for ever. No fork server
         # either: its environment is that of its start, and a key that was set since would be missing.
         self._context: Any = multiprocessing.get_context("spawn")
@@ -255,17 +261,9 @@ class _Pool(RemoteCalls[Item]):
         ours, theirs = self._context.Pipe()
         arguments = (theirs, self.sent, self._halted)
         process = self._context.Process(target=_work, args=arguments, daemon=True)
-        try:
-            with _starting, _signals_blocked():
-                process.start()
-        except (TypeError, AttributeError, ValueError, pickle.PicklingError) as error:
-            raise PlanError(
-                f"the system cannot be sent to another process: {error}. Name it as module:attribute "
-                "(load_system does), or use the executor `threads`."
-            ) from error
-        finally:
-            # If the parent kept this end open, the pipe would have no end of file when the worker dies.
-            theirs.close()
+        with _starting, _signals_blocked():
+            process.start()
+        theirs.close()  # if the parent kept this end open, the pipe would not end with the worker
         worker = _Process(process, ours)
         try:
             # Its first message says that it has loaded the system.

@@ -159,7 +159,7 @@ class _ClusterCalls(RemoteCalls[Item]):
         return self._actors[-1]
 
     def halt(self) -> None:
-        actors, self._actors = self._actors, []  # each is told once
+        actors, self._actors = self._actors, []  # each gets it once
         for actor in actors:
             in_ray(actor.handle.halt.remote)
 

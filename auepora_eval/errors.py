@@ -1,23 +1,5 @@
 """Every error that the library raises on purpose.
 
-    AueporaError
-    ├── DataError               a file or a record is not what it should be      (ValueError)
-    │   └── NotFoundError       what was asked for by name is not stored          (FileNotFoundError)
-    ├── ArgumentError           an argument of the API has the wrong type         (TypeError)
-    ├── PlanError               the plan does not fit the dataset or the system   (ValueError)
-    ├── UnknownNameError        no metric, format or executor of that name        (ValueError)
-    ├── ScoringError            this one sample cannot be scored                  (ValueError)
-    │   └── BadOutputError      ... since its system returned something unusable
-    ├── RunStoppedError         a run ended early; what is finished is kept       (RuntimeError)
-    │   ├── TooManyFailuresError    the system failed more often than was allowed
-    │   ├── EvaluationError         no call was answered; the first exception, and where it was raised
-    │   ├── InterruptedRunError     somebody asked for it
-    │   └── AccessRefusedError      an endpoint refuses the API key: 401 or 403
-    ├── WorkerLostError         a process died while it worked on a sample        (RuntimeError)
-    ├── CallError               an endpoint did not answer, or not as it should   (RuntimeError)
-    ├── StorageError            a run cannot be written or read back              (OSError)
-    └── MissingDependencyError  an optional package is not installed              (ImportError)
-
 Each is also the builtin that a caller would expect, so `except ValueError` keeps working.
 """
 

@@ -71,8 +71,6 @@ def convert_function(name: str) -> Convert:
     """Return the function that --convert names."""
     from ..core.systems.named import imported
 
-    if name.endswith(".py"):
-        raise PlanError(f"--convert {name} names no function in the file. Write {name}:function.")
     function: Convert = imported("--convert", name, str(Path.cwd()))
     if not callable(function):
         raise PlanError(f"--convert {name} is not a function.")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from contextlib import chdir, suppress
+from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from ..core.scoring import measurable
 from ..core.settings import OF_STOPPING, PATHS, RunSettings, as_names, is_endpoint
 from ..core.watches import UnmatchedIds
 from ..decide.first_rules import decidable, guarded_metrics, units_of
-from ..errors import AueporaError, StorageError, installed_from
+from ..errors import StorageError, installed_from
 from ..io.config.new_project import BASELINE, BASELINES, FILES, PLAN, REQUIREMENTS, project_files
 from ..io.config.plan import planned
 from ..io.files import check_absent, written_together
@@ -53,20 +53,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     folder = Path(args.folder)
-    is_new = not folder.exists()
     plan = _written_plan(args, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"{folder} cannot be used: {error.strerror or error}.") from error
-    try:
-        with chdir(folder):
-            code = _set_up(plan, force=args.force)
-    except AueporaError:
-        if is_new:
-            with suppress(OSError):  # there is something in it: a pilot that was stopped
-                folder.rmdir()
-        raise
+    with chdir(folder):
+        code = _set_up(plan, force=args.force)
     if folder.resolve() != Path.cwd():
         echo.say(f"Run these commands in {folder}.")
     return code

@@ -156,9 +156,8 @@ def _split(words: list[str]) -> tuple[str, list[str]]:
 def _unknown_command(name: str) -> int:
     # `auepora build` is meant to be `auepora dataset build`.
     by_last_word = {command.split()[-1]: command for command in COMMANDS}
-    word = name.rpartition(" ")[2]
-    near = [by_last_word[last] for last in nearest_names(word, tuple(by_last_word))]
-    otherwise = f"Did you mean {near[0]}?" if near else "List the commands with: auepora --help"
+    near = by_last_word.get(name.rpartition(" ")[2])
+    otherwise = f"Did you mean {near}?" if near else "List the commands with: auepora --help"
     hint = did_you_mean(name, COMMANDS, otherwise)
     echo.note(f"auepora: Unknown command {echo.one_line(name, 60)!r}. {hint}")
     return EXIT_CANNOT

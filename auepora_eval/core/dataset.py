@@ -58,41 +58,6 @@ class EvaluationDataset(ABC):
         return {}
 
 
-class PartOfDataset(EvaluationDataset):
-    """The samples of a dataset that `choose` yields, with the name, the facts and the corpus of the whole."""
-
-    def __init__(
-        self,
-        dataset: EvaluationDataset,
-        choose: Callable[[Iterable[EvaluationSample]], Iterator[EvaluationSample]],
-    ) -> None:
-        self._dataset, self._choose = dataset, choose
-
-    def __iter__(self) -> Iterator[EvaluationSample]:
-        return self._choose(self._dataset)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    @property
-    def name(self) -> str:
-        return self._dataset.name
-
-    @property
-    def info(self) -> dict[str, Any]:
-        return self._dataset.info
-
-    @property
-    def documents(self) -> Sequence[Document]:
-        return self._dataset.documents
-
-
-def first_samples(dataset: EvaluationDataset, limit: int) -> EvaluationDataset:
-    """Return the first samples of a dataset."""
-    # islice takes no larger number, and a limit from the command line may be any whole number.
-    return PartOfDataset(dataset, lambda samples: islice(samples, min(limit, sys.maxsize)))
-
-
 class InMemoryDataset(EvaluationDataset):
     """A list of samples, with what is known of the dataset and with its corpus, if it has one."""
 
@@ -139,6 +104,30 @@ class InMemoryDataset(EvaluationDataset):
     @property
     def outputs(self) -> Mapping[str, SystemOutputs]:
         return self._outputs
+
+
+class PartOfDataset(InMemoryDataset):
+    """The samples of a dataset that `choose` yields, with the name, the facts and the corpus of the whole."""
+
+    def __init__(
+        self,
+        dataset: EvaluationDataset,
+        choose: Callable[[Iterable[EvaluationSample]], Iterator[EvaluationSample]],
+    ) -> None:
+        super().__init__(dataset.name, [], info=dataset.info, documents=dataset.documents)
+        self._dataset, self._choose = dataset, choose
+
+    def __iter__(self) -> Iterator[EvaluationSample]:
+        return self._choose(self._dataset)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def first_samples(dataset: EvaluationDataset, limit: int) -> EvaluationDataset:
+    """Return the first samples of a dataset."""
+    # islice takes no larger number, and a limit from the command line may be any whole number.
+    return PartOfDataset(dataset, lambda samples: islice(samples, min(limit, sys.maxsize)))
 
 
 class Frame(Protocol):

@@ -11,7 +11,6 @@ import functools
 import importlib.util
 import inspect
 import math
-import re
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -81,12 +80,6 @@ class Metric(ABC):
 
     @abstractmethod
     def compute(self, samples: list[EvaluationSample], outputs: list[SystemOutputs]) -> MetricResult: ...
-
-
-def fields_needed(metric: Metric) -> list[str]:
-    """Return the fields that a metric needs; a class may write them as a list in place of a method."""
-    named: Any = metric.required_fields
-    return list(named() if callable(named) else named)
 
 
 _LAST_BITS = 1e-9  # far above the rounding of a score, far below what one is read to
@@ -614,10 +607,6 @@ def parse_metrics(names: str | Iterable[str]) -> list[Metric]:
     if isinstance(names, str):
         names = split_outside_brackets(names)
     single = [one for name in names for one in PRESETS.get(name.strip(), (name,)) if one.strip()]
-    for name in single:
-        if re.fullmatch(r"[\w@.]+( +[\w@.]+)+", name.strip()):
-            fix = ",".join(name.split())
-            raise UnknownNameError(f"{name!r:.80} is not a metric. Write commas between the names: {fix}")
     return [_of_a_class(name) or parse_metric(name) for name in single]
 
 

@@ -12,7 +12,7 @@ from ..read.messages import HISTORY
 from ..read.names import COLUMNS, name_like
 from .dataset import Fingerprint
 from .matching import BY_ID, check_match
-from .metrics_base import Metric, SampleMetric, fields_needed, parse_metric, parse_metrics
+from .metrics_base import Metric, SampleMetric, parse_metric, parse_metrics
 from .metrics_base import metric as metric_of_function
 from .scores import has_field, is_unanswerable
 from .types import TRUE_LABEL, EvaluationSample, Target, as_target
@@ -100,7 +100,7 @@ class EvaluationPlan:
             return
         users: dict[str, list[str]] = {}
         for metric in self.metrics:
-            for field_name in fields_needed(metric):
+            for field_name in metric.required_fields():
                 users.setdefault(field_name, []).append(metric.name)
         for field_name, metrics in users.items():
             present = survey.counts[field_name]
@@ -167,7 +167,7 @@ class Survey:
         """Return a survey without samples: of the fields of the plan, or of those to choose a plan by."""
         if plan is None:
             return cls(frozenset((*FIELDS, *(f"labels.{label}" for label in _LABELS))))
-        return cls(frozenset(name for metric in plan.metrics for name in fields_needed(metric)))
+        return cls(frozenset(name for metric in plan.metrics for name in metric.required_fields()))
 
     @classmethod
     def of(cls, dataset: Iterable[EvaluationSample], plan: EvaluationPlan | None = None) -> Survey:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..errors import warn_user
 from .matching import BY_ID, MATCHES, gold_found, matched
-from .metrics_base import Metric, SampleMetric, fields_needed
+from .metrics_base import Metric, SampleMetric
 from .scores import Batch
 from .types import (
     CONTEXTS_AS_RETRIEVED,
@@ -41,7 +41,7 @@ class Watches:
             for metric in metrics
             if as_target(metric.target) in GENERATION and not getattr(metric, "not_measured", "")
         ]
-        with_gold = [metric for metric in metrics if "relevant_docs" in fields_needed(metric)]
+        with_gold = [metric for metric in metrics if "relevant_docs" in metric.required_fields()]
         of_documents = (*RETRIEVAL, TargetCategory.DIVERSITY)
         self._of_documents = [one.name for one in with_gold if as_target(one.target) in of_documents]
         # Metrics that compare documents in another way see other ids.

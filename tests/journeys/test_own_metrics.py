@@ -28,7 +28,6 @@ class Length(Metric):
 
 class Listed(Length):
     name = "listed"
-    required_fields = ["query"]
 """
 FUNCTIONS = """
 import auepora_eval as ae
@@ -92,11 +91,6 @@ def test_beside_a_metric_that_is_checked_it_is_a_note(
     assert "length is not compared: it has one value" in " ".join((printed.out + printed.err).split())
 
 
-def test_required_fields_may_be_a_list(tmp_path: Path) -> None:
-    file = written("listed", SEED_METRIC, tmp_path)
-    assert main(["score", "rows.jsonl", "--metrics", f"{file}:Listed"]) == 0
-
-
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
@@ -124,11 +118,6 @@ def test_a_wrong_name_lists_the_metrics_of_the_file(
     assert main(["score", "rows.jsonl", "--metrics", f"{file}:Nope"]) == 2
     error = " ".join(capsys.readouterr().err.split())
     assert f"{file} has no metric 'Nope'. It has Length, Listed, boom_of_mine, words_of_mine." in error
-
-
-def test_convert_without_a_function(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["score", "rows.jsonl", "--convert", "conv.py"]) == 2
-    assert "Write conv.py:function." in " ".join(capsys.readouterr().err.split())
 
 
 def test_python_is_told_of_force(tmp_path: Path) -> None:

@@ -378,11 +378,6 @@ def test_gold_citations_bring_their_metrics_and_a_preset_fills_the_blocks(tmp_pa
     }
 
 
-def test_names_of_metrics_without_commas_are_explained() -> None:
-    with pytest.raises(ae.AueporaError, match="Write commas between the names: hit@1,mrr"):
-        ae.score([{"sample_id": "1", "query": "q"}], {"1": "x"}, metrics="hit@1 mrr")
-
-
 def test_a_configuration_is_converted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "a.config.yaml").write_text("metrics: [recall@5]\n", encoding="utf-8")
     said(capsys, "dataset", "convert", "a.config.yaml", "a.config.json")

@@ -14,7 +14,7 @@ from pathlib import Path
 from auepora_eval.calls.executors import ThreadExecutor
 from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.types import Document, EvaluationSample, Response, RetrievedDocument, SystemOutputs
-from auepora_eval.judges.ask import Asked, Asking, VerdictLog, stored_verdicts
+from auepora_eval.judges.ask import Asked, Asking, stored_verdicts
 from auepora_eval.judges.judge import FunctionJudge
 from auepora_eval.judges.metric import JudgedMetric
 from auepora_eval.judges.question import Question, kind_named
@@ -46,7 +46,7 @@ def asking(count: int, folder: Path) -> float:
     start = time.perf_counter()
     with Database.write(folder / "x.run.db") as database:
         executor, policy = ThreadExecutor(concurrency=CONCURRENCY), CallPolicy(retries=4)
-        Asking(judge, VerdictLog(database), executor, policy).ask(questions)
+        Asking(judge, database=database, executor=executor, policy=policy).ask(questions)
     seconds = time.perf_counter() - start
     assert len(stored_verdicts(folder / "x.run.db")) == count
     return seconds
@@ -64,10 +64,10 @@ def pairs_of(count: int) -> list[tuple[EvaluationSample, SystemOutputs]]:
     ]
 
 
-def faithfulness(log: VerdictLog) -> JudgedMetric:
+def faithfulness(asking: Asking) -> JudgedMetric:
     metric = parse_metrics("judged_faithfulness")[0]
     assert isinstance(metric, JudgedMetric)
-    return metric.judged_by(Asking(FunctionJudge(quick_judge), log))
+    return metric.judged_by(asking)
 
 
 def replaying(count: int, folder: Path, clock: Callable[[], float] = time.perf_counter) -> float:
@@ -75,13 +75,14 @@ def replaying(count: int, folder: Path, clock: Callable[[], float] = time.perf_c
     pairs = pairs_of(count)
     samples, outputs = [sample for sample, _ in pairs], [output for _, output in pairs]
     with Database.write(folder / "x.run.db") as database:
-        expected = faithfulness(VerdictLog(database)).compute(samples, outputs).value
+        judge = FunctionJudge(quick_judge)
+        expected = faithfulness(Asking(judge, database=database)).compute(samples, outputs).value
     start = clock()
-    log = VerdictLog(stored=stored_verdicts(folder / "x.run.db"), replay=True)
-    value = faithfulness(log).compute(samples, outputs).value
+    asking = Asking(judge, stored_verdicts(folder / "x.run.db"), is_replay=True)
+    value = faithfulness(asking).compute(samples, outputs).value
     seconds = clock() - start
     assert value == expected
-    assert len(log.book) == count
+    assert len(asking.book) == count
     return seconds
 
 

@@ -14,10 +14,8 @@ from __future__ import annotations
 import shlex
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,18 +23,14 @@ from ..calls.executors import ThreadExecutor
 from ..calls.streams import stdout_for_results
 from ..core.settings import ENDPOINT_RETRIES, RunSettings
 from ..demo.world import demo_claims
-from ..errors import AccessRefusedError, DataError, InterruptedRunError, PlanError, RunStoppedError
+from ..errors import AccessRefusedError, InterruptedRunError, PlanError, RunStoppedError
 from ..io.jsonl import read_records
-from ..judges.ask import Asking, cost_of, key_of, stored_verdicts
+from ..judges.ask import cost_of, key_of, stored_verdicts
 from ..judges.jury import judge_named
 from ..judges.llm import LABEL
 from ..judges.metric import JudgedMetric
 from ..judges.question import numbered_texts
 from ..judges.runs import JudgeRecord, RunJudging, read_judge_record
-from ..judges.trust.audit import judge_scores, write_audit
-from ..judges.trust.calibration import calibrate
-from ..judges.trust.labels import labels_in
-from ..judges.trust.probes import probe, probed_kinds
 from ..metrics.parse import parse_metrics
 from ..store.cache import CallCache
 from ..store.storage import EvaluationResultsStorage, database_of
@@ -106,14 +100,16 @@ def run(args: Namespace) -> int:
         cache=None if (cache := cache_path(args.cache)) is None else CallCache(cache),
         replay=replay,
         repeats=settings.judge_repeats or 1,
+        labelled=claim_records(args.calibrate) if args.calibrate else (),
+        probes=args.probe,
     )
-    work.prepare = partial(_prepare, work, args)
     if args.dry_run:
         return _say_plan(work, settings.for_judge())
     results = ask(work, settings.for_judge())
     if args.json:
         echo.say_json(storage.load_results(str(work.path)))
     else:
+        echo.show_all([report.table() for report in work.reports])
         _say_judged(work, results)
     say_stored(work.path)
     return exit_code(replace(work.run, results=results), storage.load_tally(work.path), settings.min_coverage)
@@ -156,38 +152,11 @@ def _identities(judge: Judge, kinds: Iterable[Kind]) -> set[str]:
     return {member.identity(kind) for kind in kinds for member in judge.members}
 
 
-def _prepare(work: RunJudging, args: Namespace, asking: Asking) -> None:
-    """Measure the judge, if that was asked for: by probes and by labels of people."""
-    if args.calibrate:
-        records = list(claim_records(args.calibrate))
-        check_has_samples(args.calibrate, len(records))
-        claims, work.labels = labels_in(records, {one.sample_id for one in work.run.samples})
-        if claims:
-            scores = judge_scores(asking, claims, work.audited)
-            if len(scores) - scores.count(None) < 2:
-                what = (
-                    f"the judge scored {len(scores) - scores.count(None)} of {len(scores)} labelled claims."
-                )
-                raise DataError(args.calibrate, what, fix="A calibration needs at least 2, better 100.")
-            work.audit.calibration = calibrate(work.audit.identity, scores, claims, date=today())
-    if args.probe:
-        kinds = probed_kinds(kind.name for kind in work.kinds)
-        reports = [probe(asking, kind) for kind in kinds]
-        work.audit.probes = [each for each in work.audit.probes if each.kind not in kinds] + reports
-        if not args.json:
-            echo.show_all([report.table() for report in reports])
-    if args.probe or args.calibrate:
-        write_audit(work.storage.results_directory, work.audit)
-
-
-def claim_records(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the records of a file of labels, each with its place; `demo` names the bundled ones."""
-    return demo_claims() if path == "demo" else read_records(path)
-
-
-def today() -> str:
-    """Return the date that is stored with what is measured of a judge."""
-    return datetime.now(UTC).date().isoformat()
+def claim_records(path: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the records of a file of labels, each with its place; `demo` names the bundled ones."""
+    records = list(demo_claims() if path == "demo" else read_records(path))
+    check_has_samples(path, len(records))
+    return records
 
 
 def judged_metrics(names: str) -> list[JudgedMetric]:
@@ -220,7 +189,7 @@ def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
     work.executor = judge_executor(settings)
     cost = 0.0
     questions = work.open_questions()
-    failed = len(work.asking.log.failed_before.intersection(map(key_of, questions)))
+    failed = len(work.asking.failed_before.intersection(map(key_of, questions)))
     if failed:
         echo.note(f"{failed:,} verdicts failed before; they are asked again")
     with progress_bar(len(questions), "judge") as advance, finishing_first(work.stop) as signalled:

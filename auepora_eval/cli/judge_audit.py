@@ -21,18 +21,18 @@ from pathlib import Path
 import msgspec
 
 from ..core.settings import RunSettings
-from ..judges.ask import Asking, VerdictLog
+from ..judges.ask import Asking
 from ..judges.question import kind_named
-from ..judges.trust.audit import judge_scores, read_audit, write_audit
+from ..judges.trust.audit import compare_with_people, read_audit, write_audit
 from ..judges.trust.calibration import calibrate
 from ..judges.trust.labels import labelled_claims
-from ..judges.trust.probes import GROUNDING
+from ..judges.trust.record import GROUNDING
 from ..metrics.entailment import SUPPORTS
 from ..store.cache import CallCache
 from . import echo
-from .common import check_has_samples, coverage_code, progress_bar
+from .common import coverage_code, progress_bar
 from .flags import add_flag, add_json, add_out, add_settings, cache_path, settings_of, share
-from .judge import claim_records, judge_executor, judge_policy, named_judge, today
+from .judge import claim_records, judge_executor, judge_policy, named_judge
 
 _JUDGE = "support:lexical"
 
@@ -52,29 +52,27 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     labelled = labelled_claims(claim_records(args.labels), args.score)
-    check_has_samples(args.labels, len(labelled))
     settings = settings_of(args)
     if args.score:
-        scores, identity = [one.score for one in labelled], args.score
+        found = calibrate(args.score, [one.score for one in labelled], labelled, threshold=args.threshold)
     else:
         judge = settings.judge or _JUDGE
         settings.judge = f"support:{judge}" if judge in SUPPORTS else judge
         with _asking(args.cache, settings, len(labelled)) as asking:
-            scores = judge_scores(asking, labelled)
-            identity = asking.judge.identity(kind_named(GROUNDING))
-    found = calibrate(identity, scores, labelled, date=today(), threshold=args.threshold)
+            known = read_audit(Path(args.out), asking.judge.identity(kind_named(GROUNDING)))
+            found = compare_with_people(known, asking, labelled, args.threshold)
     if args.json:
         echo.say_json({"file": args.labels, **msgspec.to_builtins(found)})
     else:
         echo.show_all(found.tables())
     if not args.score and found.labels:
         # Stored beside the runs, so that every value of this judge is printed with it.
-        known = read_audit(Path(args.out), identity)
-        known.calibration = found
         write_audit(Path(args.out), known)
-        echo.note(f"stored: {identity}: {found}")
+        echo.note(f"stored: {found.identity}: {found}")
     none, failed = "the judge could score no claim", found.claims - found.labels
-    return coverage_code(failed, found.claims, settings.min_coverage, identity, none=none, noun="claims")
+    return coverage_code(
+        failed, found.claims, settings.min_coverage, found.identity, none=none, noun="claims"
+    )
 
 
 @contextmanager
@@ -83,11 +81,10 @@ def _asking(file: str | None, settings: RunSettings, claims: int) -> Iterator[As
     judge, path, settings = named_judge(settings), cache_path(file), settings.for_judge()
     with progress_bar(claims, "audit") as advance, ExitStack() as stack:
         stack.callback(judge.close)
-        cache = None if path is None else stack.enter_context(CallCache(path))
         yield Asking(
             judge,
-            VerdictLog(cache=cache),
-            judge_executor(settings),
-            judge_policy(settings),
+            cache=None if path is None else stack.enter_context(CallCache(path)),
+            executor=judge_executor(settings),
+            policy=judge_policy(settings),
             on_verdict=lambda verdict: advance(bool(verdict.failed)),
         )

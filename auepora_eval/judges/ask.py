@@ -6,9 +6,10 @@ scores are computed from: a run can be scored again from them without a call (a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,59 +22,11 @@ from ..store.database import ANSWERED, FAILED, CallRow, Database
 from .judge import Judge
 from .question import Judgement, Kind, Question
 
+if TYPE_CHECKING:
+    from .trust.record import JudgeAudit
+
 JUDGE = "judge"  # the kind of a call to a judge
 Asked = tuple[Judge, Question]
-
-
-class VerdictLog:
-    """The verdicts that are known, by the key of their question.
-
-    `stored` are those of earlier sessions, of which the last on a question counts. One that failed is not
-    known: it is asked again. In a replay it is, and a question that was never asked is a failure, not a call.
-    """
-
-    def __init__(
-        self,
-        database: Database | None = None,
-        cache: CallCache | None = None,
-        stored: Iterable[Judgement] = (),
-        *,
-        replay: bool = False,
-    ) -> None:
-        self._database, self._cache, self.is_replay = database, cache, replay
-        self.stored = list(stored)
-        self.book = {verdict.key: verdict for verdict in self.stored}
-        self.failed_before = {key for key, verdict in self.book.items() if verdict.failed}
-        for key in () if replay else self.failed_before:
-            del self.book[key]
-
-    def known(self, asked: Asked) -> Judgement | None:
-        """Return the verdict on a question that the cache knows; in a replay, that there is none."""
-        if self.is_replay:
-            return _completed(Judgement(failed="not_stored: there is no verdict on this question"), asked)
-        reply = None if self._cache is None else self._cache.reply(_call_key(key_of(asked)))
-        if reply is None:
-            return None
-        known = msgspec.json.decode(reply, type=Judgement)
-        # It cost this run nothing.
-        verdict = msgspec.structs.replace(known, about=dict(asked[1].about), usage={}, attempts=0)
-        if self._database is not None:
-            self._database.add_calls([_row(verdict)])
-        return verdict
-
-    def store(self, pairs: Sequence[tuple[Asked, Judgement]]) -> None:
-        """Store verdicts; those of answers in memory are kept in memory."""
-        if self._database is None and self._cache is None:
-            return
-        rows = [_row(verdict) for _, verdict in pairs]
-        if self._database is not None:
-            self._database.add_calls(rows)
-        if self._cache is not None:
-            self._cache.add(row._replace(sample=None) for row in rows if row.outcome == ANSWERED)
-
-    def usages(self) -> Iterator[Usage]:
-        """Yield what each stored verdict took."""
-        return map(_usage, self.stored)
 
 
 def key_of(asked: Asked) -> str:
@@ -113,8 +66,9 @@ def stored_verdicts(path: Path) -> list[Judgement]:
 
 
 def copy_verdicts(source: Database, target: Database) -> None:
-    """Copy the verdicts of a run to a run that was computed from them."""
+    """Copy the verdicts and the judge of a run to a run that was computed from them."""
     target.add_calls(map(_row, verdicts_in(source)))
+    target.set_meta(**{JUDGE: source.meta(JUDGE)})
 
 
 class PendingError(Exception):
@@ -127,29 +81,41 @@ class PendingError(Exception):
 
 @dataclass
 class Asking:
-    """A judge, and what it has said: by an executor, with retries, a pace and budgets.
+    """A judge and its verdicts, by the key of their question. What is not known is asked for.
 
-    `calibrate` turns the score of a verdict into a probability, by the labels of people. With
-    `keeps_answers` a judge that refuses the key fails the verdicts, since the answers are in memory only.
+    It is asked by an executor, with retries, a pace and budgets; verdicts are stored in the database of a run
+    and in a cache. `stored` are those of earlier sessions, of which the last on a question counts; one that
+    failed is asked again. In a replay it is not, and a question without a verdict is a failure, not a call.
+    `audit` is what is known of the judge, and `labels` has people's scores of samples. With `keeps_answers` a
+    judge that refuses the key fails the verdicts, since the answers are in memory only.
     """
 
     judge: Judge
-    log: VerdictLog = field(default_factory=VerdictLog)
+    stored: Sequence[Judgement] = ()
+    database: Database | None = None
+    cache: CallCache | None = None
     executor: Executor | None = None
     policy: CallPolicy | None = None
     on_verdict: Callable[[Judgement], None] | None = None
-    calibrate: Callable[[float], float] | None = None
+    is_replay: bool = False
     keeps_answers: bool = False
+    audit: JudgeAudit | None = None
+    labels: Mapping[str, float] = field(default_factory=dict)
     asked: list[Judgement] = field(default_factory=list)  # the verdicts of this process
     limits: Limits = field(init=False)
 
     def __post_init__(self) -> None:
+        self.book = {verdict.key: verdict for verdict in self.stored}
+        self.failed_before = {key for key, verdict in self.book.items() if verdict.failed}
+        for key in () if self.is_replay else self.failed_before:
+            del self.book[key]
         # Verdicts that fail are a part of the result: the answers that are judged were paid for.
-        self.limits = Limits(replace(self.policy or CallPolicy(), keep_going=True), self.log.usages())
+        policy = replace(self.policy or CallPolicy(), keep_going=True)
+        self.limits = Limits(policy, map(_usage, self.stored))
 
     def known(self, questions: Iterable[Question]) -> list[Judgement]:
         """Return the verdicts; PendingError with what has to be asked, if some are not known."""
-        book, missing, found = self.log.book, [], []
+        book, missing, found = self.book, [], []
         for question in questions:
             asked = [(member, question) for member in self.judge.members]
             keys = [key_of(each) for each in asked]
@@ -173,10 +139,10 @@ class Asking:
         """Ask; return when every question has its verdict, which may be a failed one."""
         wanted = {key_of(each): each for each in asked}
         for key, each in wanted.items():
-            if (verdict := self.log.known(each)) is not None:
-                self.log.book[key] = verdict
-        todo = [each for key, each in wanted.items() if key not in self.log.book]
-        store, executor = self.log.store, self.executor
+            if (verdict := self._found(each)) is not None:
+                self.book[key] = verdict
+        todo = [each for key, each in wanted.items() if key not in self.book]
+        store, executor = self._store, self.executor
         try:
             for _, verdict in ask_all(
                 _Ask(), todo, self.limits, reply=_verdict, store=store, executor=executor
@@ -187,11 +153,34 @@ class Asking:
                 raise
             warn_user(f"The judge was not asked: {error}")
             for each in todo:
-                if key_of(each) not in self.log.book:
+                if key_of(each) not in self.book:
                     self._add(_completed(Judgement(failed=str(error)), each))
 
+    def _found(self, asked: Asked) -> Judgement | None:
+        """Return the verdict on a question that the cache knows; in a replay, that there is none."""
+        if self.is_replay:
+            return _completed(Judgement(failed="not_stored: there is no verdict on this question"), asked)
+        reply = None if self.cache is None else self.cache.reply(_call_key(key_of(asked)))
+        if reply is None:
+            return None
+        known = msgspec.json.decode(reply, type=Judgement)
+        # It cost this run nothing.
+        verdict = msgspec.structs.replace(known, about=dict(asked[1].about), usage={}, attempts=0)
+        if self.database is not None:
+            self.database.add_calls([_row(verdict)])
+        return verdict
+
+    def _store(self, pairs: Sequence[tuple[Asked, Judgement]]) -> None:
+        if self.database is None and self.cache is None:
+            return
+        rows = [_row(verdict) for _, verdict in pairs]
+        if self.database is not None:
+            self.database.add_calls(rows)
+        if self.cache is not None:
+            self.cache.add(row._replace(sample=None) for row in rows if row.outcome == ANSWERED)
+
     def _add(self, verdict: Judgement) -> None:
-        self.log.book[verdict.key] = verdict
+        self.book[verdict.key] = verdict
         self.asked.append(verdict)
         if self.on_verdict is not None:
             self.on_verdict(verdict)
@@ -199,7 +188,7 @@ class Asking:
     def of_judge(self, kinds: Iterable[Kind]) -> list[Judgement]:
         """Return what the judge, or the members of a jury, said to questions of these kinds."""
         own = {member.identity(kind) for kind in kinds for member in self.judge.members}
-        return [verdict for verdict in self.log.book.values() if verdict.identity in own]
+        return [verdict for verdict in self.book.values() if verdict.identity in own]
 
 
 class _Ask:
@@ -235,8 +224,6 @@ def _completed(verdict: Judgement, asked: Asked) -> Judgement:
     judge, question = asked
     verdict.identity, verdict.key = judge.identity(question.kind), key_of(asked)
     verdict.kind, verdict.about = question.kind.name, dict(question.about)
-    if question.about.get("cut"):
-        verdict.flags = [*verdict.flags, "cut"]
     return verdict
 
 

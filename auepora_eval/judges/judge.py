@@ -143,16 +143,15 @@ def _pairs(question: Question) -> list[list[tuple[int, Question]]]:
 
 
 def _best_part(verdicts: Sequence[tuple[int, Judgement]]) -> Part:
-    """Return the highest score, with the passages that have a yes; and why one of the verdicts failed."""
+    """Return the highest score, with the passages that have a yes; failed, if one of the verdicts is."""
     failed = next((verdict.failed for _, verdict in verdicts if verdict.failed), "")
-    known = [(number, one) for number, one in verdicts if one.score is not None and not one.failed]
-    if not known:
+    if failed or not verdicts:
         return Part(failed=failed or "no_text: there is nothing to compare it with")
-    ranked = sorted(known, key=lambda each: -(each[1].score or 0.0))
+    ranked = sorted(verdicts, key=lambda each: -(each[1].score or 0.0))
     best = ranked[0][1]
     passages = [number for number, one in ranked if number and (one is best or (one.score or 0) >= YES_FROM)]
     label = _LABELS.get(best.label, best.label)
-    return Part(label, best.score, list(dict.fromkeys(passages)), best.quote, failed)
+    return Part(label, best.score, list(dict.fromkeys(passages)), best.quote)
 
 
 def as_verdict(value: object, kind: Kind) -> Judgement:
@@ -179,7 +178,8 @@ def _complete(verdict: Judgement, kind: Kind) -> Judgement:
         verdict.score = kind.scores[verdict.label]
     if verdict.score is None or not 0 <= verdict.score <= 1:
         raise ScoringError(f"the judge returned a verdict with the score {verdict.score!r:.60}, not 0 to 1")
-    verdict.label = verdict.label or nearest_label(verdict.score, kind.scores)
+    if verdict.label not in kind.scores:
+        verdict.label = nearest_label(verdict.score, kind.scores)
     return verdict
 
 

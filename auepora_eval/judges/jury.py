@@ -54,18 +54,17 @@ class Jury(Judge):
 
     def combined(self, kind: Kind, verdicts: Sequence[Judgement]) -> Judgement:
         failed = [verdict.failed for verdict in verdicts if verdict.failed or verdict.score is None]
-        flags = sorted({flag for verdict in verdicts for flag in verdict.flags})
         if failed:
             why = f"{len(failed)} of {len(verdicts)} members of the jury failed: {failed[0]}"
-            return Judgement(failed=why, flags=flags)
+            return Judgement(failed=why)
         if not kind.options:
             return verdicts[0]  # lists of texts cannot be averaged
         if kind.each:
             by_part = zip(*(verdict.parts for verdict in verdicts), strict=True)
             parts = [_voted(kind, of_members) for of_members in by_part]
-            return with_parts(Judgement(flags=flags), parts, kind.each)
+            return with_parts(Judgement(), parts, kind.each)
         voted = _voted(kind, [Part(one.label, one.score, [], one.quote) for one in verdicts])
-        return Judgement(score=voted.score, label=voted.label, quote=voted.quote, flags=flags)
+        return Judgement(score=voted.score, label=voted.label, quote=voted.quote)
 
 
 def _voted(kind: Kind, parts: Sequence[Part]) -> Part:

@@ -11,6 +11,7 @@ A question about several texts is answered in one reply with a label for each.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Container, Sequence
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -261,19 +262,11 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
     >>> find_quote("the  PIER", "At the pier.")
     (3, 11)
     """
-    wanted = " ".join(quote.split()).casefold().strip(" \"'“”")
-    if not wanted or len(wanted) > 2 * _LONGEST_QUOTE:
+    parts = quote.strip(" \"'“”").split()
+    if not parts or len(quote) > 2 * _LONGEST_QUOTE:
         return None
-    letters: list[str] = []
-    places: list[int] = []  # in the text, of each letter
-    for place, letter in enumerate(text):
-        folded = " " if letter.isspace() else letter.casefold()
-        if folded == " " and letters and letters[-1] == " ":
-            continue
-        letters += folded
-        places += [place] * len(folded)
-    start = "".join(letters).find(wanted)
-    return None if start < 0 else (places[start], places[start + len(wanted) - 1] + 1)
+    match = re.search(r"\s+".join(map(re.escape, parts)), text, re.IGNORECASE)
+    return match.span() if match else None
 
 
 def says_something(quote: str, text: str) -> bool:

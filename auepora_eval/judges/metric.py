@@ -8,7 +8,7 @@ stops it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import ClassVar, Self
@@ -28,8 +28,8 @@ from ..metrics.answers.pairs import answer_text, references
 from ..metrics.citations.answer import Claim
 from ..text.refusal import declines
 from .ask import Asked, Asking, PendingError, key_of
-from .question import Judgement, Kind, Question, kind_named
-from .texts import claims_in
+from .question import Judgement, Kind, Part, Question, kind_named
+from .texts import claims_in, claims_question
 
 SENTENCES, LLM = "sentences", "llm"  # where claims come from
 DECLINES = "the answer declines"  # the reason of a skipped or wrong answer; how many there are is printed
@@ -109,12 +109,25 @@ class JudgedMetric(SampleMetric):
     def ask_all(self, questions: Iterable[Question]) -> list[Judgement]:
         """Return the verdicts; ScoringError if one of them failed."""
         verdicts = self.answers_to(questions)
-        failed = [verdict for verdict in verdicts if verdict.failed]
-        if failed:
-            raise ScoringError(
-                f"{len(failed)} of {len(verdicts)} verdicts failed, the first with {failed[0].failed:.200}"
-            )
+        check_known([verdict.failed for verdict in verdicts])
         return verdicts
+
+    def verdicts_on(self, pairs: Sequence[tuple[Sequence[Claim], Sequence[str]]]) -> list[list[Part]]:
+        """Return the verdict on each claim by its texts, one question per pair of claims and texts.
+
+        A claim that has no text to be compared with has a part without a score.
+        """
+        asked = {
+            place: claims_question(claims, texts)
+            for place, (claims, texts) in enumerate(pairs)
+            if claims and any(map(str.strip, texts))
+        }
+        known = dict(zip(asked, self.answers_to(asked.values()), strict=True))
+        verdicts = [known.get(place, Judgement()) for place in range(len(pairs))]
+        return [
+            verdict.parts or [Part(failed=verdict.failed)] * len(claims)
+            for verdict, (claims, _) in zip(verdicts, pairs, strict=True)
+        ]
 
     @abstractmethod
     def judged(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
@@ -154,6 +167,10 @@ class JudgedMetric(SampleMetric):
         except PendingError:
             raise ScoringError("the judge was not asked") from None
 
+    def notes_on(self, scores: Scores, result: MetricResult) -> list[str]:
+        """Return what a reader has to know of a result, besides how far its judge is right."""
+        return []
+
     def summarise(self, scores: Scores) -> MetricResult:
         result = super().summarise(scores)
         left_out = sum(note.reason == DECLINES for note in scores.notes.values())
@@ -170,11 +187,33 @@ class JudgedMetric(SampleMetric):
         if wrong:
             about = f"{wrong} {declining} a question that has an answer"
             add_note(result, f"{about}: {of_correctness} count them as wrong.")
+        for note in self.notes_on(scores, result):
+            add_note(result, note)
         if self.asking is None or not self.needs_judge or not result.coverage.scored:
             return result
         from .trust.record import with_judge  # imported only for judged metrics: it takes time
 
-        return with_judge(result, judge=self.asking.judge.name)
+        kinds = {kind.name for kind in self.question_kinds()} - {"claims"}
+        audit = self.asking.audit
+        return with_judge(
+            result,
+            # People labelled whether claims are supported: that says nothing of other questions.
+            audit.calibration if audit and kinds == {audit.kind} else None,
+            audit.probes_of(kinds) if audit else [],
+            labels=self.asking.labels,
+            is_share=self.is_share_of_yes,
+            threshold=getattr(self, "threshold", None),
+            judge=self.asking.judge.name,
+        )
+
+
+def check_known(reasons: Sequence[str]) -> None:
+    """Raise ScoringError if a verdict failed, by the reason of each: it could have changed the score."""
+    failed = [reason for reason in reasons if reason]
+    if failed:
+        raise ScoringError(
+            f"{len(failed)} of {len(reasons)} verdicts failed, the first with {failed[0]:.200}"
+        )
 
 
 def check_claim_source(name: str) -> None:

@@ -148,7 +148,7 @@ class Judgement(msgspec.Struct, kw_only=True, omit_defaults=True):
     usage: dict[str, int] = {}  # input_tokens, output_tokens
     seconds: float | None = None
     attempts: int = 1
-    flags: list[str] = []  # cut, repaired
+    flags: list[str] = []  # repaired
     failed: str = ""  # what went wrong: "no_mass: ...", "quote_not_found: ...", "TimeoutError: ..."
     key: str = ""
     identity: str = ""

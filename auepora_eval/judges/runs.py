@@ -25,16 +25,16 @@ from ..store.state import SUFFIX, RunState
 from ..store.stopping import sequence_results
 from ..store.storage import EvaluationResultsStorage, database_of
 from ..store.writer import rewrite
-from .ask import JUDGE, Asked, Asking, VerdictLog, copy_verdicts, key_of, stored_verdicts, verdicts_in
+from .ask import JUDGE, Asked, Asking, copy_verdicts, key_of, stored_verdicts, verdicts_in
 from .judge import Judge, as_judge
 from .jury import judge_named
 from .metric import JudgedMetric, add_note
 from .metrics.faithfulness import CheckedClaims, ClaimCheck
 from .metrics.preference import with_preference
 from .question import Judgement, Kind, Question, kind_named
-from .trust.audit import JudgeAudit, read_audit
-from .trust.probes import probed_kinds
-from .trust.record import with_judge
+from .trust.audit import compare_with_people, probe_for, read_audit, write_audit
+from .trust.labels import Record, labels_in
+from .trust.record import ProbeReport
 from .trust.repeats import repeats_in_words
 
 
@@ -59,9 +59,9 @@ class RunJudging:
     """Judges a stored run and adds the judged metrics to its results, under the lock of the run.
 
     `repeats` asks each question several times. `replay` is the database of a run whose verdicts are used
-    instead of calls. `prepare` is called before the questions of the run are asked: it may ask probes and
-    labelled claims, and change `audit`, which is stored with every value. `labels` has people's scores of
-    samples of the run.
+    instead of calls. `labelled` are records of what people labelled, claims or samples of the run, each with
+    its place. Before the questions of the run, the judge is asked about these claims, and with `probes`
+    questions with known answers.
     """
 
     storage: EvaluationResultsStorage
@@ -75,10 +75,9 @@ class RunJudging:
     repeats: int = 1
     on_verdict: Callable[[Judgement], None] | None = None
     record: JudgeRecord | None = None  # stored with the results
-    prepare: Callable[[Asking], None] | None = None
-    labels: Mapping[str, float] = field(default_factory=dict)
-    asking: Asking = field(init=False)
-    audit: JudgeAudit = field(init=False)  # what is known of the judge in this folder of runs
+    labelled: Sequence[tuple[str, Record]] = ()
+    probes: bool = False
+    reports: list[ProbeReport] = field(default_factory=list)  # what the probes have shown
 
     def __post_init__(self) -> None:
         self.path = self.storage.find(self.name)
@@ -87,19 +86,28 @@ class RunJudging:
         kinds = {kind.name: kind for metric in self.metrics for kind in metric.question_kinds()}
         self.kinds = list(kinds.values())
         # The claims that people labelled are asked about in the form that the metrics use.
-        self.audited = next((name for name in kinds if name in ("grounding", "support")), "grounding")
-        identity = self.judge.identity(kind_named(self.audited))
-        self.audit = read_audit(self.storage.results_directory, identity)
-        self._open(
-            VerdictLog(
-                stored=stored_verdicts(self.replay or self.state.database), replay=self.replay is not None
-            )
-        )
+        audited = next((name for name in kinds if name in ("grounding", "support")), "grounding")
+        identity = self.judge.identity(kind_named(audited))
+        self.audit = read_audit(self.storage.results_directory, identity, audited)
+        sample_ids = {sample.sample_id for sample in self.run.samples}
+        self.claims, self.labels = labels_in(self.labelled, sample_ids)
+        self.asking = self._asking(stored_verdicts(self.replay or self.state.database))
         for metric in self._bound():
             metric.ready()
 
-    def _open(self, log: VerdictLog) -> None:
-        self.asking = Asking(self.judge, log, self.executor, self.policy, self.on_verdict)
+    def _asking(self, stored: Sequence[Judgement], database: Database | None = None) -> Asking:
+        return Asking(
+            self.judge,
+            stored,
+            database,
+            self.cache,
+            self.executor,
+            self.policy,
+            self.on_verdict,
+            is_replay=self.replay is not None,
+            audit=self.audit,
+            labels=self.labels,
+        )
 
     def _bound(self, repeat: int = 0) -> list[JudgedMetric]:
         """Return the metrics with the judge and the verdicts that are known."""
@@ -121,15 +129,17 @@ class RunJudging:
             self.run = self.storage.load_run(self.path)
             with Database.write(self.state.database) as database:
                 if self.replay is None:
-                    self._open(VerdictLog(database, self.cache, verdicts_in(database)))
+                    self.asking = self._asking(list(verdicts_in(database)), database)
                 return self._written(self.scored(), database)
 
     def scored(self) -> list[MetricResult]:
         """Return the judged metrics; what is not known is asked, and nothing but verdicts is written."""
-        if self.prepare is not None:
-            self.prepare(self.asking)
-        if self.audit.calibration is not None:
-            self.asking.calibrate = self.audit.calibration.chance
+        if self.claims:
+            compare_with_people(self.audit, self.asking, self.claims)
+        if self.probes:
+            self.reports = probe_for(self.audit, self.asking, [kind.name for kind in self.kinds])
+        if self.claims or self.probes:
+            write_audit(self.storage.results_directory, self.audit)
         batch = Batch(self.run.samples, self.run.outputs)
         metrics = self._bound()
         results = [metric.summarise(metric.score_batch(batch)) for metric in metrics]
@@ -142,23 +152,7 @@ class RunJudging:
             about = f"mixed judge: the server reported the models {', '.join(models)}"
             add_note(result, f"Note on {result.name}: {about}.")
         # A run that stopped early needs intervals that are valid although it was watched.
-        results = sequence_results(metrics, results, self.run.stopping)
-        return [self._trusted(metric, result) for metric, result in zip(metrics, results, strict=True)]
-
-    def _trusted(self, metric: JudgedMetric, result: MetricResult) -> MetricResult:
-        """Return a result with what is known of its judge."""
-        # People labelled whether claims are supported: that says nothing of other questions.
-        kinds = {kind.name for kind in metric.question_kinds()} - {"claims"}
-        probed = probed_kinds(kinds)
-        return with_judge(
-            result,
-            self.audit.calibration if kinds == {self.audited} else None,
-            [report for report in self.audit.probes if report.kind in probed],
-            labels=self.labels,
-            is_share=metric.is_share_of_yes,
-            threshold=getattr(metric, "threshold", None),
-            judge=self.judge.name,
-        )
+        return sequence_results(metrics, results, self.run.stopping)
 
     def _models(self) -> list[str]:
         """Return the models that answered, as the servers report them; of a jury, none."""
@@ -201,8 +195,9 @@ def judged_preference(
     """Ask a judge which answers of two stored runs are better; the verdicts are stored with the second."""
     runs, path = (storage.load_run(first), storage.load_run(second)), database_of(second)
     with locked(path), Database.write(path) as database:
-        log = VerdictLog(database, stored=verdicts_in(database))
-        return with_preference(*runs, Asking(judge, log, executor, policy))
+        stored = list(verdicts_in(database))
+        asking = Asking(judge, stored, database, executor=executor, policy=policy)
+        return with_preference(*runs, asking)
 
 
 def judged_plan(
@@ -220,7 +215,6 @@ def copy_judging(path: Path, to: Path) -> None:
     """Copy the verdicts and the judge of a run to a run that was computed from them."""
     with locked(to), Database.read(path) as source, Database.write(to) as target:
         copy_verdicts(source, target)
-        target.set_meta(**{JUDGE: source.meta(JUDGE)})
 
 
 # What the judges of a stored run said of the claims of its answers.
@@ -242,18 +236,18 @@ class _StoredJudge(Judge):
 def claim_metrics(path: Path, results: Iterable[MetricResult]) -> dict[str, CheckedClaims]:
     """Return the metrics of a run that check claims, by name, with the verdicts of the judge asked last."""
     judged = [parse_metric(result.name) for result in results if "judge" in result.signature]
-    metrics = {}
-    for metric in judged:
-        if isinstance(metric, CheckedClaims):
-            log = _stored_log(path, path.stat().st_mtime_ns)
-            judge = _StoredJudge({verdict.kind: verdict.identity for verdict in log.book.values()})
-            metrics[metric.name] = metric.judged_by(Asking(judge, log))
-    return metrics
+    checked = [metric for metric in judged if isinstance(metric, CheckedClaims)]
+    if not checked:
+        return {}
+    asking = _stored_judge(path, path.stat().st_mtime_ns)
+    return {metric.name: metric.judged_by(asking) for metric in checked}
 
 
 @lru_cache(maxsize=2)  # pages ask for the claims of one sample after the other
-def _stored_log(path: Path, changed: int) -> VerdictLog:
-    return VerdictLog(stored=stored_verdicts(path), replay=True)
+def _stored_judge(path: Path, changed: int) -> Asking:
+    stored = stored_verdicts(path)
+    judge = _StoredJudge({verdict.kind: verdict.identity for verdict in stored})
+    return Asking(judge, stored, is_replay=True)
 
 
 def claims_of(metric: CheckedClaims, sample: EvaluationSample, output: SystemOutputs) -> list[ClaimCheck]:

@@ -127,32 +127,18 @@ def _halved(text: str, start: int, end: int, most: int) -> Iterator[Span]:
     yield from _halved(text, cut, end, most)
 
 
-def question_about(
-    kind: str | Kind, query: str, texts: Mapping[str, tuple[str, str]], **about: object
-) -> Question:
-    """Return a question about texts. A text that is too long is cut around the other text of its pair.
-
-    `about["cut"]` names the texts that were cut.
-    """
+def question_about(kind: str | Kind, query: str, texts: Mapping[str, tuple[str, str]]) -> Question:
+    """Return a question about texts. A text that is too long is cut around the other text of its pair."""
     shown = {name: cut_around(text, other) for name, (text, other) in texts.items()}
-    cut = [name for name, (text, _) in texts.items() if shown[name] != text]
     known = kind_named(kind) if isinstance(kind, str) else kind
-    return Question(known, {"question": query, **shown}, {**about, **({"cut": cut} if cut else {})})
+    return Question(known, {"question": query, **shown})
 
 
-def shown_texts(texts: Sequence[str], around: str) -> tuple[list[str], dict[str, list[str]]]:
-    """Return texts, each cut to what matters for another, and what to note of them: that some were cut."""
-    shown = [cut_around(text, around) for text in texts]
-    return shown, ({} if shown == list(texts) else {"cut": ["passages"]})
-
-
-def claims_question(
-    kind: Kind, claims: Sequence[Claim], passages: Sequence[str], **about: object
-) -> Question:
+def claims_question(claims: Sequence[Claim], passages: Sequence[str]) -> Question:
     """Return the question about all claims and all passages at once; a very long claim is cut."""
     whole = "\n".join(passages)
     shown = [cut_around(claim.text, whole, CHUNK_WORDS) for claim in claims]
-    return Question(kind, {**numbered("passage", passages), **numbered("claim", shown)}, about)
+    return Question(kind_named("grounding"), {**numbered("passage", passages), **numbered("claim", shown)})
 
 
 def claims_in(

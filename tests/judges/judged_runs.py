@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.judges.trust.calibration import Estimate, JudgeCalibration, Rate
-from auepora_eval.judges.trust.probes import ProbeReport
-from auepora_eval.judges.trust.record import with_judge
+from auepora_eval.judges.trust.record import ProbeReport, with_judge
 from tests.decide.gated import a_run
 
 METRIC = "hit@5"  # any share: what a judge scored is decided by what is stored with it

@@ -106,8 +106,7 @@ def test_an_empty_answer_is_wrong_without_a_call() -> None:
     [
         ({"at sea": "contradicts", "on the water": "same"}, 1.0),
         ({"at sea": "incomplete", "on the water": "contradicts"}, 0.5),
-        ({"at sea": None, "on the water": "same"}, 1.0),  # a failed verdict cannot raise a full score
-        ({"at sea": None, "on the water": "incomplete"}, None),
+        ({"at sea": None, "on the water": "same"}, None),
         ({"at sea": None, "on the water": None}, None),
     ],
 )

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.judges.ask import VerdictLog, stored_verdicts
+from auepora_eval.judges.ask import Asking, stored_verdicts
 from auepora_eval.judges.judge import FunctionJudge
 from auepora_eval.judges.question import Judgement, Question, claim_material, kind_named
 from auepora_eval.judges.runs import JudgeRecord, read_judge_record
@@ -43,11 +43,11 @@ def database(folder: Path) -> Path:
     if not path.exists():
         lines = (CASSETTE / "verdicts.jsonl").read_bytes().splitlines()
         with Database.write(path) as target:
-            log = VerdictLog(target)
+            asking = Asking(FunctionJudge(str), database=target)
             for line in lines:
                 verdict = msgspec.json.decode(line, type=Judgement)
-                asked = FunctionJudge(str), Question(kind_named("support"), {})  # whom and what: not stored
-                log.store([(asked, verdict)])
+                asked = asking.judge, Question(kind_named("support"), {})  # whom and what: not stored
+                asking._store([(asked, verdict)])
             target.set_meta(judge=json.loads((CASSETTE / "judge.json").read_bytes()))
     return path
 

@@ -174,8 +174,7 @@ def test_a_failed_verdict_fails_the_sample_if_it_could_change_it(name: str, valu
     output = boat_output("The Annet is red.")
     score = metric_by(judge, f"{name}[check=judge]").compute([SAMPLE], [output]).scores[0]
     assert (score.value, score.failed) == (value, value is None)
-    reason = "a verdict on a claim of the answer failed: CallError: the server is down"
-    assert (score.reason == reason) is score.failed
+    assert ("CallError: the server is down" in score.reason) is score.failed
 
 
 def test_without_check_the_stored_claims_are_read_and_no_judge_is_needed() -> None:

@@ -101,14 +101,13 @@ def test_what_is_stored_with_a_result() -> None:
     plain = with_judge(result, None)
     assert plain.notes == [f"{METRIC}: uncalibrated judge"]
     assert trust_of(plain) == JudgeTrust(not_corrected=plain.details["judge"]["not_corrected"])
-    judged = with_judge(plain, a_calibration(), [probe(Asking(ALWAYS_YES))])
+    judged = with_judge(result, a_calibration(), [probe(Asking(ALWAYS_YES))])
     trust = trust_of(judged)
     assert trust is not None
     assert trust.uncorrected == ""
     assert trust.degraded == ["foreign", "negation", "number", "yes-bias"]
     assert judged.notes[0].startswith(f"{METRIC}: AUROC 0.85 [0.78, 0.92], kappa 0.70")
     assert "corrected by labels of people 0.7000 [" in judged.notes[0]
-    assert len(judged.notes) == 1, "a new calibration replaces the note of the old one"
     assert "degraded: it failed the probes foreign" in trust.distrust
     broken = a_result([1.0])
     broken.details["judge"] = {"labels": 3}

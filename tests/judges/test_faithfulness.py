@@ -113,7 +113,7 @@ def test_what_is_skipped_costs_no_call(output: SystemOutputs, reason: str) -> No
     score = score_of(metric, output)
     assert (score.value, score.reason, score.failed) == (None, reason, False)
     assert metric.asking is not None
-    assert not metric.asking.log.book
+    assert not metric.asking.book
     assert metric.explain(a_sample(), output) == []
 
 
@@ -146,7 +146,7 @@ def test_nothing_retrieved_is_the_worst_score_without_a_call() -> None:
     metric = metric_by(literal, "judged_faithfulness")
     assert score_of(metric, answered(TWO_CLAIMS.replace(" [1]", ""))).value == 0.0
     assert metric.asking is not None
-    assert not metric.asking.log.book
+    assert not metric.asking.book
 
 
 class Whole(Judge):
@@ -190,23 +190,12 @@ def fails_on(passage: str, otherwise: Callable[[Question], object]) -> Callable[
     return judge
 
 
-@pytest.mark.parametrize(
-    ("name", "score", "value"),
-    [
-        ("judged_faithfulness", 1.0, 1.0),  # the other passage supports the claim anyway
-        ("judged_faithfulness", 0.0, None),
-        ("judged_faithfulness[soft=true]", 1.0, 1.0),
-        ("judged_faithfulness[soft=true]", 0.9, None),  # the failed verdict could have been higher
-    ],
-)
-def test_a_failed_verdict_fails_the_sample_if_it_could_change_it(
-    name: str, score: float, value: float | None
-) -> None:
-    metric = metric_by(fails_on("22 cars", lambda _: score), name)
+@pytest.mark.parametrize("name", ["judged_faithfulness", "judged_faithfulness[soft=true]"])
+def test_a_failed_verdict_fails_the_sample(name: str) -> None:
+    metric = metric_by(fails_on("22 cars", lambda _: 1.0), name)
     result = metric.compute([a_sample()], [answered("The Annet is red.", a=PIER, b=CARS)])
-    assert result.scores[0].value == value
-    assert result.scores[0].failed is (value is None)
-    assert result.if_failed == (None if value is not None else (0.0, 1.0))
+    assert (result.scores[0].value, result.scores[0].failed) == (None, True)
+    assert result.if_failed == (0.0, 1.0)
 
 
 def test_evidence_is_the_quote_of_the_judge_in_its_passage() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auepora_eval.judges.ask import Asking, VerdictLog
+from auepora_eval.judges.ask import Asking
 from auepora_eval.judges.judge import FunctionJudge
 from auepora_eval.judges.jury import Jury
 from auepora_eval.judges.question import Judgement, Part, Question, kind_named
@@ -59,20 +59,19 @@ def test_the_verdicts_of_members_are_stored_and_used_again() -> None:
         return 0.9
 
     counting = FunctionJudge(counting_judge, "counting")
-    log = VerdictLog()
     jury = Jury([counting, says({question.material["claim"]: 0.2 for question in CLAIMS}, "other")])
-    first = Asking(jury, log).verdicts(CLAIMS)
-    assert len(log.book) == 20
+    asking = Asking(jury)
+    first = asking.verdicts(CLAIMS)
+    assert len(asking.book) == 20
     names = {member.identity(kind_named("support")) for member in jury.members}
-    assert {verdict.identity for verdict in log.book.values()} == names
-    second = Asking(Jury(jury.members), log).verdicts(CLAIMS)
+    assert {verdict.identity for verdict in asking.book.values()} == names
+    second = Asking(Jury(jury.members), asking.asked).verdicts(CLAIMS)
     assert len(calls) == 10
     assert first[0].score == second[0].score == pytest.approx(0.55)
 
 
 def test_a_member_that_fails_fails_the_jury() -> None:
-    failing = FunctionJudge(lambda question: Judgement(failed="429", flags=["cut"]), "failing")
+    failing = FunctionJudge(lambda question: Judgement(failed="429"), "failing")
     verdict = Jury([ORACLE, failing]).judge(a_question())
     assert verdict.score is None
     assert "1 of 2 members of the jury failed: 429" in verdict.failed
-    assert verdict.flags == ["cut"]

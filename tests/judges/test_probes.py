@@ -7,8 +7,8 @@ import pytest
 from auepora_eval.judges.ask import Asking
 from auepora_eval.judges.judge import FunctionJudge, Judge, SupportJudge
 from auepora_eval.judges.question import Judgement, Question, kind_named
-from auepora_eval.judges.trust.probes import ProbeReport
 from auepora_eval.judges.trust.probes import probe as probe_judge
+from auepora_eval.judges.trust.record import ProbeReport
 from tests.judges.functions import ALWAYS_YES, INVERSE, OBEDIENT, ORACLE, a_coin
 
 

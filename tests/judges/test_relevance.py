@@ -81,7 +81,7 @@ def test_nothing_retrieved_scores_zero_without_a_call() -> None:
         metric = metric_by(graded(), name)
         assert metric.compute([a_sample()], [an_output()]).value == 0.0
         assert metric.asking is not None
-        assert not metric.asking.log.book
+        assert not metric.asking.book
 
 
 def test_documents_without_a_text_count_as_not_relevant_and_the_result_says_so() -> None:
@@ -91,8 +91,8 @@ def test_documents_without_a_text_count_as_not_relevant_and_the_result_says_so()
     assert result.value == pytest.approx(6 / 9)
     assert result.details["judged_share"] == pytest.approx(2 / 3)
     assert result.notes == [
-        "judged_relevance@3: uncalibrated judge oracle",
         "Judged@3 of judged_relevance@3 is 0.67. Documents without a text count as not relevant.",
+        "judged_relevance@3: uncalibrated judge oracle",
     ]
     for hit in output.retrieved:
         hit.doc = Document(hit.doc.doc_id, " ")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from ...core.metrics_base import metric, skip
 from ...core.scores import Scores
 from ...core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
-from ...errors import ScoringError
 from ...metrics.answers.pairs import answer_text, references
-from ..metric import JudgedMetric, add_note, declined, no_answer
+from ..metric import JudgedMetric, declined, no_answer
 from ..texts import question_about
 
 
@@ -30,11 +29,9 @@ class JudgedAnswerRelevance(JudgedMetric):
         question = question_about("answer_relevance", sample.query, texts)
         return self.ask_all([question])[0].score or 0.0
 
-    def summarise(self, scores: Scores) -> MetricResult:
-        result = super().summarise(scores)
-        if result.coverage.scored:
-            add_note(result, f"People hardly agree on what {self.name} measures (alpha 0.07 on MTRAG).")
-        return result
+    def notes_on(self, scores: Scores, result: MetricResult) -> list[str]:
+        is_scored = result.coverage.scored > 0
+        return [f"People hardly agree on what {self.name} measures (alpha 0.07 on MTRAG)."] * is_scored
 
 
 @metric("judged_correctness")
@@ -59,7 +56,7 @@ class JudgedCorrectness(JudgedMetric):
             return 0.0
         if no_answer(output) is not None:
             return declined(sample)
-        verdicts = self.answers_to(
+        verdicts = self.ask_all(
             question_about(
                 "correctness",
                 sample.query,
@@ -67,10 +64,5 @@ class JudgedCorrectness(JudgedMetric):
             )
             for text in right
         )
-        known = [verdict for verdict in verdicts if not verdict.failed]
-        best = max(known, key=lambda verdict: verdict.score or 0.0, default=None)
-        failed = next((verdict.failed for verdict in verdicts if verdict.failed), "")
-        # A failed verdict on another reference cannot raise a full score.
-        if best is None or (failed and best.score != 1):
-            raise ScoringError(f"a verdict failed: {failed:.200}")
+        best = max(verdicts, key=lambda verdict: verdict.score or 0.0)
         return declined(sample) if best.label == "refusal" else best.score or 0.0

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 from ...core.metrics_base import metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from ...errors import ScoringError
 from ...metrics.citations.answer import answer_of
-from ..metric import JudgedMetric, no_answer
-from ..question import kind_named
-from ..texts import claims_question, shown_texts
+from ..metric import JudgedMetric, check_known, no_answer
+from ..texts import cut_around
 
 Cited = Sequence[Sequence[bool]]  # of each claim, whether each of its citations supports it
 
@@ -46,16 +44,12 @@ class JudgedCitations(JudgedMetric):
             for claim in answer.claims
         ]
         asked = [claim for claim, numbers in zip(answer.claims, cites, strict=True) if any(numbers)]
-        supporting: dict[int, list[int]] = {}  # by claim
-        if asked:
-            shown, cut = shown_texts(texts, output.response.text)
-            verdict = self.answers_to([claims_question(kind_named("grounding"), asked, shown, **cut)])[0]
-            for claim, part in zip(asked, verdict.parts, strict=bool(verdict.parts)):
-                if part.failed:
-                    raise ScoringError(f"a verdict on {claim.text!r:.60} failed: {part.failed:.200}")
-                supporting[id(claim)] = part.passages if part.label == "supported" else []
-            if not verdict.parts:
-                raise ScoringError(f"a verdict failed: {verdict.failed:.200}")
+        parts = self.verdicts_on([(asked, [cut_around(text, output.response.text) for text in texts])])[0]
+        check_known([part.failed for part in parts])
+        supporting = {
+            id(claim): part.passages if part.label == "supported" else []
+            for claim, part in zip(asked, parts, strict=True)
+        }
         rows = [
             [number in supporting.get(id(claim), ()) for number in numbers]
             for claim, numbers in zip(answer.claims, cites, strict=True)

@@ -24,13 +24,13 @@ from typing import Any, ClassVar
 
 from ...core.metrics_base import metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
-from ...errors import BadOutputError, ScoringError
+from ...errors import BadOutputError
 from ...metrics.answers.pairs import answer_text
 from ...text.refusal import declines
 from ..judge import YES_FROM
-from ..metric import DECLINES, SENTENCES, JudgedMetric, check_claim_source, declined
-from ..question import Judgement, Part, kind_named
-from ..texts import Passage, claims_question, shown_passages
+from ..metric import DECLINES, SENTENCES, JudgedMetric, check_claim_source, check_known, declined
+from ..question import Part
+from ..texts import Passage, shown_passages
 
 Flags = list[bool]  # of claims
 Rows = list[Flags]  # of claims, a flag for each document
@@ -43,8 +43,6 @@ class ClaimMetric(JudgedMetric):
     check: str = ""
     claims: str = SENTENCES
     needs: ClassVar[tuple[str, ...]]
-    # One document that supports a claim is enough: which ones do is not looked at.
-    any_document: ClassVar[bool] = True
     target = TargetCategory.GENERATION_CORRECTNESS
     oracle = "RAGChecker, worked example"
     kinds = ("grounding",)
@@ -108,47 +106,26 @@ class ClaimMetric(JudgedMetric):
             side: shown_passages(output) if side == "documents" else [Passage(side, each[0], each[0])]
             for side, each in texts.items()
         }
-        kind = kind_named("grounding")
         # One question for each pair of sides, about all claims of the one and all texts of the other.
-        asked = {
-            name: claims_question(
-                kind,
-                claims[source],
-                [one.text for one in passages[side]],
-                claim_of=source,
-                compared_with=side,
-            )
-            for name, (source, side) in sides.items()
-            if claims[source] and any(one.text.strip() for one in passages[side])
-        }
-        verdicts = dict(zip(asked, self.answers_to(asked.values()), strict=True))
+        parts = self.verdicts_on(
+            [(claims[source], [one.text for one in passages[side]]) for source, side in sides.values()]
+        )
+        check_known([part.failed for listed in parts for part in listed])
         ids = [hit.doc.doc_id for hit in ranked]
         entries: dict[str, Any] = {}
-        for name, (source, side) in sides.items():
-            found = [
-                self._supporting(source, part, [one.passage_id for one in passages[side]])
-                for part in _parts(verdicts.get(name), len(claims[source]))
-            ]
+        for (name, (_, side)), listed in zip(sides.items(), parts, strict=True):
+            found = [_supporting(part, [one.passage_id for one in passages[side]]) for part in listed]
             of_documents = side == "documents"
             entries[name] = [
                 [doc_id in names for doc_id in ids] if of_documents else bool(names) for names in found
             ]
         return entries
 
-    def _supporting(self, source: str, part: Part, names: Sequence[str]) -> set[str]:
-        """Return the names of the texts that support a claim."""
-        supported = part.score is not None and part.score >= YES_FROM
-        # A failed verdict does not matter where another document supports the claim anyway.
-        if part.failed and not (self.any_document and supported):
-            raise ScoringError(f"a verdict on a claim of the {source} failed: {part.failed:.200}")
-        return {names[number - 1] for number in part.passages} if supported else set()
 
-
-def _parts(verdict: Judgement | None, claims: int) -> Sequence[Part]:
-    """Return the verdict on each claim; none supports it where there was nothing to ask about."""
-    if verdict is None:
-        return [Part()] * claims
-    return verdict.parts or [Part(failed=verdict.failed)] * claims
+def _supporting(part: Part, names: Sequence[str]) -> set[str]:
+    """Return the names of the texts that support a claim."""
+    supported = part.score is not None and part.score >= YES_FROM
+    return {names[number - 1] for number in part.passages} if supported else set()
 
 
 @metric("claim_precision[check={check?},claims={claims?}]")
@@ -253,7 +230,6 @@ class ClaimNoiseSensitivity(ClaimMetric):
     documents: str = "relevant"
     needs = ("answer_in_reference", "answer_in_documents", "reference_in_documents")
     higher_is_better = False
-    any_document = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

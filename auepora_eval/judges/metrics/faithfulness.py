@@ -21,7 +21,7 @@ from ...errors import PlanError, ScoringError
 from ...metrics.citations.answer import Claim
 from ..ask import PendingError
 from ..llm import find_quote
-from ..metric import SENTENCES, JudgedMetric, add_note, check_claim_source, no_answer
+from ..metric import SENTENCES, JudgedMetric, check_claim_source, check_known, no_answer
 from ..question import Kind, Part, Question, claim_material, kind_named, numbered_texts
 from ..texts import (
     CONTEXT_WORDS,
@@ -54,8 +54,8 @@ class Evidence:
 class ClaimCheck:
     """A claim of an answer, its place there, and its score by the passages.
 
-    `at` is None if the answer does not have the claim word by word. `score` is None if the verdict failed;
-    `failed` says why it, or one of several, did.
+    `at` is None if the answer does not have the claim word by word. `score` is None if the verdict failed,
+    and `failed` says why.
     """
 
     claim: str
@@ -89,6 +89,7 @@ class CheckedClaims(JudgedMetric):
         checks = self.checks(sample, output)
         if isinstance(checks, SampleScore):
             return checks
+        check_known([check.failed for check in checks])
         passages = shown_passages(output)
         reason = _CUT if any(passage.is_cut for passage in passages) else ""
         compares_pairs = self.asking is not None and self.asking.judge.compares_pairs
@@ -96,19 +97,16 @@ class CheckedClaims(JudgedMetric):
             reason = _ADDS_UP
         return SampleScore(self.of_checks(checks, output.response.text), reason)
 
-    def summarise(self, scores: Scores) -> MetricResult:
-        result = super().summarise(scores)
+    def notes_on(self, scores: Scores, result: MetricResult) -> list[str]:
         reasons = list(scores.reasons.values())
-        if _ADDS_UP in reasons:
-            add_note(
-                result,
-                "A claim counts as supported if any one of its passages is judged to support it: the judge's "
-                "false alarms add up with the number of passages.",
-            )
+        notes = [
+            "A claim counts as supported if any one of its passages is judged to support it: the judge's "
+            "false alarms add up with the number of passages."
+        ] * (_ADDS_UP in reasons)
         if cut := reasons.count(_CUT):
             limit = f"{CONTEXT_WORDS:,} words"
-            add_note(result, f"The passages of {cut} answers were shortened to {limit} for the judge.")
-        return result
+            notes.append(f"The passages of {cut} answers were shortened to {limit} for the judge.")
+        return notes
 
     def of_checks(self, checks: Sequence[ClaimCheck], answer: str) -> float:
         """Return the score of an answer from its claims."""
@@ -153,16 +151,11 @@ class CheckedClaims(JudgedMetric):
     def _parts(self, claims: Sequence[Claim], passages: Sequence[Passage]) -> list[Part]:
         """Return the verdict on each claim."""
         texts = [passage.text for passage in passages]
-        about = {"cut": ["passages"]} if any(passage.is_cut for passage in passages) else {}
-        kind = kind_named(self.kinds[0])
-        whole = claims_question(kind, claims, texts, **about)
         if self.ask != "claim":
-            verdict = self.answers_to([whole])[0]
-            return verdict.parts or [Part(failed=verdict.failed)] * len(claims)
-        single = kind_named(kind.single)
+            return self.verdicts_on([(claims, texts)])[0]
+        single, whole = kind_named("support"), claims_question(claims, texts)
         questions = [
-            Question(single, claim_material(single, shown, texts), {"claim_at": claim.at, **about})
-            for claim, shown in zip(claims, numbered_texts(whole, "claim"), strict=True)
+            Question(single, claim_material(single, claim, texts)) for claim in numbered_texts(whole, "claim")
         ]
         return [
             Part(verdict.label, verdict.score, [], verdict.quote, verdict.failed)
@@ -170,17 +163,12 @@ class CheckedClaims(JudgedMetric):
         ]
 
     def reaches(self, check: ClaimCheck) -> bool:
-        """Return whether a claim has at least the threshold; ScoringError if a failed verdict decides it."""
-        if check.score is not None and check.score >= self.threshold:
-            return True
-        if check.failed:
-            raise ScoringError(f"a verdict on {check.claim!r:.60} failed: {check.failed:.200}")
-        return False
+        """Return whether a claim has at least the threshold."""
+        return (check.score or 0.0) >= self.threshold
 
     def question_kinds(self) -> list[Kind]:
         kinds = super().question_kinds()
-        # Only the last one is about the claims.
-        return [*kinds[:-1], kind_named(kinds[-1].single)] if self.ask == "claim" else kinds
+        return [*kinds[:-1], kind_named("support")] if self.ask == "claim" else kinds
 
     def signature(self) -> Mapping[str, object]:
         return {**super().signature(), "context_words": CONTEXT_WORDS}
@@ -212,11 +200,8 @@ class JudgedFaithfulness(CheckedClaims):
         return sum(map(of_claim, checks)) / len(checks)
 
     def _calibrated(self, check: ClaimCheck) -> float:
-        # A failed verdict could have given any score up to 1.
-        if check.score is None or (check.failed and check.score < 1):
-            raise ScoringError(f"a verdict on {check.claim!r:.60} failed: {check.failed:.200}")
-        calibrate = self.asking and self.asking.calibrate
-        return calibrate(check.score) if calibrate else check.score
+        audit, score = self.asking and self.asking.audit, check.score or 0.0
+        return audit.calibration.chance(score) if audit and audit.calibration else score
 
 
 @metric("judged_contradiction")
@@ -244,8 +229,6 @@ class JudgedContradiction(CheckedClaims):
         return sum(map(self._is_contradicted, checks)) / len(checks)
 
     def _is_contradicted(self, check: ClaimCheck) -> bool:
-        if check.failed:
-            raise ScoringError(f"a verdict on {check.claim!r:.60} failed: {check.failed:.200}")
         return check.label == "contradicted" or (not check.label and check.score == 1)
 
 

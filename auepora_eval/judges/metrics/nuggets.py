@@ -81,9 +81,8 @@ class NuggetRecall(JudgedMetric):
             return ["not_support"] * len(nuggets)
         texts = [cut_around(nugget["text"], query) for nugget in nuggets]
         shown = cut_around(answer, " ".join(texts))
-        about = {"cut": ["answer"]} if shown != answer else {}
         material = {"question": query, "answer": shown, **numbered("information", texts)}
-        verdict = self.ask_all([Question(kind_named("nuggets"), material, about)])[0]
+        verdict = self.ask_all([Question(kind_named("nuggets"), material)])[0]
         return [_ASSIGNMENTS[part.label] for part in verdict.parts]
 
     def signature(self) -> Mapping[str, object]:

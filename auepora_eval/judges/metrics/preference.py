@@ -57,19 +57,15 @@ class Preferred(JudgedMetric):
             return _scored(_TIE)
         query = sample.query
         orders = ({"first": ours, "second": theirs}, {"first": theirs, "second": ours})
-        verdicts = self.answers_to(
+        verdicts = self.ask_all(
             question_about("preference", query, {name: (text, query) for name, text in order.items()})
             for order in orders
         )
-        labels = ["" if verdict.failed else verdict.label for verdict in verdicts]
-        labels[1] = _SWAPPED.get(labels[1], "")  # as if ours had been the first one
-        if "" in labels:
-            if "tie" in labels:  # whatever the other verdict was, nothing has survived the swap
-                return _scored(_TIE)
-            raise ScoringError(next(f"a verdict failed: {v.failed:.200}" for v in verdicts if v.failed))
-        if labels[0] != labels[1] or labels[0] == "tie":
-            return _scored(_TIE, 1, labels[0] != labels[1])
-        score, longer = _WIN if labels[0] == "first" else _LOSS, len(ours) - len(theirs)
+        # The second one as if ours had been shown first.
+        label, again = verdicts[0].label, _SWAPPED[verdicts[1].label]
+        if label != again or label == "tie":
+            return _scored(_TIE, 1, label != again)
+        score, longer = _WIN if label == "first" else _LOSS, len(ours) - len(theirs)
         return _scored(score, 1, 0, longer != 0, longer != 0 and (score == _WIN) == (longer > 0))
 
 

@@ -20,9 +20,9 @@ from ...core.types import (
     TargetCategory,
     gold_documents,
 )
-from ..metric import JudgedMetric, add_note
+from ..metric import JudgedMetric
 from ..question import Part, Question, kind_named, numbered
-from ..texts import shown_texts
+from ..texts import cut_around
 
 HIGHEST_GRADE = 3
 _NOT_RELEVANT = 0.5  # an expected grade below rounds to 0
@@ -64,9 +64,9 @@ class GradedPassages(JudgedMetric):
         pool = {doc.doc_id: doc for doc in [*self.more_to_judge(sample), *retrieved] if doc.text.strip()}
         if not pool:
             return {}
-        shown, cut = shown_texts([doc.text for doc in pool.values()], sample.query)
+        shown = [cut_around(doc.text, sample.query) for doc in pool.values()]
         material = {"question": sample.query, **numbered("passage", shown)}
-        question = Question(kind_named("grading"), material, {"passages": list(pool), **cut})
+        question = Question(kind_named("grading"), material, {"passages": list(pool)})
         return dict(zip(pool, self.ask_all([question])[0].parts, strict=True))
 
     def more_to_judge(self, sample: EvaluationSample) -> list[Document]:
@@ -77,15 +77,14 @@ class GradedPassages(JudgedMetric):
         """Return the score from the documents in the first k places, and the grades of all documents."""
         raise NotImplementedError
 
-    def summarise(self, scores: Scores) -> MetricResult:
-        result = super().summarise(scores)
+    def notes_on(self, scores: Scores, result: MetricResult) -> list[str]:
         rows = scores.rows()
         judged, retrieved = rows[:, 1:].sum(axis=0).tolist() if rows.shape[1] > 1 else (0.0, 0.0)
-        if retrieved:
-            share = result.details["judged_share"] = judged / retrieved
-            unknown = "" if share == 1 else " Documents without a text count as not relevant."
-            add_note(result, f"Judged@{self.k} of {self.name} is {share:.2f}.{unknown}")
-        return result
+        if not retrieved:
+            return []
+        share = result.details["judged_share"] = judged / retrieved
+        unknown = "" if share == 1 else " Documents without a text count as not relevant."
+        return [f"Judged@{self.k} of {self.name} is {share:.2f}.{unknown}"]
 
 
 @metric("judged_relevance@{k}")

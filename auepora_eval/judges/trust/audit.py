@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 
@@ -12,19 +13,12 @@ from ...errors import StorageError
 from ...io.files import write_bytes
 from ..ask import Asking
 from ..question import Question, claim_material, kind_named
-from .calibration import JudgeCalibration
+from .calibration import JudgeCalibration, calibrate
 from .labels import Labelled
-from .probes import GROUNDING, ProbeReport
+from .probes import probe
+from .record import GROUNDING, JudgeAudit, ProbeReport, probed_kinds
 
 AUDITS = "judges"  # the folder of what is known of judges, beside the runs
-
-
-class JudgeAudit(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What is known of a judge, whichever run it judges: how it agrees with people, and its probes."""
-
-    identity: str
-    calibration: JudgeCalibration | None = None
-    probes: list[ProbeReport] = []
 
 
 def judge_scores(judge: Asking, labelled: Sequence[Labelled], kind: str = GROUNDING) -> list[float | None]:
@@ -44,11 +38,11 @@ def judge_scores(judge: Asking, labelled: Sequence[Labelled], kind: str = GROUND
     return [next(verdicts).score if texts else None for texts in evidence]
 
 
-def read_audit(runs: Path, identity: str) -> JudgeAudit:
+def read_audit(runs: Path, identity: str, kind: str = GROUNDING) -> JudgeAudit:
     """Return what is known of a judge in a folder of runs; nothing, if it was never audited there."""
     path = _audit_path(runs, identity)
     if not path.exists():
-        return JudgeAudit(identity=identity)
+        return JudgeAudit(identity=identity, kind=kind)
     try:
         return msgspec.json.decode(path.read_bytes(), type=JudgeAudit)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -66,3 +60,22 @@ def write_audit(runs: Path, audit: JudgeAudit) -> None:
 def _audit_path(runs: Path, identity: str) -> Path:
     # Hashed: an identity has slashes in it and cannot be a file name.
     return runs / AUDITS / f"{blake2b(identity.encode(), digest_size=8).hexdigest()}.json"
+
+
+def compare_with_people(
+    audit: JudgeAudit, judge: Asking, claims: Sequence[Labelled], threshold: float = 0.5
+) -> JudgeCalibration:
+    """Ask a judge about labelled claims, and note in its audit how far it agrees with people."""
+    scores, today = judge_scores(judge, claims, audit.kind), datetime.now(UTC).date().isoformat()
+    found = calibrate(audit.identity, scores, claims, date=today, threshold=threshold)
+    if found.labels:
+        audit.calibration = found
+    return found
+
+
+def probe_for(audit: JudgeAudit, judge: Asking, kinds: Iterable[str]) -> list[ProbeReport]:
+    """Ask a judge the questions of the probes for these kinds, and note in its audit what it got right."""
+    reports = [probe(judge, kind) for kind in probed_kinds(kinds)]
+    own = {report.kind for report in reports}
+    audit.probes = [each for each in audit.probes if each.kind not in own] + reports
+    return reports

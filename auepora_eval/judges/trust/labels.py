@@ -74,7 +74,7 @@ def labels_in(
     records: Sequence[tuple[str, Record]], sample_ids: Container[str]
 ) -> tuple[list[Labelled], dict[str, float]]:
     """Return the labelled claims of (place, record) pairs, or the labels of samples of a run by their ids."""
-    if not all("sample_id" in record for _, record in records):
+    if not records or not all("sample_id" in record for _, record in records):
         return labelled_claims(records), {}
     labels: dict[str, float] = {}
     for where, record in records:

@@ -21,7 +21,7 @@ A judge that fails one is `degraded`: gates do not use its values.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -29,13 +29,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...core.table import Table
 from ..ask import Asking
 from ..question import Kind, Question, claim_material, kind_named
+from .record import GROUNDING, PROBED, SUPPORT, Probe, ProbeReport
 
-GROUNDING, SUPPORT = "grounding", "support"  # a claim and passages: with all others, or alone
-# The kinds of questions that have probes, and the score from which a verdict is a yes.
-_YES_FROM = {GROUNDING: 0.5, SUPPORT: 0.5, "grading": 0.5, "answer_relevance": 0.75, "correctness": 0.75}
 REPEATS = 5
 _BALANCE = 0.2  # how far the share of yes may be from one half
 _MOST_WRONG = 0.25  # share of a probe that may be wrong: one of four questions
@@ -70,50 +67,6 @@ class _Check(NamedTuple):
     same_as: Question | None = None
 
 
-class Probe(msgspec.Struct, frozen=True):
-    """The result of one probe: how many checks were passed, and how many had to be."""
-
-    name: str
-    passed: int
-    of: int
-    needed: int
-    text: str = ""
-
-    @property
-    def is_passed(self) -> bool:
-        return self.passed >= self.needed
-
-
-class ProbeReport(msgspec.Struct, frozen=True):
-    """All probes of a judge on one kind of question."""
-
-    identity: str
-    calls: int
-    probes: list[Probe]
-    kind: str = GROUNDING
-
-    @property
-    def failed(self) -> list[str]:
-        """The names of the probes that the judge failed."""
-        kind = "" if self.kind in (GROUNDING, SUPPORT) else f" ({self.kind})"
-        return [f"{probe.name}{kind}" for probe in self.probes if not probe.is_passed]
-
-    def table(self) -> Table:
-        """Return the probes as a table."""
-        rows = [
-            (each.name, f"{each.passed} of {each.of}", "pass" if each.is_passed else "FAIL", each.text)
-            for each in self.probes
-        ]
-        words = f"degraded: {', '.join(self.failed)}" if self.failed else "no probe failed"
-        title = f"Probes of {self.identity}: {self.calls} questions, {words}"
-        return Table(("Probe", "Right", "Result", ""), rows, title, numeric=(1,))
-
-
-def probed_kinds(kinds: Iterable[str]) -> list[str]:
-    """Return the kinds to probe for questions of these kinds: grounding, for those without probes."""
-    return list(dict.fromkeys(kind if kind in _YES_FROM else GROUNDING for kind in kinds)) or [GROUNDING]
-
-
 def probe(asking: Asking, kind: str = GROUNDING) -> ProbeReport:
     """Ask a judge the questions of the probes, and return what it got right."""
     asked = list(_checks(kind_named(kind)))
@@ -124,7 +77,7 @@ def probe(asking: Asking, kind: str = GROUNDING) -> ProbeReport:
     def is_yes(question: Question) -> bool | None:
         """None where there is no verdict."""
         score = by_key[question.key("")].score
-        return None if score is None else score >= _YES_FROM[kind]
+        return None if score is None else score >= PROBED[kind]
 
     probes = [
         _counted(name, [each for each in asked if each.probe == name], is_yes)

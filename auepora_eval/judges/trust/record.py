@@ -7,17 +7,76 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...core.table import Table
 from ...core.types import MetricResult
 from ...errors import DataError
 from .calibration import UNCALIBRATED, JudgeCalibration
 from .correction import Corrected, corrected_value
 
-if TYPE_CHECKING:
-    from .probes import ProbeReport
+GROUNDING, SUPPORT = "grounding", "support"  # a claim and passages: with all others, or alone
+# The kinds of questions that have probes, and the score from which a verdict is a yes.
+PROBED = {GROUNDING: 0.5, SUPPORT: 0.5, "grading": 0.5, "answer_relevance": 0.75, "correctness": 0.75}
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """The result of one probe: how many checks were passed, and how many had to be."""
+
+    name: str
+    passed: int
+    of: int
+    needed: int
+    text: str = ""
+
+    @property
+    def is_passed(self) -> bool:
+        return self.passed >= self.needed
+
+
+class ProbeReport(msgspec.Struct, frozen=True):
+    """All probes of a judge on one kind of question."""
+
+    identity: str
+    calls: int
+    probes: list[Probe]
+    kind: str = GROUNDING
+
+    @property
+    def failed(self) -> list[str]:
+        """The names of the probes that the judge failed."""
+        kind = "" if self.kind in (GROUNDING, SUPPORT) else f" ({self.kind})"
+        return [f"{probe.name}{kind}" for probe in self.probes if not probe.is_passed]
+
+    def table(self) -> Table:
+        """Return the probes as a table."""
+        rows = [
+            (each.name, f"{each.passed} of {each.of}", "pass" if each.is_passed else "FAIL", each.text)
+            for each in self.probes
+        ]
+        words = f"degraded: {', '.join(self.failed)}" if self.failed else "no probe failed"
+        title = f"Probes of {self.identity}: {self.calls} questions, {words}"
+        return Table(("Probe", "Right", "Result", ""), rows, title, numeric=(1,))
+
+
+def probed_kinds(kinds: Iterable[str]) -> list[str]:
+    """Return the kinds to probe for questions of these kinds: grounding, for those without probes."""
+    return list(dict.fromkeys(kind if kind in PROBED else GROUNDING for kind in kinds)) or [GROUNDING]
+
+
+class JudgeAudit(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What is known of a judge, whichever run it judges: how it agrees with people, and its probes."""
+
+    identity: str
+    calibration: JudgeCalibration | None = None
+    probes: list[ProbeReport] = []
+    kind: str = GROUNDING  # of the questions about the claims that people labelled
+
+    def probes_of(self, kinds: Iterable[str]) -> list[ProbeReport]:
+        """Return the probes that are about questions of these kinds."""
+        probed = probed_kinds(kinds)
+        return [report for report in self.probes if report.kind in probed]
 
 
 class JudgeTrust(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -96,11 +155,8 @@ def with_judge(
         degraded=[name for report in probes for name in report.failed],
         is_share=is_share,
     )
-    note = f"{result.name}: {record}"
-    # A result that is judged again must not keep the note on its former judge.
-    notes = [each for each in result.notes if not each.startswith(f"{result.name}: ")]
-    details = {**result.details, "judge": msgspec.to_builtins(record), "notes": [*notes, note]}
-    return replace(result, details=details)
+    notes = [*result.notes, f"{result.name}: {record}"]
+    return replace(result, details={**result.details, "judge": msgspec.to_builtins(record), "notes": notes})
 
 
 def trust_of(result: MetricResult) -> JudgeTrust | None:

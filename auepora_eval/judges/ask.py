@@ -16,7 +16,7 @@ import msgspec
 from ..calls.asking import Result, ask_all
 from ..calls.executors import Executor
 from ..calls.policy import CALLS, CallPolicy, Limits, Usage
-from ..errors import AccessRefusedError, warn_user
+from ..errors import AccessRefusedError, ScoringError, warn_user
 from ..store.cache import CallCache, call_key
 from ..store.database import ANSWERED, FAILED, CallRow, Database
 from .judge import Judge
@@ -71,7 +71,7 @@ def copy_verdicts(source: Database, target: Database) -> None:
     target.set_meta(**{JUDGE: source.meta(JUDGE)})
 
 
-class PendingError(Exception):
+class PendingError(ScoringError):
     """Raised while questions are collected: a metric needs these verdicts, which are not known yet."""
 
     def __init__(self, asked: Sequence[Asked]) -> None:

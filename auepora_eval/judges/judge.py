@@ -8,13 +8,12 @@ identity, so that the same question is never paid for twice.
 from __future__ import annotations
 
 import inspect
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 
 from ..calls.executors import awaited
-from ..errors import PlanError, ScoringError, wrong_type
+from ..errors import ScoringError, wrong_type
 from ..metrics.entailment import checked_support, source_hash, support_function, support_identity
 from .question import Judgement, Kind, Part, Question, kind_named, numbered_texts, with_parts
 from .texts import chunk_spans
@@ -61,33 +60,16 @@ class FunctionJudge(Judge):
     def __init__(self, function: Callable[[Question], object], name: str = "") -> None:
         self.function = function
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
-        _check_takes_a_question(function, self.name)
-        self._version = f"{self.name}{source_hash(function)}"
+        self._version = f"function:{self.name}{source_hash(function)}"
 
     def identity(self, kind: Kind) -> str:
-        return f"{kind.name}/function:{self._version}"
+        return f"{kind.name}/{self._version}"
 
     def judge(self, question: Question) -> Judgement:
         if question.kind.each:
             return one_by_one(question, self.judge)
         value = self.function(question)
         return as_verdict(awaited(value) if inspect.isawaitable(value) else value, question.kind)
-
-
-def _check_takes_a_question(function: Callable[..., object], name: str) -> None:
-    """Raise PlanError if a call with one question cannot work: better once than for every verdict."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # built in, without a signature
-        return
-    try:
-        signature.bind(None)
-    except TypeError as error:
-        raise PlanError(
-            f"The judge {name:.80} must take one question: def judge(question). Its texts are in "
-            'question.material["claim"] and the like. Return an option such as "yes", or a score from 0 '
-            "to 1. A function of (passage, claim) is named support:FILE.py:NAME."
-        ) from error
 
 
 class SupportJudge(FunctionJudge):
@@ -98,10 +80,7 @@ class SupportJudge(FunctionJudge):
         self.function = lambda question: checked_support(
             support, question.material["passage"], question.material["claim"]
         )
-        self.name, self._version = f"support:{name}", support_identity(name).replace("/", "@")
-
-    def identity(self, kind: Kind) -> str:
-        return f"{kind.name}/support:{self._version}"
+        self.name, self._version = f"support:{name}", f"support:{support_identity(name).replace('/', '@')}"
 
     def answers(self, kind: Kind) -> bool:
         return "support" in (kind.name, kind.single)
@@ -155,29 +134,21 @@ def _best_part(verdicts: Sequence[tuple[int, Judgement]]) -> Part:
 
 
 def as_verdict(value: object, kind: Kind) -> Judgement:
-    """Return what a function said as a verdict; ScoringError if it is none."""
-    if isinstance(value, Judgement):
-        return _complete(value, kind)
-    if isinstance(value, str):
-        if value not in kind.scores:
-            raise ScoringError(f"the judge said {value!r:.60}; the options are {', '.join(kind.options)}")
-        return Judgement(score=kind.scores[value], label=value)
-    score = float(value) if isinstance(value, Real) else math.nan
-    if 0 <= score <= 1:
-        return Judgement(score=score, label=nearest_label(score, kind.scores))
-    raise ScoringError(
-        f"the judge returned {value!r:.60}, not a number from 0 to 1, an option or a Judgement"
-    )
-
-
-def _complete(verdict: Judgement, kind: Kind) -> Judgement:
-    """Return a verdict with its label and its score, where it has only one of them."""
-    if verdict.failed or not kind.options:
+    """Return what a function said as a verdict, with its label and score; ScoringError if it is none."""
+    verdict = value if isinstance(value, Judgement) else Judgement()
+    if verdict.failed or (verdict is value and not kind.options):
         return verdict
-    if verdict.score is None and verdict.label in kind.scores:
-        verdict.score = kind.scores[verdict.label]
+    if isinstance(value, str):
+        verdict.label = value
+    elif isinstance(value, Real):
+        verdict.score = float(value)
+    if verdict.score is None:
+        verdict.score = kind.scores.get(verdict.label)
     if verdict.score is None or not 0 <= verdict.score <= 1:
-        raise ScoringError(f"the judge returned a verdict with the score {verdict.score!r:.60}, not 0 to 1")
+        options = ", ".join(kind.options)
+        raise ScoringError(
+            f"the judge returned {value!r:.60}, neither one of {options} nor a number from 0 to 1"
+        )
     if verdict.label not in kind.scores:
         verdict.label = nearest_label(verdict.score, kind.scores)
     return verdict

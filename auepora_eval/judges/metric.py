@@ -156,16 +156,13 @@ class JudgedMetric(SampleMetric):
                 for judge, question in pending.asked:
                     about = {"sample_id": sample.sample_id, **question.about}
                     wanted.setdefault(key_of((judge, question)), (judge, replace(question, about=about)))
-                raise ScoringError("the judge was not asked") from None
+                raise
 
         scores = self.score_each(batch, score, zip(batch.samples, batch.outputs, strict=True))
         return scores, list(wanted.values())
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        try:
-            return self.judged(sample, output)
-        except PendingError:
-            raise ScoringError("the judge was not asked") from None
+        return self.judged(sample, output)
 
     def notes_on(self, scores: Scores, result: MetricResult) -> list[str]:
         """Return what a reader has to know of a result, besides how far its judge is right."""

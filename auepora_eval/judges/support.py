@@ -18,7 +18,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -58,28 +57,20 @@ class TrainedSupport:
 
     def __call__(self, premise: str, hypothesis: str) -> float:
         """Return the mean score of the hypothesis's sentences; 0 if there is nothing to compare."""
-        compared = compare(premise, hypothesis)
-        if not len(compared.rows):
+        rows, sizes = compare(premise, hypothesis)
+        if not sizes:
             return 0.0
-        scores = 1 / (1 + np.exp(-(compared.rows @ self._weights + self._intercept)))
-        return float(np.average(scores, weights=compared.sizes))
+        scores = 1 / (1 + np.exp(-(rows @ self._weights + self._intercept)))
+        return float(np.average(scores, weights=sizes))
 
 
-class Compared(NamedTuple):
-    """A row of features for each sentence of a claim, and its number of content words."""
-
-    rows: Array
-    sizes: Array
-
-
-def compare(premise: str, hypothesis: str) -> Compared:
-    """Return the features of each sentence of the hypothesis that has content words."""
+def compare(premise: str, hypothesis: str) -> tuple[Array, list[int]]:
+    """Return the features, and the number of content words, of each sentence that has any."""
     evidence = _evidence(premise)
     read = [] if evidence.is_empty else map(read_claim, sentences(without_marks(hypothesis)))
     claims = [claim for claim in read if claim.content]
     rows = [evidence.features(claim) for claim in claims]
-    sizes = [float(len(claim.content)) for claim in claims]
-    return Compared(np.array(rows).reshape(-1, len(FEATURES)), np.array(sizes))
+    return np.array(rows).reshape(-1, len(FEATURES)), [len(claim.content) for claim in claims]
 
 
 @lru_cache(maxsize=_REMEMBERED)

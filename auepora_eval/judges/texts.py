@@ -72,7 +72,7 @@ def chunk_spans(text: str, most: int = CHUNK_WORDS) -> tuple[Span, ...]:
         return ((start, start + len(bare)),) if bare else ()
     chunks: list[Span] = []
     room = 0
-    for start, end in _short_sentences(text, most):
+    for start, end in (short for at in sentence_spans(text) for short in _halved(text, *at, most)):
         size = length(text[start:end])
         if chunks and size <= room:
             chunks[-1] = (chunks[-1][0], end)
@@ -108,11 +108,6 @@ def _best_place(text: str, spans: list[Span], about: str) -> int | None:
     wanted = set(content_words(about, stemmed=True))
     shared = [len(wanted & set(words(text[start:end], stemmed=True))) for start, end in spans]
     return shared.index(max(shared)) if any(shared) else None
-
-
-def _short_sentences(text: str, most: int) -> Iterator[Span]:
-    for start, end in sentence_spans(text):
-        yield from _halved(text, start, end, most)
 
 
 def _halved(text: str, start: int, end: int, most: int) -> Iterator[Span]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import auepora_eval as ae
 from auepora_eval.cli.main import main
-from auepora_eval.errors import DataError, PlanError, ScoringError
-from auepora_eval.judges.judge import FunctionJudge, as_judge
+from auepora_eval.errors import DataError, ScoringError
+from auepora_eval.judges.judge import FunctionJudge
 from auepora_eval.judges.jury import judge_named
 from auepora_eval.judges.question import Judgement, Question, kind_named, numbered
 from auepora_eval.metrics.parse import parse_metric
@@ -57,14 +56,6 @@ def test_an_async_function_is_a_judge_too() -> None:
 
     question = Question(kind_named("support"), {"passage": "p", "claim": "c"})
     assert FunctionJudge(judge).judge(question).label == "yes"
-
-
-@pytest.mark.parametrize("judge", [lambda claim, evidence: 1.0, lambda: 1.0])
-def test_a_function_that_does_not_take_one_question_is_refused_before_any_call(
-    judge: Callable[..., float],
-) -> None:
-    with pytest.raises(PlanError, match=r"must take one question: def judge\(question\)"):
-        as_judge(judge)
 
 
 NLI = """

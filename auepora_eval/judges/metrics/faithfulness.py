@@ -17,9 +17,8 @@ from typing import ClassVar, Literal
 from ...core.metrics_base import metric, skip
 from ...core.scores import Scores
 from ...core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs, TargetCategory
-from ...errors import PlanError, ScoringError
+from ...errors import PlanError
 from ...metrics.citations.answer import Claim
-from ..ask import PendingError
 from ..llm import find_quote
 from ..metric import SENTENCES, JudgedMetric, check_claim_source, check_known, no_answer
 from ..question import Kind, Part, Question, claim_material, kind_named, numbered_texts
@@ -114,10 +113,7 @@ class CheckedClaims(JudgedMetric):
 
     def explain(self, sample: EvaluationSample, output: SystemOutputs) -> list[ClaimCheck]:
         """Return each claim with its score and its evidence; no claims if the answer is not scored."""
-        try:
-            checks = self.checks(sample, output, with_evidence=True)
-        except PendingError:
-            raise ScoringError("the judge was not asked") from None
+        checks = self.checks(sample, output, with_evidence=True)
         return [] if isinstance(checks, SampleScore) else checks
 
     def checks(

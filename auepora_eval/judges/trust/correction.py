@@ -58,20 +58,19 @@ def powered_mean(
     others: Array,
     ends: tuple[float, float] = (0.0, 1.0),
     *,
-    weight: float | None = None,
     clusters: _Clusters | None = None,
 ) -> Powered:
     """Return the mean of labels over all samples, those with a label and those that only the judge scored.
 
     The interval is that of prediction-powered inference with two imaginary labels, one at each of the `ends`,
-    as all our intervals have them: 20 labels that are all yes do not show that the rest are. The `weight` of
-    the judge is tuned unless given.
+    as all our intervals have them: 20 labels that are all yes do not show that the rest are. The weight of
+    the judge is tuned.
     """
     if len(others) < _FEWEST_OTHERS:
         alone = mean_error(labels, clusters=None if clusters is None else clusters[0])
         value, error, weight = alone.mean, alone.error, 0.0
     else:
-        plain = prediction_powered_mean(labels, judged, others, weight=weight, clusters=clusters)
+        plain = prediction_powered_mean(labels, judged, others, clusters=clusters)
         value, weight = plain.value, plain.weight
         error = plain.error * math.sqrt(len(labels) / (len(labels) - 1))
     units = len(labels) if clusters is None else len(set(clusters[0]))
@@ -108,7 +107,15 @@ def corrected_value(
         others = there & ~labelled
         clusters = None if groups is None else (groups[labelled].tolist(), groups[others].tolist())
         chosen = known[labelled], scores.values[labelled], scores.values[others]
-        return by_labels(*chosen, ends, clusters), ""
+        if others.sum() < _FEWEST_OTHERS:
+            alone = mean_interval(chosen[0], clusters=clusters and clusters[0], bounds=ends)
+            value = float(chosen[0].mean())
+            limits = (value, value) if alone is None else (alone.low, alone.high)
+            return Corrected(value, limits, f"the mean of {count} labels"), ""
+        mean = powered_mean(*chosen, ends, clusters=clusters)
+        limits = max(ends[0], mean.limits()[0]), min(ends[1], mean.limits()[1])
+        method = f"PPI++, {count} labels and {others.sum()} judged samples, weight {mean.weight:.2f}"
+        return Corrected(mean.value, limits, method), ""
     if calibration is None:
         return None, f"{count} judged samples have a label, and a correction needs {FEWEST_LABELS}"
     if not is_share:
@@ -116,26 +123,6 @@ def corrected_value(
     groups_of_scored = shared_or_none(scores.clusters_of_scored())
     se, sp = calibration.sensitivity, calibration.specificity
     return by_error_rates(scores.values[there], se, sp, groups_of_scored)
-
-
-def by_labels(
-    labels: Array,
-    judged: Array,
-    others: Array,
-    ends: tuple[float, float] = (0.0, 1.0),
-    clusters: _Clusters | None = None,
-) -> Corrected:
-    """Return the mean that people would give, from some labels and a judge that scored all (PPI++)."""
-    if len(others) < _FEWEST_OTHERS:
-        groups = None if clusters is None else clusters[0]
-        interval = mean_interval(labels, clusters=groups, bounds=ends)
-        value = float(labels.mean())
-        limits = (value, value) if interval is None else (interval.low, interval.high)
-        return Corrected(value, limits, f"the mean of {len(labels)} labels")
-    mean = powered_mean(labels, judged, others, ends, clusters=clusters)
-    low, high = mean.limits()
-    method = f"PPI++, {len(labels)} labels and {len(others)} judged samples, weight {mean.weight:.2f}"
-    return Corrected(mean.value, (max(ends[0], low), min(ends[1], high)), method)
 
 
 def by_error_rates(

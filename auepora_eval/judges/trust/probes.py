@@ -20,7 +20,6 @@ A judge that fails one is `degraded`: gates do not use its values.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -54,8 +53,7 @@ class _Items(msgspec.Struct, frozen=True):
 
 @cache
 def _items() -> _Items:
-    text = (Path(__file__).parent / "probes.json").read_bytes()
-    return msgspec.convert(json.loads(text), _Items)
+    return msgspec.json.decode((Path(__file__).parent / "probes.json").read_bytes(), type=_Items)
 
 
 class _Check(NamedTuple):
@@ -69,7 +67,8 @@ class _Check(NamedTuple):
 
 def probe(asking: Asking, kind: str = GROUNDING) -> ProbeReport:
     """Ask a judge the questions of the probes, and return what it got right."""
-    asked = list(_checks(kind_named(kind)))
+    checks = _support_checks if kind in (GROUNDING, SUPPORT) else _other_checks
+    asked = list(checks(kind_named(kind)))
     questions = [each.question for each in asked]
     verdicts = asking.verdicts(questions)
     by_key = {question.key(""): verdict for question, verdict in zip(questions, verdicts, strict=True)}
@@ -86,10 +85,6 @@ def probe(asking: Asking, kind: str = GROUNDING) -> ProbeReport:
     if kind in (GROUNDING, SUPPORT):
         probes.append(_yes_bias(asked, is_yes))
     return ProbeReport(asking.judge.identity(kind_named(kind)), len(asked), probes, kind)
-
-
-def _checks(kind: Kind) -> Iterator[_Check]:
-    return _support_checks(kind) if kind.name in (GROUNDING, SUPPORT) else _other_checks(kind)
 
 
 def _other_checks(kind: Kind) -> Iterator[_Check]:

@@ -16,7 +16,6 @@ ROUTES: list[Route] = [
     Route("/ticked", runs.compare_ticked),
     Route("/find", find.find_page),
     Route("/run/{run}", run.run_page),
-    Route("/run/{run}/events", run.run_events),
     Route("/run/{run}/samples", samples.samples_page),
     Route("/run/{run}/samples.csv", samples.samples_csv),
     Route("/run/{run}/sample", samples.sample_page),

@@ -24,7 +24,7 @@ from .components import charts
 from .components import parts as ui
 from .components.charts import Scale
 from .components.markup import Markup, Node, join, tag
-from .layout import address, link
+from .layout import address
 from .requests import Ask, Download, Page, Reply
 from .run import sample_items, strip_kind, verdict_counts
 from .samples import change_cell
@@ -78,15 +78,8 @@ def _choose_page(ask: Ask, chosen: Sequence[str]) -> Page:
         class_="filters",
         action="/compare",
     )
-    pairs = [(one.id, before[0]) for one in runs[:10] if (before := ask.workspace.before(one.id, runs))]
-    items = (
-        tag("li", link(f"{new} against {old}", "compare", query=[("run", old), ("run", new)]))
-        for new, old in pairs
-    )
     why = "Choose two runs, or tick more on the page of all runs."
-    return Page(
-        "Compare", join(ui.lead(why), form, tag("ul", items, class_="links")), ask.workspace.command("list")
-    )
+    return Page("Compare", join(ui.lead(why), form), ask.workspace.command("list"))
 
 
 def _actions(run_ids: Sequence[str]) -> list[Node]:
@@ -193,7 +186,7 @@ def _change_row(one: MetricComparison, scale: Scale, href: str) -> list[Node]:
     counts = [(effect.wins, "up", "won"), (effect.ties, "", "tied"), (effect.losses, "down", "lost")]
     parts = [(count, kind, f"{count:,} {word}") for count, kind, word in counts]
     return [
-        ui.row_link(ui.arrow(one), href),
+        ui.row_link(ui.arrow(one.name, up=one.higher_is_better), href),
         ui.verdict(verdict_text(one)),
         drawn,
         ui.number(one.baseline, one.unit),
@@ -364,7 +357,7 @@ def _standing_row(one: MetricRanking, ranking: Ranking) -> list[Node]:
     best = [name for name, each in named if each.best]
     none = ui.span("mute", "no difference shown")
     return [
-        ui.arrow(one),
+        ui.arrow(one.name, up=one.higher_is_better),
         *([tag("b" if each.best else "span", values[name]), _rank(each)] for name, each in named),
         charts.dot_rows(charts.SHARE, dots) if is_share else None,
         ui.short(", ".join(best), 60) if len(best) < len(named) else none,

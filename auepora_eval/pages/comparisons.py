@@ -97,7 +97,10 @@ sys.stdout.buffer.write(comparisons.made_here(*given))
 def _in_child(kind: type[T], given: Sequence[Any]) -> T:
     """Make something in a process of its own: slices of 100,000 samples take 250 MB, which end with it."""
     # Not by multiprocessing: it would run the script of somebody who called `run.view()` again.
-    command, asked = [sys.executable, "-I", "-c", _CHILD], json.dumps([sys.path, *given]).encode()
+    command, asked = (
+        [sys.executable, "-I", "-c", _CHILD],
+        json.dumps([list(map(str, sys.path)), *given]).encode(),
+    )
     done = subprocess.run(command, input=asked, capture_output=True, check=False)  # noqa: S603 - our own code
     if done.returncode:
         raise AueporaError(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])

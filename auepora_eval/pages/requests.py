@@ -5,7 +5,7 @@ A page is a function that takes an `Ask` and returns a `Reply`. `app.py` lists t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -69,13 +69,6 @@ class Redirect:
 
 
 @dataclass(frozen=True)
-class Events:
-    """Events for a page that stays open: each is a text."""
-
-    events: AsyncIterator[str]
-
-
-@dataclass(frozen=True)
 class Download:
     """A CSV file that the browser saves, row by row."""
 
@@ -83,7 +76,7 @@ class Download:
     rows: Iterable[Sequence[Any]]
 
 
-Reply = Page | Redirect | Events | Download
+Reply = Page | Redirect | Download
 Handler = Callable[[Ask], Reply]
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import math
 import shlex
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,13 +25,12 @@ from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
 from .layout import address, link, with_id
 from .live import Progress, progress_of
-from .requests import Ask, Events, Page, Reply
+from .requests import Ask, Page, Reply
 from .workspace import SMALL, NotReadyError, Stored
 
 BINS = 10
 _WORST = 8  # samples beside the metrics
 _SLICES = 10  # values of a field
-_TICK = 1.0  # seconds between two looks at a run that is going
 
 # The ten targets in four groups, each with its question.
 _T = TargetCategory
@@ -229,7 +226,7 @@ def _metric_table(
 def _metric_row(
     run_id: str, index: RunSamples | None, result: MetricResult, changes: Mapping[str, MetricComparison]
 ) -> list[Node]:
-    name: Node = ui.arrow(result)
+    name: Node = ui.arrow(result.name, up=result.higher_is_better)
     drawn: Node = None
     if index is not None and result.name in index.metrics:
         drawn = charts.histogram(bins_of(index, result)[0])
@@ -432,12 +429,12 @@ def _flat(record: Mapping[str, Any], under: str = "") -> Iterable[tuple[str, Any
             yield f"{under}{name}", ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
-# A run that is going: its calls are stored one by one, and the page follows them.
+# A run that is going: its calls are stored one by one, and a script asks for the page again.
 
 
 def _live_page(ask: Ask, run_id: str) -> Page:
     progress = progress_of(ask.workspace, run_id)
-    main = tag("div", _live_content(progress), data_events=address("run", run_id, "events"), class_="column")
+    main = tag("div", _live_content(progress), data_going=True, class_="column")
     return Page(
         run_id,
         main,
@@ -465,21 +462,3 @@ def _live_content(progress: Progress) -> Markup:
         about = f"of the first {progress.scored:,} answers, without metrics that ask a model"
         parts.append(ui.section("Values so far", _metric_table(progress.results), about=about))
     return join(parts)
-
-
-def run_events(ask: Ask) -> Reply:
-    """Send how far a run is, whenever that changes, until it has results."""
-    return Events(_progress(ask, ask.path["run"]))
-
-
-async def _progress(ask: Ask, run_id: str) -> AsyncIterator[str]:
-    last = ""
-    while ask.workspace.is_unfinished(run_id):
-        # In a thread: the answers are read from the disk, and all pages share one event loop.
-        progress = await asyncio.to_thread(progress_of, ask.workspace, run_id)
-        event = json.dumps({"progress": progress.state.progress, "html": str(_live_content(progress))})
-        if event != last:
-            yield event
-        last = event
-        await asyncio.sleep(_TICK)
-    yield json.dumps({"finished": True})

@@ -288,7 +288,11 @@ def _table(ask: Ask, selection: Selection, shown: Places) -> Markup:
         ui.Column("Question", "cut"),
         ui.Column("Answer", "cut mute spare"),
         *(
-            ui.Column(ui.arrow(index.metrics[name]), "n spare" if name != names[0] else "n", name)
+            ui.Column(
+                ui.arrow(name, up=index.metrics[name].higher_is_better),
+                "n spare" if name != names[0] else "n",
+                name,
+            )
             for name in names
         ),
     ]

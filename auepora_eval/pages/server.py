@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from starlette.routing import Route as StarletteRoute
 
 from ..errors import AueporaError, NotFoundError, UnknownNameError
 from .layout import error_page, html_of, waiting_page
-from .requests import Ask, Download, Events, Page, Redirect, Reply, Route
+from .requests import Ask, Download, Page, Redirect, Reply, Route
 from .security import Access, Guard
 from .workspace import NotReadyError
 
@@ -71,7 +71,7 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            timeout_graceful_shutdown=1,  # seconds that a page which follows a run may take to end
+            timeout_graceful_shutdown=1,  # second that a page may take to end
         )
     )
 
@@ -109,8 +109,6 @@ def _response(ask: Ask, route: Route, places: bool) -> Response:
 def _sent(reply: Reply, ask: Ask, places: bool) -> Response:
     if isinstance(reply, Redirect):
         return RedirectResponse(reply.address, 303)
-    if isinstance(reply, Events):
-        return StreamingResponse(_events(reply.events), media_type="text/event-stream")
     if isinstance(reply, Download):
         named = {"content-disposition": f'attachment; filename="{reply.name}.csv"'}
         return StreamingResponse(_csv(reply.rows), media_type="text/csv; charset=utf-8", headers=named)
@@ -133,12 +131,6 @@ def _csv(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
 
 def _is_formula(cell: Any) -> bool:
     return isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
-
-
-async def _events(events: AsyncIterator[str]) -> AsyncIterator[str]:
-    async for event in events:
-        lines = "".join(f"data: {line}\n" for line in event.splitlines() or [""])
-        yield f"{lines}\n"
 
 
 async def _asset(address: str, request: Request) -> Response:

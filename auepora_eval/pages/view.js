@@ -6,6 +6,7 @@ const $$ = (selector, within = document) => [...within.querySelectorAll(selector
 // One file has several pages, of which one is shown.
 const here = () => $(".pages > .here") ?? document;
 const follow = (rel) => $(`a[rel="${rel}"]:not([hidden])`, here())?.click();
+const parsed = (text) => new DOMParser().parseFromString(text, "text/html");
 const isOpen = (box) => box?.matches(":popover-open");
 
 function step(links, by) {
@@ -57,8 +58,7 @@ document.addEventListener("keydown", (event) => {
 async function fetched(form, part) {
   const address = `${form.getAttribute("action")}?${new URLSearchParams(new FormData(form))}`;
   const reply = await fetch(address);
-  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
-  return [address, $(part, page)];
+  return [address, $(part, parsed(await reply.text()))];
 }
 let asked = 0;
 async function find(form) {
@@ -123,16 +123,15 @@ document.addEventListener("click", (event) => {
   for (const menu of $$("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
 
-// A run that is going: the server sends what has changed.
-for (const place of $$("[data-events]")) {
-  const events = new EventSource(place.dataset.events);
-  events.onmessage = (event) => {
-    const news = JSON.parse(event.data);
-    if (news.finished) { events.close(); location.reload(); return; }
-    const content = new DOMParser().parseFromString(news.html, "text/html").body;
-    place.replaceChildren(...content.childNodes);
-  };
+// A run that is going: the page asks for itself until the run has ended.
+async function followed() {
+  const now = $("[data-going]", parsed(await (await fetch(location)).text()));
+  if (!now) return location.reload();
+  // Only what changed is read out by a screen reader.
+  if (now.innerHTML !== $("[data-going]").innerHTML) $("[data-going]").replaceWith(now);
+  setTimeout(followed, 1000);
 }
+if ($("[data-going]")) setTimeout(followed, 1000);
 
 // Labels: the next item replaces the last one, and a note is saved while it is written.
 let isBusy = false;
@@ -141,7 +140,7 @@ async function send(form, key) {
   const fields = new URLSearchParams(new FormData(form));
   fields.set("key", key);
   const reply = await fetch(form.action, { method: "POST", body: fields });
-  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const page = parsed(await reply.text());
   if (!reply.ok) throw new Error($("main .lead", page)?.textContent.trim() || reply.statusText);
   if (reply.redirected) history.replaceState(null, "", reply.url);
   return page;

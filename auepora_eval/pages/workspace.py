@@ -99,7 +99,7 @@ class Cache:
 
 
 class Background:
-    """What is being made for a page, each in a thread that ends with the server."""
+    """What is being made for a page, each in a thread."""
 
     def __init__(self) -> None:
         self._running: dict[Hashable, Future[Any]] = {}

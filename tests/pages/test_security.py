@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import socket
@@ -401,20 +400,6 @@ def test_hostile_text_is_only_text(tmp_path: Path) -> None:
             assert "<img src" not in text
             assert "<script>alert" not in text
             assert "\u202e" not in text
-
-
-def test_a_page_is_not_an_event_of_another(runs: Path) -> None:
-    """A line break in an event would start another field of the stream."""
-    from auepora_eval.pages.requests import Events
-
-    async def one() -> object:
-        yield json.dumps("a\nb")
-        yield "two\ndata: lines\r\nid: 5"
-
-    routes = [Route("/events", lambda ask: Events(one()))]  # type: ignore[arg-type]
-    with serving(runs, routes=routes) as client:
-        text = client.enter().get("/events").text
-    assert text == 'data: "a\\nb"\n\ndata: two\ndata: data: lines\ndata: id: 5\n\n'
 
 
 def test_an_error_in_a_page_shows_no_internals(runs: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from ...core.display import NOT_MEASURED, value_text
 from ...core.types import MetricResult
@@ -20,18 +19,9 @@ def short(text: str, limit: int = _LONGEST) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-class Directed(Protocol):
-    """What has the name of a metric: a result, a comparison or a ranking of it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def higher_is_better(self) -> bool: ...
-
-
-def arrow(one: Directed) -> str:
+def arrow(name: str, *, up: bool) -> str:
     """Return the name of a metric, with an arrow if lower is better."""
-    return one.name if one.higher_is_better else f"{one.name} ↓"
+    return name if up else f"{name} ↓"
 
 
 # Numbers. Three digits in tables, two in chips; a change always has its sign.

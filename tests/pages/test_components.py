@@ -186,3 +186,12 @@ def luminance(colour: str) -> float:
     parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
     red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_a_gold_span_is_marked_in_a_document_that_goes_by_the_name_of_its_record() -> None:
+    gold = Document("all.jsonl#tides#0", "It turns. Twice a day.", {"source": "all.jsonl#tides"})
+    gold.metadata["spans"] = [{"start": 10, "end": 21, "text": "Twice a day"}]
+    output = SystemOutputs([RetrievedDocument(Document("tides", "Tide. Twice a day."), 1.0, 1)], Response(""))
+    sample = EvaluationSample("1", "How often?", [gold])
+    body = sample_parts(sample, [Answered(output, match="source")], None)
+    assert "<mark>Twice a day</mark>" in body.text

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from ...core.matching import BY_ID, gold_found, source_of
+from ...core.matching import BY_ID, by_any_name, gold_found, source_of
 from ...core.rag_interface import rag_prompt_of
 from ...core.systems.resources import usage_of
 from ...core.types import (
@@ -126,8 +126,9 @@ def shown_documents(sample: EvaluationSample, answers: Sequence[Answered]) -> li
 def _gold_spans(shown: ShownDocument, gold: Iterable[Document]) -> list[Span]:
     """Return where the gold spans are in the text that is shown, which may be a chunk."""
     found: list[Span] = []
+    ours = {shown.doc.doc_id, source_of(shown.doc)}
     for doc in gold:
-        if doc.doc_id not in (shown.doc.doc_id, source_of(shown.doc)):
+        if ours.isdisjoint(by_any_name([doc.doc_id, source_of(doc)])):
             continue
         spans = doc.metadata.get("spans")
         for span in spans if isinstance(spans, list) else ():

@@ -35,7 +35,7 @@ _LOST = 8  # samples beside them
 _ORDER = (Verdict.WORSE, Verdict.BETTER, Verdict.NO_WORSE, Verdict.INCONCLUSIVE, Verdict.SAME)
 
 
-def compare_page(ask: Ask) -> Reply:
+def compare_page(ask: Ask) -> Page:
     """Compare the runs that the address names: the first is the baseline."""
     run_ids = list(dict.fromkeys(filter(None, ask.lists.get("run", []))))
     if len(run_ids) < 2:
@@ -123,26 +123,10 @@ def shown_metric(ask: Ask, pair: Pair) -> str | None:
 # The changes: one row per metric, worse first, on one axis.
 
 
-def _gain(
-    change: float, limits: Sequence[float] | None, *, up: bool
-) -> tuple[float, tuple[float, float] | None]:
-    """Return a change as it is drawn: better is to the right."""
-    if up:
-        return change, (limits[0], limits[1]) if limits else None
-    return -change, (-limits[1], -limits[0]) if limits else None
-
-
-def reach(change: float, limits: Sequence[float] | None) -> float:
-    """Return how far from 0 a change and its interval go, as far as they are finite."""
-    ends = (abs(end) for end in (change, *(limits or ())))
-    return max((end for end in ends if math.isfinite(end)), default=0.0)
-
-
 def _changes(pair: Pair, run_ids: Sequence[str]) -> Markup:
     comparison = pair.comparison
     ordered = sorted(comparison.metrics, key=lambda one: _ORDER.index(one.verdict))
-    shares = [one.effect for one in ordered if one.is_share]
-    scale = charts.change_scale(reach(effect.change, effect.interval) for effect in shares)
+    scale = charts.change_scale((one.effect.change, one.effect.interval) for one in ordered if one.is_share)
     columns = [
         ui.Column("Metric"),
         ui.Column("Verdict"),
@@ -179,10 +163,11 @@ _FOREST = (
 
 def _change_row(one: MetricComparison, scale: Scale, href: str) -> list[Node]:
     effect = one.effect
-    value, limits = _gain(effect.change, effect.interval, up=one.higher_is_better)
     drawn: Node = tag("small", ui.interval(effect.interval, one.unit) or "no interval")
     if one.is_share:
-        drawn = charts.interval_bar(scale, value, limits, kind=ui.kind_of(str(one.verdict)))
+        kind = ui.sign_of(one.verdict)[1]
+        up = one.higher_is_better
+        drawn = charts.gain_bar(scale, effect.change, effect.interval, up=up, kind=kind)
     counts = [(effect.wins, "up", "won"), (effect.ties, "", "tied"), (effect.losses, "down", "lost")]
     parts = [(count, kind, f"{count:,} {word}") for count, kind, word in counts]
     return [
@@ -233,7 +218,7 @@ def _slices(pair: Pair, run_ids: Sequence[str], metric: str) -> Markup:
         return ui.section(f"Slices of {metric}", ui.notes(["The samples have no labels to slice by."]))
     every.sort(key=lambda one: (not one.verdict.is_significant, -abs(one.difference)))
     chosen, result = every[:_SLICES], pair.index.metrics[metric]
-    scale = charts.change_scale(reach(one.difference, one.interval) for one in chosen)
+    scale = charts.change_scale((one.difference, one.interval) for one in chosen)
     order = {name: place for place, name in enumerate(pair.index.fields)}
     chosen.sort(key=lambda one: order.get(one.field, len(order)))
     rows: list[Markup | list[Node]] = []
@@ -256,13 +241,15 @@ def _slices(pair: Pair, run_ids: Sequence[str], metric: str) -> Markup:
 
 
 def _slice_row(one: SliceComparison, scale: Scale | None, href: str, *, up: bool) -> list[Node]:
-    value, limits = _gain(one.difference, one.interval, up=up)
-    kind = ui.kind_of(str(one.verdict))
+    drawn = None
+    if scale:
+        kind = ui.sign_of(one.verdict)[1]
+        drawn = charts.gain_bar(scale, one.difference, one.interval, up=up, kind=kind)
     return [
         tag("a", ui.short(one.value, 60) or "(empty)", href=href),
         [f"{one.questions:,}", ui.span("warn", " few") if one.few else None],
         ui.number(one.difference, one.unit, signed=True),
-        charts.interval_bar(scale, value, limits, kind=kind) if scale else None,
+        drawn,
         ui.verdict(str(one.verdict)),
     ]
 

@@ -8,7 +8,7 @@ from ..core.verdict import Outcome
 from ..decide.gate_report import GateReport, RuleResult, asked, pass_words, verdict_word
 from ..decide.rules import Rule
 from ..store.pages import RunSamples
-from .compare import lost_items, reach
+from .compare import lost_items
 from .comparisons import gate_of, pair_of
 from .components import charts
 from .components import parts as ui
@@ -115,8 +115,8 @@ def _panel(ask: Ask, one: RuleResult, index: RunSamples, run_id: str, baseline: 
 
 def _drawn(one: RuleResult, index: RunSamples) -> Node:
     """Return what was found with its interval, and what is required on the same scale."""
-    is_change, limits, required = one.change is not None, _limits(one), one.rule.limit
-    value = one.change if is_change else one.value
+    is_change, required = one.change is not None, one.rule.limit
+    value, limits = (one.change, one.change_interval) if is_change else (one.value, one.interval)
     if is_change and required is not None:
         up = one.rule.name in index.metrics and index.metrics[one.rule.name].higher_is_better
         required = -required if up else required
@@ -137,10 +137,6 @@ def _panel_samples(ask: Ask, rule: Rule, index: RunSamples, run_id: str, baselin
     return worst_items(run_id, index, rule.name, _SHOWN)
 
 
-def _limits(one: RuleResult) -> Sequence[float] | None:
-    return one.change_interval if one.change is not None else one.interval
-
-
 def _found(one: RuleResult) -> str:
     if one.rule.kind in ("max_loss", "max_count_drop"):
         return ui.number(one.loss)
@@ -150,7 +146,7 @@ def _found(one: RuleResult) -> str:
 
 def _rules_table(passed: Sequence[RuleResult], index: RunSamples, run_id: str, baseline: str) -> Markup:
     changes = [one for one in passed if one.gain is not None and not one.unit]
-    scale = charts.change_scale(reach(one.gain or 0.0, one.change_interval) for one in changes)
+    scale = charts.change_scale((one.gain or 0.0, one.change_interval) for one in changes)
     rows = [_passed_row(one, scale, samples_of(one.rule, index, run_id, baseline)) for one in passed]
     columns = [
         ui.Column("Rule"),
@@ -167,12 +163,9 @@ def _rules_table(passed: Sequence[RuleResult], index: RunSamples, run_id: str, b
 
 def _passed_row(one: RuleResult, scale: charts.Scale, href: str | None) -> list[Node]:
     drawn: Node = None
-    if one.gain is not None and not one.unit:
-        limits = one.change_interval
-        if limits and one.gain != one.change:  # lower is better: drawn as gain
-            limits = (-limits[1], -limits[0])
-        kind = ui.kind_of("better" if one.why.startswith("better") else "inconclusive")
-        drawn = charts.interval_bar(scale, one.gain, limits, kind=kind)
+    if one.change is not None and one.gain is not None and not one.unit:
+        kind, up = "up" if one.why.startswith("better") else "same", one.gain == one.change
+        drawn = charts.gain_bar(scale, one.change, one.change_interval, up=up, kind=kind)
     name = ui.short(one.rule.title, 80)
     return [
         ui.row_link(name, href) if href else name,

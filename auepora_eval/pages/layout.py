@@ -242,9 +242,9 @@ def with_id(page: str, sample_id: str) -> str:
     return f"{page}{'&' if '?' in page else '?'}id={quote(sample_id, safe='')}"
 
 
-def link(text: Node, *parts: str, query: Query = (), class_: str | None = None) -> Markup:
+def link(text: Node, *parts: str, query: Query = ()) -> Markup:
     """Return a link to a page of this server."""
-    return tag("a", text, href=address(*parts, query=query), class_=class_)
+    return tag("a", text, href=address(*parts, query=query))
 
 
 # One file: everything that a page loads is inside it.

@@ -94,7 +94,7 @@ def _samples(workspace: Workspace, header: Mapping[str, Any]) -> Sequence[Evalua
     name = configuration.get("dataset")
     if name == "demo":
         return list(demo_dataset())
-    path = Path(str(header.get("begun_in") or ".")) / str(name or "")
+    path = Path(str(name or ""))
     if name and path.is_file() and path.stat().st_size <= _LARGEST:
         return list(open_dataset(path, configuration.get("format")))
     return ()

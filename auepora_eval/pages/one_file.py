@@ -24,7 +24,7 @@ from .compare import compare_page, ranking_page, shown_metric
 from .comparisons import Pair
 from .components.markup import Markup, join, raw_element, tag
 from .layout import address, brand, crumbs, document, heading, inside, own_file
-from .requests import Ask, Handler, Page
+from .requests import Ask, Page
 from .run import most_to_explain, run_page
 from .samples import sample_page, samples_page, selection_of
 from .workspace import Workspace
@@ -77,7 +77,7 @@ def write_run(run: EvaluationRun, path: Path, *, force: bool = False) -> None:
 def _run(workspace: Workspace, run_id: str) -> Iterator[Section]:
     """Yield the page of a run, the list of its samples, and each of them."""
     about, index = {"run": run_id}, workspace.index(run_id)
-    yield address("run", run_id), _made(run_page, Ask(workspace, about, rows=MOST))
+    yield address("run", run_id), run_page(Ask(workspace, about, rows=MOST))
     if index.size:
         metric = most_to_explain(index)
         yield from _samples(Ask(workspace, about, {"sort": [metric]} if metric else {}, rows=MOST))
@@ -91,7 +91,7 @@ def _comparison(
     # The comparison that was made with the settings of the command, not the one that the pages would make.
     pair = workspace.kept.get(("pair", a.digest, b.digest), lambda: Pair(a, b, comparison))
     ask = Ask(workspace, lists={"run": list(run_ids)}, rows=most)
-    yield _compare_address(run_ids), _made(compare_page, ask)
+    yield _compare_address(run_ids), compare_page(ask)
     if metric := shown_metric(ask, pair):
         lists = {"baseline": [run_ids[0]], "sort": [metric]}
         yield from _samples(Ask(workspace, {"run": run_ids[1]}, lists, rows=most))
@@ -100,7 +100,7 @@ def _comparison(
 def _samples(ask: Ask) -> Iterator[Section]:
     """Yield the list of samples, and the page of each that is in it."""
     selection, most = selection_of(ask), ask.rows or MOST
-    made = _made(samples_page, ask)
+    made = samples_page(ask)
     if selection.index.size > most:
         note = f"This file has {most:,} of the {selection.index.size:,} samples; auepora view shows all."
         made = replace(made, main=join(tag("p", note, class_="note"), made.main))
@@ -110,18 +110,11 @@ def _samples(ask: Ask) -> Iterator[Section]:
         one = replace(ask, lists={**ask.lists, "id": [row.sample_id]})
         place = address("run", ask.path["run"], "sample", query=[*own, ("id", row.sample_id)])
         with suppress(UnknownNameError):  # a sample that the baseline does not have
-            yield place, _made(sample_page, one)
+            yield place, sample_page(one)
 
 
 def _compare_address(run_ids: Sequence[str]) -> str:
     return address("compare", query=[("run", run_id) for run_id in run_ids])
-
-
-def _made(handler: Handler, ask: Ask) -> Page:
-    reply = handler(ask)
-    if not isinstance(reply, Page):
-        raise TypeError("only pages can be written to a file")
-    return reply
 
 
 # A section of the file.

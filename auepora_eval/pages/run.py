@@ -25,7 +25,7 @@ from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
 from .layout import address, link, with_id
 from .live import Progress, progress_of
-from .requests import Ask, Page, Reply
+from .requests import Ask, Page
 from .workspace import SMALL, NotReadyError, Stored
 
 BINS = 10
@@ -51,7 +51,7 @@ GROUPS = {
 }
 
 
-def run_page(ask: Ask) -> Reply:
+def run_page(ask: Ask) -> Page:
     """Show one run, finished or not."""
     run_id = ask.path["run"]
     if ask.workspace.is_unfinished(run_id):
@@ -161,9 +161,13 @@ def strip_kind(comparison: Comparison) -> str:
 
 
 def verdict_counts(comparison: Comparison) -> list[Markup]:
-    """Return how many metrics are better, worse, inconclusive."""
-    counts = Counter(str(one.verdict) for one in comparison.metrics)
-    return ui.counted((counts[str(each)], str(each)) for each in Verdict)
+    """Return how many metrics are better, worse, inconclusive: "▲ 8 better"."""
+    counts = Counter(one.verdict for one in comparison.metrics)
+    named = [(counts[each], str(each), *ui.sign_of(each)) for each in Verdict if counts[each]]
+    return [
+        tag("span", tag("span", sign, aria_hidden="true"), f" {count} {word}", class_=kind)
+        for count, word, sign, kind in named
+    ]
 
 
 def first_error(index: RunSamples) -> Node:

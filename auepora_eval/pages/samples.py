@@ -125,7 +125,7 @@ def _number(text: str | None, default: float) -> float:
     return value if math.isfinite(value) else default
 
 
-def samples_page(ask: Ask) -> Reply:
+def samples_page(ask: Ask) -> Page:
     """Show the samples of a run that match, worst first."""
     run_id, selection = ask.path["run"], selection_of(ask)
     index, pair = selection.index, selection.pair
@@ -362,7 +362,7 @@ def _turns(ask: Ask, shown: Places) -> Node:
 # One sample.
 
 
-def sample_page(ask: Ask) -> Reply:
+def sample_page(ask: Ask) -> Page:
     """Show one sample: question, answers, documents with marked spans, scores; beside those of a baseline."""
     run_id, sample_id, selection = ask.path["run"], ask.values.get("id", ""), selection_of(ask)
     index, pair, led = selection.index, selection.pair, selection.sort

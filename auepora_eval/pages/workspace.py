@@ -10,7 +10,7 @@ import shlex
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -102,7 +102,7 @@ class Background:
     """What is being made for a page, each in a thread."""
 
     def __init__(self) -> None:
-        self._running: dict[Hashable, Future[Any]] = {}
+        self._threads, self._running = ThreadPoolExecutor(), dict[Hashable, Future[Any]]()
         self._lock = threading.Lock()
 
     def result(self, key: Hashable, make: Callable[[], T], what: str) -> T:
@@ -110,21 +110,13 @@ class Background:
         with self._lock:
             future = self._running.get(key)
             if future is None:
-                future = self._running[key] = Future()
-                threading.Thread(target=_fill, args=(future, make), daemon=True).start()
+                future = self._running[key] = self._threads.submit(make)
             if not future.done():
                 raise NotReadyError(what)
             # Also after a failure, so that loading the page again starts again.
             del self._running[key]
         made: T = future.result()
         return made
-
-
-def _fill(future: Future[Any], make: Callable[[], Any]) -> None:
-    try:
-        future.set_result(make())
-    except Exception as error:  # noqa: BLE001 - raised again where the page asks for it
-        future.set_exception(error)
 
 
 def out_flag(folder: Path) -> str:
@@ -154,7 +146,6 @@ class Workspace:
         self._heads = Cache(kept=2_000)
         self._samples = Cache(kept=6)  # 100,000 samples take 25 MB
         self.trends = Cache(kept=50)
-        self._recent: tuple[int, list[Recent]] = (0, [])
 
     @property
     def arguments(self) -> tuple[str, Mapping[str, str], str | None]:
@@ -207,13 +198,13 @@ class Workspace:
         """Return the newest runs for the frame of each page; read again when a file came or went."""
         if not self.folder.is_dir():
             return []
-        changed = self.folder.stat().st_mtime_ns
-        if self._recent[0] != changed:
-            live = [
-                (run_id, "running", "not finished") for run_id in self._unfinished_ids() if "~" not in run_id
-            ]
-            self._recent = changed, [*live, *map(_recent, self.runs())][:_RECENT]
-        return self._recent[1]
+        return self.trends.get(("recent", self.folder.stat().st_mtime_ns), self._recent)
+
+    def _recent(self) -> list[Recent]:
+        going = [run_id for run_id in self._unfinished_ids() if "~" not in run_id]
+        return [*((run_id, "running", "not finished") for run_id in going), *map(_recent, self.runs())][
+            :_RECENT
+        ]
 
     def before(self, run_id: str, runs: Sequence[Stored] | None = None) -> list[str]:
         """Return the runs with the same samples as one, which it can be compared with: older ones first."""

@@ -78,11 +78,11 @@ def test_a_heading_sorts_by_its_column_and_the_second_click_turns_it_round() -> 
 
 
 def test_a_scale_of_changes_fits_them_and_shows_small_ones() -> None:
-    scale = change_scale([0.733, 0.007])
+    scale = change_scale([(0.733, None), (0.007, None)])
     assert scale.ticks == (-1.0, -0.25, 0.0, 0.25, 1.0)
     assert scale(0) == 50
     assert scale(0.007) - 50 > 4, "0.007 of 1 is seen"
-    assert change_scale([0.04, 0.01]).high == 0.05
+    assert change_scale([(0.01, (-0.02, 0.04))]).high == 0.05
 
 
 def test_an_interval_that_goes_on_ends_in_an_arrow() -> None:

@@ -21,6 +21,9 @@ from .parts import number
 ROW = 28  # pixels of a chart in a row of a table
 
 
+Changed = tuple[float, Sequence[float] | None]  # a change, and its interval
+
+
 @dataclass(frozen=True)
 class Scale:
     """Where a value lies, in percent; beyond the ends it lies at the end.
@@ -43,9 +46,10 @@ class Scale:
 SHARE = Scale(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0))
 
 
-def change_scale(reaches: Iterable[float]) -> Scale:
-    """Return the scale of changes around 0 that fits the largest of them."""
-    reach = max((each for each in reaches if math.isfinite(each)), default=0.0)
+def change_scale(changes: Iterable[Changed]) -> Scale:
+    """Return the scale around 0 that fits the largest change, or end of its interval."""
+    sizes = (abs(end) for change, limits in changes for end in (change, *(limits or ())))
+    reach = max(filter(math.isfinite, sizes), default=0.0)
     end = next((step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if reach <= step), 1.0)
     ends = (end, end / 4)
     return Scale(-end, end, (*(-each for each in ends), 0.0, *reversed(ends)), is_root=True)
@@ -125,6 +129,13 @@ def interval_bar(
         shapes.append(_upright("other", scale(baseline), middle + 7, middle - 7))
     shapes += _dot(scale, value, limits, kind, middle)
     return tag("svg", shapes, class_="chart", aria_hidden="true")
+
+
+def gain_bar(scale: Scale, change: float, limits: Sequence[float] | None, *, up: bool, kind: str) -> Markup:
+    """Return a change with its interval as gain: better is to the right."""
+    if up:
+        return interval_bar(scale, change, limits, kind=kind)
+    return interval_bar(scale, -change, (-limits[1], -limits[0]) if limits else None, kind=kind)
 
 
 def _dot(scale: Scale, value: float, limits: Sequence[float] | None, kind: str, y: int) -> list[Markup]:

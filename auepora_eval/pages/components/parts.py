@@ -84,17 +84,17 @@ SIGNS = {
 }
 
 
+def sign_of(word: str) -> tuple[str, str]:
+    """Return the sign of a verdict and its class: "worse, within margin" is a kind of worse."""
+    return SIGNS.get(word.partition(",")[0].partition(" (")[0].lower(), ("~", "same"))
+
+
 def verdict(word: str) -> Markup:
-    """Return a verdict with its sign: "worse, within margin" is a kind of worse."""
-    sign, kind = SIGNS.get(word.partition(",")[0].partition(" (")[0].lower(), ("~", "same"))
+    """Return a verdict with its sign."""
+    sign, kind = sign_of(word)
     # On a phone the cells of a table have space for the sign only; the word is for screen readers there.
     both = tag("span", sign, aria_hidden="true"), tag("span", f" {word}", class_="word")
     return tag("span", both, class_=f"verdict {kind}")
-
-
-def kind_of(word: str) -> str:
-    """Return the class of a verdict."""
-    return SIGNS.get(word.partition(",")[0], ("", "same"))[1]
 
 
 def strip(kind: str, words: Node, *more: Node, href: Node = None, sign: str = "") -> Markup:
@@ -108,17 +108,6 @@ def strip(kind: str, words: Node, *more: Node, href: Node = None, sign: str = ""
         class_=f"strip {kind}",
         role="status",
     )
-
-
-def counted(counts: Iterable[tuple[int, str]]) -> list[Markup]:
-    """Return how many there are of each verdict: "▲ 8 better"."""
-    return [
-        tag(
-            "span", tag("span", SIGNS[word][0], aria_hidden="true"), f" {count} {word}", class_=SIGNS[word][1]
-        )
-        for count, word in counts
-        if count
-    ]
 
 
 # Tables.
@@ -299,9 +288,9 @@ def menu(text: Node, links: Iterable[Node], *, label: str = "", kind: str = "qui
     return tag("details", summary, tag("ul", (tag("li", each) for each in links)), class_="menu")
 
 
-def button_link(text: Node, href: str, *, kind: str = "") -> Markup:
+def button_link(text: Node, href: str) -> Markup:
     """Return a link that looks like a button."""
-    return tag("a", text, href=href, class_=f"button {kind}".strip())
+    return tag("a", text, href=href, class_="button")
 
 
 def facts(pairs: Iterable[tuple[str, Node]]) -> Markup:

@@ -104,12 +104,11 @@ def source_hash(function: Callable[..., object]) -> str:
 
 def checked_support(support: Support, premise: str, hypothesis: str) -> float:
     """What a support function says, if it is a number from 0 to 1."""
-    score = support(premise, hypothesis)
-    if isinstance(score, bool) or not isinstance(score, int | float):
-        try:
-            score = float(score)  # numpy's numbers, and True for "entailed"
-        except (TypeError, ValueError):
-            raise ScoringError(f"the support function returned {score!r:.80}, not a number") from None
-    if not math.isfinite(score) or not 0 <= score <= 1:
-        raise ScoringError(f"the support function returned {score!r:.80}, not a number from 0 to 1")
-    return float(score)
+    returned = support(premise, hypothesis)
+    try:
+        score = float(returned)  # numpy's numbers, and True for "entailed"
+    except (TypeError, ValueError):
+        score = math.nan
+    if not 0 <= score <= 1:
+        raise ScoringError(f"the support function returned {returned!r:.80}, not a number from 0 to 1")
+    return score

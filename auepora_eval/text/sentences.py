@@ -67,10 +67,8 @@ _MONTHS_BY_ORDINAL = frozenset(
 )
 
 
-def sentence_spans(text: str, start: int = 0, end: int | None = None, *, lines: bool = True) -> list[Span]:
+def sentence_spans(text: str, start: int = 0, end: int | None = None) -> list[Span]:
     """Return where the sentences of text[start:end] begin and end; only white space is between them.
-
-    `lines=False` takes the end of a line for a space: for a paragraph whose lines a margin broke.
 
     >>> text = "The U.S. mint opened in 1792. It struck 3.5 million coins."
     >>> [text[start:end] for start, end in sentence_spans(text)]
@@ -86,7 +84,7 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None, *, lines: 
         if kind is None:
             if stop < end and not _ends_here(text, begin, place, stop, end, small_starts):
                 continue
-        elif kind == _LINE and not (lines and _ends_with_the_line(text, begin, place, stop, end)):
+        elif kind == _LINE and not _ends_with_the_line(text, begin, place, stop, end):
             continue
         _add(spans, text, begin, stop)
         begin = stop

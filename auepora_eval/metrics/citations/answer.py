@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -30,7 +30,7 @@ from ...errors import BadOutputError
 from ...text.content_words import content_words, without_marks
 from ...text.refusal import declines
 from ...text.sentences import sentence_spans
-from ..entailment import Support, checked_support, support_function, support_identity
+from ..entailment import Support, checked_support, lexical_support, support_function, support_identity
 from ..retrieval.hits import first_documents
 from .sources import (
     OUT_OF_RANGE,
@@ -59,34 +59,26 @@ class Claim:
     at: tuple[int, int] | None
 
 
+@dataclass
 class CitedAnswer:
     """An answer's citations, and how far they support its claims; each property is computed once.
 
     Lists of citations are read again at each use: keeping those of a million answers costs more.
     """
 
-    def __init__(
-        self,
-        response: Response,
-        listed: Any,
-        sources: Sources,
-        gold: Any = None,
-        *,
-        spans: Sequence[Citation] = (),
-        split: ClaimSplitter | None = None,
-        support: Support | None = None,
-    ) -> None:
-        self.text = response.text
-        self._response = response
-        self.sources = sources
-        self._listed = listed
-        self._gold = gold
-        self._spans = spans
-        self._split = split
-        self._support = support
-        self._known: dict[tuple[str, str], float] = {}
-        self._pairs: dict[int, list[Match]] = {}
-        self._matches: dict[int, list[Match]] = {}
+    response: Response
+    own_list: Any
+    sources: Sources
+    gold_list: Any = None
+    _: KW_ONLY
+    spans: Sequence[Citation] = ()
+    split: ClaimSplitter | None = None
+    support_of: Support = lexical_support
+    _known: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
+
+    @property
+    def text(self) -> str:
+        return self.response.text
 
     @cached_property
     def marks(self) -> list[Citation]:
@@ -95,7 +87,7 @@ class CitedAnswer:
     @property
     def listed(self) -> list[Citation] | None:
         """The system's own list; None where it gave none, or an empty one."""
-        return None if self._listed is None else citations_of(self._listed, "citations") or None
+        return None if self.own_list is None else citations_of(self.own_list, "citations") or None
 
     @property
     def cited(self) -> list[Citation]:
@@ -104,7 +96,7 @@ class CitedAnswer:
 
     @property
     def gold(self) -> list[Citation]:
-        return citations_of(self._gold or [], "the gold citations")
+        return citations_of(self.gold_list or [], "the gold citations")
 
     @cached_property
     def places(self) -> tuple[list[Place], list[Place]]:
@@ -117,22 +109,12 @@ class CitedAnswer:
         gold = self.gold
         spans = [citation for citation in gold if citation.span is not None]
         return (
-            self.places if len(spans) == len(gold) else self.sources.places(spans or self._spans, self.cited)
+            self.places if len(spans) == len(gold) else self.sources.places(spans or self.spans, self.cited)
         )
-
-    def overlapping(self, tolerance: int = TOLERANCE) -> list[Match]:
-        """Return the gold and cited places that have characters in common."""
-        if tolerance not in self._pairs:
-            self._pairs[tolerance] = overlapping(*self.places, tolerance)
-        return self._pairs[tolerance]
 
     def matches(self, tolerance: int = TOLERANCE) -> list[Match]:
         """Return the best one-to-one assignment of overlapping places."""
-        if tolerance not in self._matches:
-            is_same = self.span_places is self.places
-            pairs = self.overlapping(tolerance) if is_same else overlapping(*self.span_places, tolerance)
-            self._matches[tolerance] = assigned(pairs)
-        return self._matches[tolerance]
+        return assigned(overlapping(*self.span_places, tolerance))
 
     @cached_property
     def attached(self) -> list[Citation]:
@@ -145,16 +127,16 @@ class CitedAnswer:
     def find(self, citation: Citation) -> Found:
         """Return the document of a citation. A number without a list counts the ranking."""
         # Numbers count the system's own list where it has one; this one is beyond it.
-        if citation.number is not None and self._listed:
+        if citation.number is not None and self.own_list:
             return Found(None, "", OUT_OF_RANGE)
         return self.sources.find(citation)
 
     @cached_property
     def claims(self) -> list[Claim]:
         """The sentences that say something; with a splitter, what it finds. A refusal makes no claims."""
-        if declines(self._response) and not self.cited:
+        if declines(self.response) and not self.cited:
             return []
-        claims = _sentences(self) if self._split is None else _located(self.text, self._split(self.text))
+        claims = _sentences(self) if self.split is None else _located(self.text, self.split(self.text))
         if len(claims) > MOST_CLAIMS:
             raise BadOutputError(f"the answer has more than {MOST_CLAIMS} claims")
         return claims
@@ -163,8 +145,7 @@ class CitedAnswer:
         """Return how far a text supports a claim; an empty text supports nothing."""
         key = (premise, claim.text)
         if key not in self._known:
-            support = self._support or support_function("lexical")
-            self._known[key] = checked_support(support, *key) if premise.strip() else 0.0
+            self._known[key] = checked_support(self.support_of, *key) if premise.strip() else 0.0
         return self._known[key]
 
     @cached_property
@@ -237,7 +218,7 @@ def answer_of(sample: EvaluationSample, output: SystemOutputs, support: str = "l
         Sources(more, ranked),
         gold,
         spans=spans_of(sample) if gold else (),
-        support=support_function(support),
+        support_of=support_function(support),
     )
 
 

@@ -109,7 +109,7 @@ class CitationEvaluator:
         sources = Sources((), _documents(source_documents))
         gold = _gold(ground_truth)
         cited = CitedAnswer(
-            Response(answer), citations, sources, gold, split=self.config.claims, support=self._support
+            Response(answer), citations, sources, gold, split=self.config.claims, support_of=self._support
         )
         sections = assessed(cited, self.config)
         scores = part_scores(sections)

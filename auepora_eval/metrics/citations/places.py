@@ -127,7 +127,7 @@ class FoundCitations(CitationMetric):
     def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
         gold, cited = answer.places
         # Many-to-many: one long citation may cover two gold places.
-        right_gold, right_cited = found(gold, cited, answer.overlapping(), self.overlap)
+        right_gold, right_cited = found(gold, cited, self.overlap)
         return self.of_counts(right_cited / len(cited) if cited else 0.0, right_gold / len(gold))
 
     def of_counts(self, precision: float, recall: float) -> float:

@@ -407,16 +407,13 @@ def assigned(pairs: Sequence[Match]) -> list[Match]:
     return [by_places[places] for places in chosen if places in by_places]
 
 
-def found(
-    gold: Sequence[Place], cited: Sequence[Place], pairs: Sequence[Match], overlap: float = OVERLAP
-) -> tuple[int, int]:
+def found(gold: Sequence[Place], cited: Sequence[Place], overlap: float = OVERLAP) -> tuple[int, int]:
     """Return how many of each list have a partner in the other: same file and page, and enough overlap.
 
-    `pairs` are those that overlap. Gold without a span is the whole file or chunk: what is mostly in it
-    agrees. The other way round nothing agrees, or a vague citation would be worth more than one whose span is
-    too long.
+    Gold without a span is the whole file or chunk: what is mostly in it agrees. The other way round nothing
+    agrees, or a vague citation would be worth more than one whose span is too long.
     """
-    agreeing = [(pair.gold, pair.cited) for pair in pairs if pair.tolerant >= overlap]
+    agreeing = [(pair.gold, pair.cited) for pair in overlapping(gold, cited) if pair.tolerant >= overlap]
     agreeing += [
         (left, right)
         for left, right in _same_page(gold, cited)

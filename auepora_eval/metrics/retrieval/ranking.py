@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Sequence
 from dataclasses import field
-from itertools import groupby
 
 import numpy as np
 
@@ -14,6 +11,8 @@ from ...core.matching import grade_of
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.scores import Rows, given
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ...stats.arrays import Array
+from ...stats.classification import area_under_curve
 from .hits import (
     Hits,
     LevelMetric,
@@ -162,8 +161,6 @@ class JudgedAtK(SampleMetric):
 # without a grade, or with one below 0 ("not judged"), are left out. Those that were not retrieved are tied
 # in the last place.
 
-Ranked = list[tuple[int, float]]  # place and grade, the best place first
-
 
 class CandidateMetric(SampleMetric):
     """A metric of the order of graded candidates."""
@@ -185,12 +182,9 @@ class PairwiseAccuracy(CandidateMetric):
     oracle = "scikit-learn roc_auc_score"
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        ranked = [(place, float(grade > 0)) for place, grade in ranked_candidates(sample, output)]
-        relevant = sum(grade > 0 for _, grade in ranked)
-        pairs = relevant * (len(ranked) - relevant)
-        if not pairs:
-            return skip("the candidates are not graded both above 0 and 0")
-        return (1 + right_less_wrong(ranked) / pairs) / 2
+        places, grades = _candidates(sample, output)
+        area = area_under_curve(-places, grades > 0)
+        return skip("the candidates are not graded both above 0 and 0") if math.isnan(area) else area
 
 
 @metric("kendall_tau")
@@ -206,48 +200,24 @@ class KendallTau(CandidateMetric):
     oracle = "scipy.stats.kendalltau"
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
-        ranked = ranked_candidates(sample, output)
-        by_grade = _untied_pairs(sorted(grade for _, grade in ranked))
-        if not by_grade:
+        from scipy.stats import kendalltau
+
+        places, grades = _candidates(sample, output)
+        if len(set(grades.tolist())) < 2:
             return skip("the candidates have no two different grades")
-        by_place = _untied_pairs([place for place, _ in ranked])
-        tau = right_less_wrong(ranked) / math.sqrt(by_grade * by_place) if by_place else 0.0
-        return min(1.0, max(-1.0, tau))  # rounding may put a perfect order a hair outside
+        return float(kendalltau(-places, grades).statistic) if np.ptp(places) else 0.0
 
 
-def ranked_candidates(sample: EvaluationSample, output: SystemOutputs) -> Ranked:
-    """Return the judged candidates by their place in the list; those that were not retrieved come last."""
+def _candidates(sample: EvaluationSample, output: SystemOutputs) -> tuple[Array, Array]:
+    """Return the places and the grades of the judged candidates; those not retrieved come last."""
     grades = judgements(sample)
     retrieved = in_order(output)
     places: dict[str, int] = {}
     for place, doc_id in enumerate(retrieved):
         places.setdefault(doc_id, place)  # of a repeated document the first place counts
     candidates = {doc.doc_id for doc in sample.candidate_docs or ()}
-    return sorted(
-        (places.get(doc_id, len(retrieved)), grades[doc_id])
-        for doc_id in candidates
-        if grades.get(doc_id, -1) >= 0
+    judged = [doc_id for doc_id in candidates if grades.get(doc_id, -1) >= 0]
+    return (
+        np.array([places.get(doc_id, len(retrieved)) for doc_id in judged], np.float64),
+        np.array([grades[doc_id] for doc_id in judged], np.float64),
     )
-
-
-def right_less_wrong(ranked: Ranked) -> int:
-    """Return the pairs whose higher grade has the better place, minus those where it has the worse one.
-
-    >>> right_less_wrong([(0, 2), (1, 0), (2, 1)])
-    1
-    """
-    balance = 0
-    above: list[float] = []  # the grades at better places, in ascending order
-    for _, tied in groupby(ranked, key=lambda candidate: candidate[0]):
-        grades = [grade for _, grade in tied]
-        for grade in grades:
-            balance += len(above) - bisect_right(above, grade) - bisect_left(above, grade)
-        for grade in grades:
-            insort(above, grade)
-    return balance
-
-
-def _untied_pairs(values: Sequence[float]) -> int:
-    """Return how many pairs of sorted values differ."""
-    tied = sum(math.comb(len(list(run)), 2) for _, run in groupby(values))
-    return math.comb(len(values), 2) - tied

@@ -76,12 +76,7 @@ def described_metric(metric: dict[str, Any]) -> str:
         facts.append(f"{low.replace('∞', '-∞')} to {high}.")
     facts += [] if metric["higher_is_better"] else ["Lower is better."]
     facts += [f"Equals {metric['oracle']}."] if metric["oracle"] else []
-    # Figures about agreement with people are a table at the end of the page.
-    texts = [text for text in metric["description"].split("\n\n") if not text.startswith(AGREEMENT)]
-    return "\n\n".join([*texts, *filter(None, [" ".join(filter(None, facts))])])
-
-
-AGREEMENT = "Agreement with people"
+    return "\n\n".join(filter(None, [metric["description"], " ".join(filter(None, facts))]))
 
 
 def commands_page() -> str:
@@ -92,14 +87,6 @@ def commands_page() -> str:
         "Made from the code by `make docs`. Every command also has `--help`. For completion with Tab, write",
         '`eval "$(auepora completion bash)"` into `~/.bashrc`, the same with `zsh` into `~/.zshrc`, or',
         "`auepora completion fish | source` into `~/.config/fish/config.fish`.",
-        "",
-        "| task | commands |",
-        "|---|---|",
-    ]
-    for title, names in GROUPS.items():
-        links = ", ".join(f"[`{name}`](#auepora-{name.replace(' ', '-')})" for name in names)
-        lines.append(f"| [{title}](#{title.lower().replace(' ', '-')}) | {links} |")
-    lines += [
         "",
         "At the end: [shared flags](#shared-flags), [plan files](#plan-files), [exit codes](#exit-codes).",
     ]
@@ -118,9 +105,8 @@ def commands_page() -> str:
 def command_section(name: str) -> list[str]:
     """Return the lines about one command."""
     parser = command_parser(name, load_command(name))
-    lines = ["", f"### auepora {name}", "", str(parser.description)]
-    if name in GUIDES:
-        lines += ["", f"Guide: [{GUIDES[name].removesuffix('.md').split('/')[-1]}]({GUIDES[name]})."]
+    guide = f" [Guide]({GUIDES[name]})." if name in GUIDES else ""
+    lines = ["", f"### auepora {name}", "", f"{parser.description}{guide}"]
     for paragraph in (parser.epilog or "").split("\n\n"):
         if paragraph.startswith(" "):
             lines += ["", "```text", textwrap.dedent(paragraph).rstrip(), "```"]
@@ -131,17 +117,16 @@ def command_section(name: str) -> list[str]:
     keys = [action for action in actions if is_plan_key(action) and action not in shared]
     if own := [action for action in actions if action not in (*shared, *keys)]:
         lines += ["", *map(flag_line, own)]
-    also = [
-        f"{what} {', '.join(f'`{action.option_strings[-1]}`' for action in some)}"
-        for what, some in (("[shared flags](#shared-flags)", shared), ("[keys of plans](#plan-files)", keys))
-        if some
-    ]
-    return [*lines, "", f"Also {' and '.join(also)}."] if also else lines
+    for what, some in (("[Shared](#shared-flags)", shared), ("[Plan keys](#plan-files)", keys)):
+        lines += (
+            ["", f"{what}: {', '.join(f'`{action.option_strings[-1]}`' for action in some)}."] if some else []
+        )
+    return lines
 
 
 @cache
 def shared_flags() -> set[tuple[str, str]]:
-    """Return the flags that mean the same in four commands or more, each with its help."""
+    """Return the flags that mean the same wherever several commands have them, each with its help."""
     counts = Counter(
         (flag_name(action), flag_help(action))
         for names in GROUPS.values()
@@ -149,7 +134,12 @@ def shared_flags() -> set[tuple[str, str]]:
         for action in command_parser(name, load_command(name))._actions
         if action.option_strings and (not is_plan_key(action) or action.dest == "out")
     )
-    return {flag for flag, count in counts.items() if count >= 4 and "--help" not in flag[0]}
+    meanings = Counter(name for name, _ in counts)
+    return {
+        (name, help_text)
+        for (name, help_text), count in counts.items()
+        if count > (1 if meanings[name] == 1 else 3) and "--help" not in name
+    }
 
 
 def is_plan_key(action: Action) -> bool:
@@ -165,17 +155,17 @@ def plan_section() -> list[str]:
     """Return the lines about plan files: every key, its type and what it means."""
     lines = ["", "## Plan files", "", PLAN_FILES, ""]
     for name, setting in PLAN_KEYS.items():
-        value = ", ".join(setting.choices) or KINDS.get(setting.kind, setting.kind)
-        lines.append(f"- `{name}` ({value}): {setting.help}")
+        kind = f" ({KINDS[setting.kind]})" if setting.kind in KINDS else ""
+        lines.append(f"- `{name}`{kind}: {setting.help}")
     return lines
 
 
 PLAN_FILES = (
     "A plan is a YAML or JSON file for `--config` of `run`, `score`, `judge`, `judge-audit`, `compare` and "
     "`init` ([example](formats.md#plans)). A flag overrides the key of the same name. Keys that a command "
-    "does not use have no effect there."
+    "does not use have no effect there. A key without a type is a text or a number."
 )
-KINDS = {"names": "list", "switch": "true or false", "options": "mapping"}
+KINDS = {"names": "list", "switch": "boolean", "options": "mapping"}
 
 
 def flag_line(action: Action) -> str:
@@ -382,7 +372,11 @@ def has_signature(thing: object) -> bool:
     """Whether a name is called by users: not an error, an enum, or a class to inherit from."""
     if isinstance(thing, type):
         is_base = inspect.isabstract(thing) or getattr(thing, "_is_protocol", False)
-        return not is_base and not issubclass(thing, Exception | Enum)
+        return (
+            not is_base
+            and not issubclass(thing, Exception | Enum)
+            and bool(inspect.signature(thing).parameters)
+        )
     return callable(thing)
 
 

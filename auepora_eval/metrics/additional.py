@@ -48,9 +48,9 @@ class MeanLatency(TimingMetric):
 class LatencyQuantile(TimingMetric):
     """The time within which a share q of the answers came, in seconds.
 
-    Linear interpolation between order statistics; its interval needs no assumption about the
-    distribution and is "not estimable" below the number of samples that it takes (72 for p95), and for
-    samples that share clusters.
+    Linear interpolation between order statistics; its interval needs no assumption about the distribution,
+    and is "not estimable" below the number of samples that it takes (72 for p95) and for samples that share
+    clusters.
     """
 
     q: float = 0.95
@@ -106,9 +106,8 @@ class AmountPerSecond(SampleMetric):
 class Throughput(AmountPerSecond):
     """Answers per second of one worker: how many come out if calls are made one after another.
 
-    answers / Σ their seconds. Σ is over the system's own time, not over the clock on the wall: a run with c
-    calls at a time and no queue gets through up to c times as many, and timings that were taken under load
-    contain the waiting.
+    answers / Σ their seconds, which are the system's own, not those of the clock on the wall. A run with c
+    calls at a time and no queue gets through up to c times as many; timings under load contain the waiting.
     """
 
     timing_key: str = "end_to_end"
@@ -145,8 +144,7 @@ class TimeToFirstToken(TimingMetric):
 class TimePerOutputToken(SampleMetric):
     """Mean seconds between two tokens of an answer, after the first.
 
-    (end_to_end - ttft) / (output tokens - 1), averaged over answers: a short answer weighs as much as a long
-    one. Answers of a single token have no second one to wait for and are skipped.
+    (end_to_end - ttft) / (output tokens - 1), averaged over answers. Answers of a single token are skipped.
     """
 
     target = TargetCategory.LATENCY
@@ -175,7 +173,7 @@ class TimePerOutputToken(SampleMetric):
     ranges=dict.fromkeys(("price_input", "price_output"), "[0, inf)"),
 )
 class Cost(SampleMetric):
-    """Mean cost of an answer in US dollars (lower is better).
+    """Mean cost of an answer in US dollars.
 
     What the system reports in `extra["cost_usd"]`, or its tokens at the prices of 1,000 tokens:
     cost[price_input=0.15,price_output=0.6]. An answer that reports neither is skipped.
@@ -209,10 +207,7 @@ class CallRate(SampleMetric):
 
 @metric("failure_rate")
 class FailureRate(CallRate):
-    """Share of the calls that failed: an exception, a time-out, an output that could not be read.
-
-    Denominator: all calls.
-    """
+    """Share of the calls that failed: an exception, a time-out, an output that could not be read."""
 
     higher_is_better = False
 
@@ -224,7 +219,7 @@ class FailureRate(CallRate):
 class TimeoutRate(CallRate):
     """Share of the calls that took too long and were given up: their error's type names a timeout.
 
-    TimeoutError, and what clients call theirs (ReadTimeout, APITimeoutError, ...). Denominator: all calls.
+    TimeoutError, and what clients call theirs (ReadTimeout, APITimeoutError, ...).
     """
 
     higher_is_better = False
@@ -237,8 +232,7 @@ class TimeoutRate(CallRate):
 class SloShare(CallRate):
     """Share of the calls that were answered within a time limit in seconds: slo_share@2.
 
-    Denominator: the calls that have the timing, and those that failed. A failed call is not within any
-    limit: a system does not gain by crashing early.
+    Denominator: the calls that have the timing, and those that failed, which are not within any limit.
     """
 
     seconds: float

@@ -71,8 +71,7 @@ class TokenOverlap(AnswerMetric):
 class TokenPrecision(TokenOverlap):
     """Share of the answer's words that are in the reference: low when the answer adds other words.
 
-    shared / words of the answer, normalised as in exact_match; two empty texts agree fully, an empty and a
-    non-empty one not at all.
+    Words and empty texts as in token_f1.
     """
 
     def of_counts(self, shared: int, given: int, gold: int) -> float:
@@ -83,8 +82,8 @@ class TokenPrecision(TokenOverlap):
 class TokenRecall(TokenOverlap):
     """Share of the reference's words that are in the answer: low when the answer leaves things out.
 
-    shared / words of the reference, normalised as in exact_match. It agrees with human ratings of
-    completeness, and a longer answer scores higher: read token_precision beside it.
+    Words and empty texts as in token_f1. It agrees with human ratings of completeness, and a longer answer
+    scores higher: read token_precision beside it.
     """
 
     def of_counts(self, shared: int, given: int, gold: int) -> float:
@@ -159,10 +158,7 @@ class RougeN(Rouge):
 
 @metric("rouge1[stem={stem?}]")
 class Rouge1(RougeN):
-    """ROUGE-1: F-measure of the words that answer and reference share (stemmed).
-
-    2PR / (P + R), P = shared / words of the answer, R = shared / words of the reference, repeats counted.
-    """
+    """ROUGE-1: F-measure of the words that answer and reference share, repeats counted (stemmed)."""
 
     n = 1
 
@@ -171,7 +167,7 @@ class Rouge1(RougeN):
 class Rouge2(RougeN):
     """ROUGE-2: F-measure of the pairs of neighbouring words that answer and reference share (stemmed).
 
-    As rouge1 with pairs for words: a text of one word has none, and scores 0 even against itself.
+    A text of one word has no pairs, and scores 0 even against itself.
     """
 
     n = 2
@@ -181,8 +177,7 @@ class Rouge2(RougeN):
 class RougeLAnswer(Rouge):
     """ROUGE-L: F-measure of the longest common subsequence of words (stemmed).
 
-    2PR / (P + R), P = LCS / words of the answer, R = LCS / words of the reference: the order of the words
-    counts, gaps do not. Equal to rouge-score on ASCII text; unlike it, 1.0 for identical texts in any script.
+    The order of the words counts, gaps do not. Beyond ASCII, unlike in rouge-score, identical texts score 1.
     """
 
     def of_words(self, given: Line, gold: Line) -> float:
@@ -197,9 +192,8 @@ class RougeLAnswer(Rouge):
 class RougeLsum(RougeLAnswer):
     """ROUGE-Lsum: ROUGE-L line by line, so that the order of the lines does not count (stemmed).
 
-    Of each line of the reference, the words in a longest common subsequence with any line of the answer
-    are hits, each word at most as often as both texts have it; then the F-measure over all words. Lines
-    end at line breaks, as in rouge-score; without line breaks it equals rougeL_answer.
+    Of each line of the reference, the words in a longest common subsequence with any line of the answer are
+    hits, each word at most as often as both texts have it. Without line breaks it equals rougeL_answer.
     """
 
     def agreement(self, answer: str, gold: str) -> float:
@@ -332,8 +326,7 @@ class ContainsAnswer(RequiredAnswers):
 class AnswerShare(RequiredAnswers):
     """Share of the required answers that the answer contains (STR-EM: partial credit for a list).
 
-    What is required, and what contains means: as for contains_answer. ALCE's STR-EM is this share
-    by characters, with SQuAD's normalisation of both texts (punctuation and articles left out).
+    As for contains_answer. ALCE's STR-EM is this share by characters, after SQuAD's normalisation.
     """
 
     def of_contained(self, contained: list[bool]) -> float:

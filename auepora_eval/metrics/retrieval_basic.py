@@ -50,9 +50,9 @@ class PrecisionAtK(LevelMetric):
 
 @metric("f1@{k}[level={level?:.15g}]")
 class F1AtK(LevelMetric):
-    """Precision and recall of the first k places in one number: high only if both are.
+    """Harmonic mean of precision and recall of the first k places: high only if both are.
 
-    Their harmonic mean, 2 P R / (P + R), which is 2 |relevant ∩ retrieved[:k]| / (k + |relevant|).
+    2 |relevant ∩ retrieved[:k]| / (k + |relevant|).
     """
 
     k: int
@@ -91,8 +91,7 @@ class MRR(LevelMetric):
 class MeanAveragePrecision(LevelMetric):
     """Precision at the rank of each relevant document, averaged over all relevant documents.
 
-    Σ precision@i over the ranks i that have a relevant document / |relevant|: one that was not retrieved
-    counts 0.
+    Σ precision@i over the ranks i that have a relevant document / |relevant|.
 
     map[ragas] is RAGAS's context precision with `relevant_docs` as the judge: it divides by the relevant
     documents that were retrieved, so a missed one costs nothing.
@@ -116,12 +115,11 @@ class MeanAveragePrecision(LevelMetric):
 class NDCGAtK(RetrievalMetric):
     """Discounted gain of the list, relative to that of the best possible list.
 
-    Σ grade_i / log2(i + 1) over the first k ranks / the same sum for the gold grades in descending
-    order. Gains are linear (Järvelin & Kekäläinen 2002); with binary grades it makes no difference.
+    Σ grade_i / log2(i + 1) over the first k ranks / the same sum for the gold grades in descending order
+    (Järvelin & Kekäläinen 2002).
 
     ndcg[phoenix] takes the best order of the retrieved documents as the ideal, so a missed document costs
-    nothing; ndcg[llama_index] ignores grades and takes a list that is relevant at every place as the ideal,
-    so 1 is out of reach with fewer relevant documents than places.
+    nothing. ndcg[llama_index] ignores grades and takes a list that is relevant at every place as the ideal.
     """
 
     k: int | None = None

@@ -65,8 +65,8 @@ class JudgedCitations(JudgedMetric):
 class JudgedCitationPrecision(JudgedCitations):
     """Share of the answer's citations that support their claim, as a judge sees it.
 
-    Citations whose passage the judge names for the claim / citations. An answer that cites nothing is
-    skipped: judged_citation_recall counts it. An answer that declines is skipped.
+    Citations whose passage the judge names for the claim / citations. An answer that cites nothing, or
+    declines, is skipped.
     """
 
     def of_citations(self, cited: Cited) -> float | SampleScore:

@@ -186,8 +186,7 @@ class ClaimFaithfulness(ClaimMetric):
     """Share of the answer's claims that at least one retrieved document supports.
 
     Claims of the answer that some document entails / claims of the answer, whether they are right or not. It
-    needs checked claims (`answer_in_documents`), or a judge: [check=judge]. It agrees with people as far as
-    whoever checked them does: publish that agreement beside the value.
+    needs checked claims (`answer_in_documents`), or a judge: [check=judge].
     """
 
     needs = ("answer_in_documents",)

@@ -204,10 +204,8 @@ class JudgedFaithfulness(CheckedClaims):
 class JudgedContradiction(CheckedClaims):
     """Share of the answer's claims that some retrieved passage contradicts, as a judge sees it.
 
-    By the same verdicts as judged_faithfulness: claims whose verdict is "contradicted" / claims. A claim that
-    no passage mentions is not contradicted: judged_faithfulness counts it. An answer without passages scores
-    1, or a system would gain by retrieving nothing. Judges that compare two texts do not know contradictions:
-    use a model.
+    By the verdicts of judged_faithfulness. A claim that no passage mentions is not contradicted. An answer
+    without passages scores 1. Judges that compare two texts do not know contradictions: use a model.
     """
 
     higher_is_better = False

@@ -91,9 +91,9 @@ class GradedPassages(JudgedMetric):
 class JudgedRelevance(GradedPassages):
     """How relevant the first k retrieved documents are to the question, as a judge grades them.
 
-    Σ grade / 3 over the first k places, / k: a place that the system left empty is a miss, as in precision@k.
-    The grades are 0 (nothing to do with the question), 1 (on the subject, no answer), 2 (some answer, but
-    vague or hidden) and 3 (the exact answer). A sample fails if a document cannot be graded.
+    Σ grade / 3 over the first k places, / k, as in precision@k. The grades are 0 (nothing to do with the
+    question), 1 (on the subject, no answer), 2 (some answer, but vague or hidden) and 3 (the exact answer). A
+    sample fails if a document cannot be graded.
     """
 
     def of_grades(self, placed: Placed, all_grades: Sequence[float]) -> float:
@@ -106,9 +106,8 @@ class UmbrelaNDCG(GradedPassages):
 
     DCG / the DCG of the best order, with grade / log2(rank + 1) as the gain; an expected grade below 0.5
     counts as 0. The best order is that of the k highest grades among the first k documents and the relevant
-    ones of the dataset, which are judged as well; without any of those, a system that finds nothing good
-    still has a best order. A sample without a document of grade 1 or more scores 0. To compare systems by
-    the judgements of all of them, write qrels and use ndcg@k.
+    ones of the dataset, which are judged as well. A sample without a document of grade 1 or more scores 0. To
+    compare systems by the judgements of all of them, write qrels and use ndcg@k.
     """
 
     def more_to_judge(self, sample: EvaluationSample) -> list[Document]:

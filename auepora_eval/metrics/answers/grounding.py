@@ -60,14 +60,8 @@ class GroundingMetric(SampleMetric):
 class GroundingOverlap(GroundingMetric):
     """Share of the answer's content words that are found in the retrieved documents.
 
-    Content words of the answer that occur in any document / content words of the answer, repeats counted.
-    Function words are left out: they are found anywhere.
-
-    Agreement with people: Spearman 0.73 on MTRAG, AUROC 0.71 on AttributionBench dev (0.93 on its LFQA part,
-    0.57 on ExpertQA). It sees answers that are made up as a whole. Where one thing is wrong in an answer that
-    is otherwise right, it is no better than chance: AUROC 0.50 for a negation and for two names that changed
-    places, 0.53 for another number in a paraphrase. Use lexical_consistency, grounding_bigrams and
-    number_support there.
+    Content words of the answer that occur in any document / content words of the answer, repeats counted. It
+    sees answers that are made up as a whole, but neither a negation nor two swapped names.
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
@@ -78,12 +72,8 @@ class GroundingOverlap(GroundingMetric):
 class GroundingBigrams(GroundingMetric):
     """Share of the answer's word pairs that are also adjacent in a retrieved document.
 
-    Bigrams of the answer found in any document / bigrams of the answer, function words and repeats
-    counted. Stricter than grounding_overlap: it rewards quoting and punishes paraphrase.
-
-    Agreement with people: Spearman 0.71 on MTRAG, AUROC 0.72 on AttributionBench dev. A negation and names
-    that changed places are seen where the answer is close to the wording of the documents (AUROC 0.68 and
-    0.75 on CLAP NQ), hardly where it is a paraphrase (0.51 and 0.56 on MTRAG).
+    Bigrams of the answer found in any document / bigrams of the answer, function words and repeats counted.
+    Stricter than grounding_overlap: it rewards quoting and punishes paraphrase.
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
@@ -95,12 +85,8 @@ class GroundingBigrams(GroundingMetric):
 class NumberSupport(GroundingMetric):
     """Share of the answer's numbers that are in the retrieved documents.
 
-    Numbers in digits found in any document / numbers of the answer; "1,000" and "1000.0" are one number, 12%
-    and 12 too. Answers without numbers are skipped. A sum that the answer worked out itself is not found.
-
-    Agreement with people, where an answer has numbers: Spearman 0.56 on MTRAG (133 answers), AUROC 0.71 on
-    AttributionBench dev (203 claims). A wrong number is seen (AUROC 0.96 on CLAP NQ, 0.83 on MTRAG), a right
-    one in a wrong relation, or negated, is not.
+    Numbers in digits; "1,000" and "1000.0" are one number, 12% and 12 too. Answers without numbers are
+    skipped. A sum that the answer worked out itself is not found, and a right number in a wrong relation is.
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
@@ -112,13 +98,9 @@ class NumberSupport(GroundingMetric):
 class NameSupport(GroundingMetric):
     """Share of the words in the answer's names that are found in the retrieved documents.
 
-    Capitalised words found in any document, in any case / capitalised words of the answer; the first word
-    of a sentence counts only if something else shows that it is a name. In German every noun counts as one;
-    scripts without capitals have none, and such answers are skipped.
-
-    Agreement with people, where an answer has names: Spearman 0.51 on MTRAG (228 answers), AUROC 0.64 on
-    AttributionBench dev (543 claims). A wrong name is seen (AUROC 0.94 on CLAP NQ, 0.85 on MTRAG), names that
-    changed places, and negation, are not.
+    Capitalised words found in any document, in any case / capitalised words of the answer; the first word of
+    a sentence counts only if something else shows that it is a name. In German every noun counts as one;
+    scripts without capitals have none, and such answers are skipped. Names that changed places are not seen.
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
@@ -129,11 +111,8 @@ class NameSupport(GroundingMetric):
 class BestSentenceOverlap(GroundingMetric):
     """How much of each sentence of the answer is found in one single sentence of the documents.
 
-    For each sentence of the answer the largest share of its content words that one document sentence has;
-    the mean over the sentences that have content words. A sentence pieced together from several loses.
-
-    Agreement with people: Spearman 0.69 on MTRAG, AUROC 0.72 on AttributionBench dev. Negation and swapped
-    relations are not seen.
+    The largest share of its content words that one document sentence has; the mean over the sentences that
+    have content words. A sentence pieced together from several loses. Negation is not seen.
     """
 
     def support(self, answer: str, documents: Sequence[str]) -> float | SampleScore:
@@ -152,11 +131,8 @@ class SupportModel(GroundingMetric):
 
     The support function `trained` (14 signed features of words, numbers, names and negation; logistic
     weights) for each sentence of the answer; the mean, sentences counted by their content words. The score is
-    a rank, not a chance, until it is calibrated on your labels.
-
-    Agreement with people: AUROC 0.74 on AttributionBench dev. Where one thing is wrong in an answer that is
-    otherwise right it is near chance in paraphrases: AUROC 0.56 for a negation, 0.61 for another number and
-    0.54 for swapped names on MTRAG. Inference is out of reach.
+    a rank, not a chance, until it is calibrated on your labels. In paraphrases one wrong thing is hardly
+    seen.
     """
 
     def ready(self) -> None:

@@ -51,10 +51,10 @@ class NumericMatch(SampleMetric):
 
     Every number of the reference must stand somewhere in the answer, with its scale: "22.12%" is "0.2212",
     "$1.2 million" is "1,200,000". Numbers are compared rounded to two decimals in their own scale (numbers
-    below 0.1 to two digits), or numeric_match@0.01 compares them within 1% of the reference. Numbers
-    in words ("three") are not read, and a reference without numbers is skipped. It does not see what a number
-    is said about. With [whole=true] the answer must be the number and nothing else, and texts that are no
-    numbers must equal the reference (case, punctuation and articles aside): TAT-QA's exact match.
+    below 0.1 to two digits), or numeric_match@0.01 compares them within 1% of the reference. Numbers in words
+    ("three") are not read, and a reference without numbers is skipped. With [whole=true] the answer must be
+    the number and nothing else, and texts that are no numbers must equal the reference (case, punctuation and
+    articles aside): TAT-QA's exact match.
     """
 
     tolerance: float | None = None
@@ -79,8 +79,8 @@ class NumericMatch(SampleMetric):
 class NumericF1(SampleMetric):
     """TAT-QA's F1: as numeric_match[whole=true] for numbers, shared words for texts.
 
-    Where the reference is a number: 1 if the answer is that number, else 0. Where it is a text: 2PR / (P + R)
-    of the words of both, numbers compared by value. Unlike in token_f1, a repeated word counts once.
+    Where the reference is a text: 2PR / (P + R) of the words of both, numbers compared by value. Unlike in
+    token_f1, a repeated word counts once.
     """
 
     target = TargetCategory.GENERATION_CORRECTNESS

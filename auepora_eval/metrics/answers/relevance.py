@@ -46,7 +46,7 @@ class QueryCoverage(SampleMetric):
     """Share of the question's content words that the answer takes up.
 
     Distinct content words of the query found in the answer, both stemmed / distinct content words of the
-    query. A repeated question scores 1 and a right "in 1911" scores 0: it is only a sign of drift.
+    query. A right "in 1911" scores 0: it is only a sign of drift.
     """
 
     listed = False
@@ -69,9 +69,9 @@ class QueryCoverage(SampleMetric):
 class QueryAnswerSimilarity(EmbeddingMetric):
     """How near the answer is to the question in an embedding space: the cosine of their vectors.
 
-    cos(e(query), e(answer)), from -1 to 1. Values of different models are not comparable. It rewards an
-    answer that repeats the question; ragas' response relevancy compares the question with questions that a
-    language model makes up from the answer, which is another number.
+    Values of different models are not comparable. It rewards an answer that repeats the question. ragas'
+    response relevancy is another number: it compares the question with questions that a language model makes
+    up from the answer.
     """
 
     model: str = "wordllama"
@@ -89,12 +89,11 @@ class QueryAnswerSimilarity(EmbeddingMetric):
 
 @metric("non_answer_rate")
 class NonAnswerRate(SampleMetric):
-    """Share of the questions that got no answer: an empty text, or one that declines (lower is better).
+    """Share of the questions that got no answer: an empty text, or one that declines.
 
-    Whether an answer declines is decided by the refusal detector (its precision and recall against people's
-    labels are in text/refusal.py). Declining is right where no answer exists: where the samples say so,
-    use rejection_rate and over_refusal_rate. An output without the field of an answer counts, unless no
-    output of the run has one: then the system was not asked for answers.
+    The refusal detector decides. Declining is right where no answer exists: see rejection_rate and
+    over_refusal_rate. An output without the field of an answer counts, unless no output of the run has one:
+    then the system was not asked for answers.
     """
 
     target = TargetCategory.GENERATION_RELEVANCE
@@ -112,10 +111,10 @@ class NonAnswerRate(SampleMetric):
 class SemanticSimilarity(EmbeddingMetric):
     """How near the answer is to the reference in an embedding space: the cosine of their vectors.
 
-    cos(e(reference), e(answer)), from -1 to 1, the highest over the references. An answer without tokens says
-    nothing and scores 0; a reference without tokens is skipped. Values of different models are not comparable
-    (ragas' answer similarity uses a larger one), and a wrong name or number hardly moves them: on
-    RAGChecker's pairs this follows people's overall preference less well than token_f1 does.
+    The highest over the references. An answer without tokens scores 0; a reference without tokens is skipped.
+    Values of different models are not comparable (ragas' answer similarity uses a larger one), and a wrong
+    name or number hardly moves them: on RAGChecker's pairs token_f1 follows people's overall preference
+    better.
     """
 
     model: str = "wordllama"

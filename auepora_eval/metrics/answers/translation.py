@@ -77,10 +77,9 @@ class CorpusOverlap(SampleMetric):
 class Bleu(CorpusOverlap):
     """Corpus BLEU, 0 to 100, as sacrebleu prints it (13a tokens, mixed case, exponential smoothing).
 
-    Brevity penalty · geometric mean of the n-gram precisions, n = 1-4, over counts that are summed over all
-    answers: not the mean of the samples' values. A sample's own value is its sentence BLEU. Of several
-    references each n-gram counts as often as the one that has it most often, and the nearest length counts.
-    13a leaves Chinese and Japanese uncut: use chrf there.
+    From counts summed over all answers, so it is not the mean of the samples' values, which are sentence
+    BLEU. Of several references each n-gram counts as often as in the one that has it most often, and the
+    nearest length counts. 13a leaves Chinese and Japanese uncut: use chrf there.
     """
 
     oracle = "sacrebleu 2.6 corpus_bleu"
@@ -203,8 +202,8 @@ class ChrF(CharacterF):
     """chrF: F-measure of shared character n-grams, 0 to 100, as sacrebleu prints it; for any script.
 
     Precision and recall of n-grams of 1-6 characters without spaces, each averaged over the orders that both
-    texts have, then 5PR / (4P + R): recall counts double (beta = 2). The corpus value comes from counts that
-    are summed over all answers; of several references the one with the best value counts.
+    texts have, then 5PR / (4P + R). From counts summed over all answers; of several references the best one
+    counts.
     """
 
     word_orders = 0
@@ -213,10 +212,7 @@ class ChrF(CharacterF):
 
 @metric("chrfpp")
 class ChrFPlusPlus(CharacterF):
-    """chrF++: chrF with single words and pairs of words beside the characters, 0 to 100.
-
-    As chrf, with words (cut at spaces; punctuation at their end or start set apart) as two more orders.
-    """
+    """chrF++: chrF with single words and pairs of words beside the characters, 0 to 100."""
 
     word_orders = 2
     oracle = "sacrebleu 2.6 CHRF(word_order=2)"

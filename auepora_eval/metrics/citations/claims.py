@@ -88,7 +88,7 @@ class CitationFactualConsistency(SupportMetric):
 
     Claims with a support of at least 0.8 by the texts they cite, taken together / claims, over all answers.
     Without any document, and with citations that lead nowhere, a claim is not supported. The details have the
-    mean support of all citations (mean_consistency) and that of each answer's (consistency_scores).
+    mean support of all citations (mean_consistency) and of each answer's (consistency_scores).
     """
 
     threshold: float = CONSISTENT
@@ -152,9 +152,9 @@ class CitationAccuracy(CitationMetric):
     """Weighted mean of an answer's citation scores: spans, support, consistency and hallucination.
 
     0.30 · span accuracy + 0.30 · share of valid citations + 0.25 · mean support + 0.15 · (1 - hallucination
-    rate), the weights divided by the sum of those whose part was measured: without gold there is no span
-    part. A citation that leads nowhere has no support, and an answer that cites nothing has no valid one.
-    Change the weights by name: citation_accuracy[span=0,quality=1]. The mean over answers.
+    rate), divided by the sum of the weights whose part was measured: without gold there is no span part. A
+    citation that leads nowhere has no support, and an answer that cites nothing has no valid one. Change the
+    weights by name: citation_accuracy[span=0,quality=1]. The mean over answers.
     """
 
     _: KW_ONLY
@@ -212,7 +212,7 @@ class AlceCitationRecall(SentenceCitations):
     """Share of the answer's sentences that the passages they cite, joined, support.
 
     A sentence that cites nothing, or something that is not there, counts 0; the mean over the sentences, then
-    over answers. ALCE's rule, with our sentences and the support function in the place of its model.
+    over answers. ALCE's rule, with the support function in the place of its model.
     """
 
     def of_sentences(self, answer: CitedAnswer) -> float | SampleScore:
@@ -224,9 +224,9 @@ class AlceCitationRecall(SentenceCitations):
 class AlceCitationPrecision(SentenceCitations):
     """Share of the citations that are needed: by themselves or together with the others of their sentence.
 
-    A citation counts if its sentence is supported (see alce_citation_recall) and it is needed: it supports
-    the sentence alone, or the others without it do not. Divided by the answer's citations, 0 if it
-    has none. As in ALCE's script, the citations of a sentence with one that is not there are not counted.
+    A citation counts if its sentence is supported (see alce_citation_recall) and it supports the sentence
+    alone, or the others without it do not. Divided by the answer's citations, 0 if it has none. As in ALCE's
+    script, the citations of a sentence with one that is not there are not counted.
     """
 
     def of_sentences(self, answer: CitedAnswer) -> float | SampleScore:
@@ -288,7 +288,7 @@ class TrecSupportRecall(SupportWeights):
     """How fully the cited passages support the sentences: TREC RAG's weighted recall.
 
     Σ weight / sentences, with the weights of trec_support_precision; a sentence that cites nothing counts 0.
-    TREC judged one citation per sentence; of several we take the best, which keeps the value below 1.
+    Of several citations the best counts (TREC judged one per sentence).
     """
 
     def of_sentences(self, answer: CitedAnswer) -> float | SampleScore:

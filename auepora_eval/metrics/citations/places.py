@@ -89,10 +89,7 @@ class CitationSpanExact(SpanAgreement):
 
 @metric("citation_span_perfect")
 class CitationSpanPerfect(SpanAgreement):
-    """Share of the gold spans that are cited to the character.
-
-    Gold spans whose assigned cited span is equal / gold spans. Each of them is also a good match.
-    """
+    """Share of the gold spans that are cited to the character."""
 
     listed = False
     counted_as = ("perfect_matches", "gold_spans")
@@ -105,7 +102,7 @@ class CitationSpanPerfect(SpanAgreement):
 class CitationSpanGood(SpanAgreement):
     """Share of the gold spans that are cited well: with a tolerant Jaccard of at least 0.8.
 
-    Gold spans whose assigned cited span reaches that / gold spans; see citation_span_accuracy.
+    See citation_span_accuracy.
     """
 
     listed = False
@@ -171,8 +168,7 @@ class CitationF1(FoundCitations):
 class CitationRelevance(CitationShare):
     """Share of the citations that lead to a relevant document, whatever span of it.
 
-    Citations whose document is among the sample's relevant ones / citations, over all answers. What leads
-    nowhere is not relevant; an answer that cites nothing is skipped.
+    Over all answers. What leads nowhere is not relevant; an answer that cites nothing is skipped.
     """
 
     listed = False
@@ -203,8 +199,8 @@ class TroubleRate(CitationShare):
 class CitationFabricatedRate(TroubleRate):
     """Share of the citations that are made up: no document has that name, or not the words quoted from it.
 
-    Citations of unknown files or with an excerpt that is not in the document / citations, over all answers.
-    Known are the documents that were retrieved, and the relevant and candidate ones of the sample.
+    Over all answers. Known are the documents that were retrieved, and the relevant and candidate ones of the
+    sample.
     """
 
     listed = False
@@ -216,8 +212,7 @@ class CitationFabricatedRate(TroubleRate):
 class CitationOutOfRangeRate(TroubleRate):
     """Share of the citations that point beyond what there is: [7] of five documents, a span behind the end.
 
-    Citations with such a number or span / citations, over all answers. An answer that cites nothing is
-    skipped.
+    Over all answers. An answer that cites nothing is skipped.
     """
 
     listed = False

@@ -51,10 +51,10 @@ class PairwiseMetric(RetrievedDiversity):
 
 @metric("lexical_diversity@{k?}", ranges={"k": "[2, inf)"})
 class LexicalDiversity(PairwiseMetric):
-    """How different the retrieved documents are from each other, by their words.
+    """How different the retrieved documents are from each other, by their words (intra-list distance).
 
-    Mean over all pairs of 1 - |shared words| / |words of both| (Jaccard distance of the sets of words): 0
-    for copies, 1 where no two share a word. Also called intra-list distance. Long documents share more words.
+    Mean over all pairs of 1 - |shared words| / |words of both| (Jaccard distance of the sets of words): 0 for
+    copies, 1 where no two share a word. Long documents share more words.
     """
 
     k: int | None = None
@@ -68,8 +68,8 @@ class LexicalDiversity(PairwiseMetric):
 class EmbeddingDiversity(EmbeddingMetric, PairwiseMetric):
     """How different the retrieved documents are from each other, by an embedding model.
 
-    Mean over all pairs of 1 - cos(e_i, e_j), from 0 (all alike) to 2: intra-list distance, or cosine
-    diversity. Values of different models are not comparable.
+    Mean over all pairs of 1 - cos(e_i, e_j): intra-list distance, or cosine diversity. Values of different
+    models are not comparable.
     """
 
     k: int | None = None
@@ -88,10 +88,10 @@ class EmbeddingDiversity(EmbeddingMetric, PairwiseMetric):
 
 @metric("near_duplicate_rate@{k?}[threshold={threshold?}]", ranges={"k": "[2, inf)", "threshold": "(0, 1]"})
 class NearDuplicateRate(PairwiseMetric):
-    """Share of the pairs of retrieved documents that are nearly the same text (lower is better).
+    """Share of the pairs of retrieved documents that are nearly the same text.
 
-    Pairs whose sets of three-word shingles have a Jaccard similarity of at least `threshold` / all pairs.
-    A text of fewer than three words is one shingle.
+    Pairs whose sets of three-word shingles have a Jaccard similarity of at least `threshold` / all pairs. A
+    text of fewer than three words is one shingle.
     """
 
     k: int | None = None
@@ -107,8 +107,8 @@ class NearDuplicateRate(PairwiseMetric):
 class DistinctSourceShare(RetrievedDiversity):
     """Share of the retrieved documents that come from a source of their own.
 
-    Different sources among the first k / documents among the first k. The source of a document is its
-    `metadata["source"]`, or its id where it names none: 0.2 means five chunks of one document.
+    Different sources among the first k / documents among the first k. The source is `metadata["source"]`, or
+    else the id: 0.2 means five chunks of one document.
     """
 
     k: int | None = None
@@ -145,10 +145,7 @@ class SubtopicMetric(RetrievedDiversity):
 
 @metric("subtopic_recall@{k?}")
 class SubtopicRecall(SubtopicMetric):
-    """Share of the sides of a question (its subtopics) that the first k documents cover.
-
-    Subtopics of the relevant documents among the first k / subtopics of all relevant documents.
-    """
+    """Share of the sides of a question (its subtopics) that the first k documents cover."""
 
     k: int | None = None
     oracle = "pyndeval strec@k"
@@ -164,9 +161,9 @@ class AlphaNDCG(SubtopicMetric):
     """nDCG that values a subtopic less each time it comes up again.
 
     A document gains (1 - alpha)^(times seen before) for each of its subtopics, divided by log2(rank + 1); the
-    sum over the first k, relative to that of a greedy ideal list (Clarke et al. 2008). alpha 0 counts every
-    repeat in full. The best list of all is hard to find; the greedy one, ties broken by the higher document
-    id, is what ndeval takes. A list that beats it scores above 1, here as there; never above e / (e - 1).
+    sum over the first k, relative to that of a greedy ideal list (Clarke et al. 2008), ties broken by the
+    higher document id as in ndeval. alpha 0 counts every repeat in full. A list that beats the greedy one
+    scores above 1.
     """
 
     k: int | None = None

@@ -35,8 +35,8 @@ def judgements(sample: EvaluationSample) -> dict[str, float]:
 class RPrecision(LevelMetric):
     """Share of the first R documents that are relevant, where R is the number of relevant ones.
 
-    |relevant ∩ retrieved[:R]| / R: precision and recall at the place where the two are equal, so that
-    samples with few and with many relevant documents can be averaged.
+    |relevant ∩ retrieved[:R]| / R: there precision and recall are equal, so that samples with few and with
+    many relevant documents can be averaged.
     """
 
     target = TargetCategory.RETRIEVAL_ACCURACY
@@ -52,11 +52,11 @@ class BPref(SampleMetric):
     """How rarely a document that people judged not relevant is ranked above a relevant one.
 
     Σ over the relevant documents that were retrieved of 1 - min(n, R) / min(R, N), / R; n is the number of
-    documents above it that are judged not relevant, R and N how many are judged relevant and not.
-    Documents without a judgement are passed over, which makes it the metric for incomplete judgements.
-    Judged not relevant is a grade of 0 (or below the level) in `relevant_docs` or, if the document is not
-    there, in `candidate_docs`; a grade below 0 means "not judged". Without any such document it is the
-    share of the relevant documents that were retrieved.
+    documents above it that are judged not relevant, R and N how many are judged relevant and not. Documents
+    without a judgement are passed over, which makes it the metric for incomplete judgements. Judged not
+    relevant is a grade of 0 (or below the level) in `relevant_docs` or, if the document is not there, in
+    `candidate_docs`; a grade below 0 means "not judged". Without any such document it is the share of the
+    relevant documents that were retrieved.
     """
 
     level: float | None = field(default=None, kw_only=True)
@@ -95,8 +95,8 @@ class RankBiasedPrecision(RetrievalMetric):
     """The rate at which a patient reader gains: one who goes on to the next document with probability p.
 
     (1 - p) Σ gain_i p^(i-1), p = 0.9 unless given: rbp@0.8. Grades above 1 are divided by the highest grade
-    of the sample (Moffat & Zobel 2008). Other tools take p = 0.8 and binary relevance by default. It does
-    not reach 1: even a list without a miss ends somewhere, and the rest counts as not relevant.
+    of the sample (Moffat & Zobel 2008). Other tools take p = 0.8 and binary relevance. Lists end, so it never
+    reaches 1.
     """
 
     p: float = 0.9
@@ -114,8 +114,7 @@ class RankBiasedPrecision(RetrievalMetric):
 class ExponentialNDCG(RetrievalMetric):
     """nDCG that rewards the best documents more: a grade counts as 2^grade - 1.
 
-    Σ (2^grade_i - 1) / log2(i + 1) over the first k ranks / the same sum for the gold grades in descending
-    order (Burges et al. 2005). The usual form in learning to rank; with binary grades it equals ndcg.
+    As ndcg, with these gains (Burges et al. 2005): the usual form in learning to rank.
     """
 
     k: int | None = None
@@ -136,10 +135,8 @@ def _exponential(grade: float) -> float:
 class JudgedAtK(SampleMetric):
     """Share of the first k documents that anyone has judged: how far the other metrics can be trusted.
 
-    A document is judged if it is in `relevant_docs`, or in `candidate_docs` with a
-    `metadata["relevance"]`, and its grade is not below 0. The other metrics take a document without a
-    judgement for not relevant. Divided by the documents there are if the list is shorter than k;
-    trec_eval's unj_k, the share of the others, divides by k.
+    A document is judged if it is in `relevant_docs`, or in `candidate_docs` with a `metadata["relevance"]`,
+    and its grade is not below 0. Divided by the documents there are if the list is shorter than k.
     """
 
     k: int
@@ -173,10 +170,10 @@ class CandidateMetric(SampleMetric):
 
 @metric("pairwise_accuracy")
 class PairwiseAccuracy(CandidateMetric):
-    """Share of the pairs of a relevant and an irrelevant candidate that are in the right order.
+    """Share of the pairs of a relevant and an irrelevant candidate that are in the right order (AUC).
 
-    (pairs in order + tied pairs / 2) / pairs: the area under the ROC curve (AUC). 0.5 is what chance gives,
-    and also what a system gets that retrieves none of the candidates. Relevant is a grade above 0.
+    (pairs in order + tied pairs / 2) / pairs. 0.5 is chance, and what a system gets that retrieves none of
+    the candidates. Relevant is a grade above 0.
     """
 
     oracle = "scikit-learn roc_auc_score"
@@ -191,9 +188,7 @@ class PairwiseAccuracy(CandidateMetric):
 class KendallTau(CandidateMetric):
     """How far the order of the candidates agrees with their grades: 1 is the same order, -1 the reverse.
 
-    Kendall's tau-b: (pairs in order - pairs in reverse order) / √(pairs with different grades · pairs with
-    different places). A system that retrieves none of the candidates gives them no order and scores 0;
-    scipy calls that not a number.
+    Kendall's tau-b. A system that retrieves none of the candidates gives them no order and scores 0.
     """
 
     bounds = (-1.0, 1.0)

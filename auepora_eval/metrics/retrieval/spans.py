@@ -57,10 +57,9 @@ class SpanMetric(SampleMetric):
 
 @metric("span_recall@{k}")
 class SpanRecall(SpanMetric):
-    """Share of the gold characters that the first k chunks hold.
+    """Share of the gold characters that the first k chunks hold, however the source is cut.
 
-    |gold ∩ chunks| / |gold|, in characters of the source: however the source is cut, chunks that
-    cover all of the gold score 1.
+    |gold ∩ chunks| / |gold|, in characters of the source.
 
     Fields: a relevant document has `metadata.spans`, a list of {"start", "end"}. A retrieved chunk has
     `metadata.source`, and its place as `start` and `end`, `start_index` (LangChain), `start_char_idx`
@@ -76,9 +75,8 @@ class SpanRecall(SpanMetric):
 class SpanPrecision(SpanMetric):
     """Share of the characters in the first k chunks that belong to the gold.
 
-    |gold ∩ chunks| / |chunks|, where an overlap between chunks counts once; 0 if nothing was retrieved.
-    Long chunks lower it: they make the reader go through more for the same find. It needs the fields of
-    span_recall.
+    |gold ∩ chunks| / |chunks|, where an overlap between chunks counts once; 0 if nothing was retrieved. It
+    needs the fields of span_recall.
     """
 
     def of_lengths(self, gold: int, chunks: int, both: int) -> float:
@@ -87,10 +85,9 @@ class SpanPrecision(SpanMetric):
 
 @metric("span_iou@{k}")
 class SpanIoU(SpanMetric):
-    """How nearly the first k chunks are the gold, no less and no more: 1 only if they are just that.
+    """How nearly the first k chunks are the gold, no less and no more (intersection over union).
 
-    |gold ∩ chunks| / |gold ∪ chunks|, in characters of the source (intersection over union). It needs the
-    fields of span_recall.
+    |gold ∩ chunks| / |gold ∪ chunks|, in characters of the source. It needs the fields of span_recall.
     """
 
     def of_lengths(self, gold: int, chunks: int, both: int) -> float:

@@ -21,8 +21,7 @@ class QueryTermCoverage(SampleMetric):
     """Share of the query's content words that occur somewhere in the first k texts.
 
     Distinct content words of the query found in the texts, both stemmed / distinct content words of the
-    query; 0 if nothing was retrieved. Needs no gold. It sees words, not meaning: a synonym is a miss, and a
-    text about something else in the same words is a hit.
+    query; 0 if nothing was retrieved. It sees words, not meaning: a synonym is a miss.
     """
 
     listed = False
@@ -50,8 +49,8 @@ class QueryTermCoverage(SampleMetric):
 class QueryDocSimilarity(EmbeddingMetric):
     """How near the first k texts are to the query in an embedding space: the mean cosine of their vectors.
 
-    Σ cos(e(query), e(text)) / number of texts, from -1 to 1; -1 if nothing was retrieved. Needs no gold.
-    Values of different models are not comparable, and a retriever that ranks by the same model is flattered.
+    -1 if nothing was retrieved. Values of different models are not comparable, and a retriever that ranks by
+    the same model is flattered.
     """
 
     k: int

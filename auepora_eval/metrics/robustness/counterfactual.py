@@ -114,10 +114,10 @@ class ErrorCorrectionRate(ConditionalRate, CounterfactualMetric):
 class MisleadingRate(ConditionalRate, CounterfactualMetric, BatchMetric):
     """Share of what a system knows that wrong documents talk it out of (RECALL's M-Rate).
 
-    wrong with the edited documents and right without / right without. Without is the first of these that
-    the run has: the system's own `extra["closed_book"]`, a sample of the scenario "closed_book" with the same
-    `variant_of`, the base question (which has clean documents, so that the rate is then one of lost answers).
-    Denominator: the counterfactual samples that were right without. Right: the true answer is in the text.
+    wrong with the edited documents and right without / right without, where right means that the true answer
+    is in the text. Without is the first of these that the run has: the system's own `extra["closed_book"]`, a
+    sample of the scenario "closed_book" with the same `variant_of`, the base question (which has clean
+    documents, so that the rate is then one of lost answers).
     """
 
     higher_is_better = False
@@ -146,9 +146,9 @@ class MisleadingRate(ConditionalRate, CounterfactualMetric, BatchMetric):
 class MistakeReappearanceRate(CounterfactualMetric):
     """Share of the edited words of the documents that come back in the answer (RECALL's R-Rate).
 
-    Edited words are those of the fake answer that the true one does not have, repeated ones counted; one is
-    found if the answer has it at all. Σ found / Σ edited: the denominator is words, so a long fake answer
-    weighs more. Of several fake answers the one that comes back most counts.
+    Σ found / Σ edited. Edited words are those of the fake answer that the true one does not have, repeated
+    ones counted, so a long fake answer weighs more; one is found if the answer has it at all. Of several fake
+    answers the one that comes back most counts.
     """
 
     higher_is_better = False

@@ -75,7 +75,7 @@ class ByRatio(Contrast):
 class NoiseAccuracy(ByRatio):
     """Mean of the base metric over the samples with one noise ratio: noise_accuracy@0.8.
 
-    Without a ratio, over all samples that have any. Denominator: the samples with that ratio.
+    Without a ratio, over all samples that have any.
     """
 
     ratio: float | None = None
@@ -92,9 +92,9 @@ class NoiseAccuracy(ByRatio):
 class NoiseSlope(ByRatio):
     """How much the base metric changes from no noise to nothing but noise, as a straight line has it.
 
-    Least-squares slope of the score on the noise ratio, over all samples: Σ(r - r̄)(s - s̄) / Σ(r - r̄)².
-    Below 0 where noise does harm. A line understates a system that holds on and then breaks: look at
-    noise_accuracy@r as well. Not a number where every score is the worst: then there is nothing to lose.
+    Least-squares slope of the score on the noise ratio, over all samples; below 0 where noise does harm. A
+    line understates a system that holds on and then breaks: look at noise_accuracy@r as well. Not a number
+    where every score is 0: then there is nothing to lose.
     """
 
     base: str = DEFAULT_BASE
@@ -146,9 +146,9 @@ class ZeroAgainstHighest(ByRatio):
 class NoiseDrop(ZeroAgainstHighest):
     """How much of the base metric is lost at the highest noise ratio: mean without noise - mean there.
 
-    Means over the samples with ratio 0, and with the highest ratio that the samples have. A sample's own
-    value is what it adds to the drop: its score at ratio 0, minus its score at the highest. Not a number
-    where the base is at its worst without noise: who is never right, or declines always, has nothing to lose.
+    A sample's own value is what it adds to the drop: its score at ratio 0, minus its score at the highest.
+    Not a number where the mean without noise is 0: who is never right, or declines always, has nothing to
+    lose.
     """
 
     base: str = DEFAULT_BASE
@@ -244,7 +244,7 @@ class FlipRate(ConditionalRate, Paired):
 
     variants that are wrong and whose base question is right / variants whose base question is right, where
     right is a base score of at least the threshold. flip_rate[scenario=typo] looks at one kind of variant.
-    Gains (wrong before, right with noise) do not count against it.
+    Gains do not count against it.
     """
 
     base: str = DEFAULT_BASE
@@ -260,9 +260,9 @@ class FlipRate(ConditionalRate, Paired):
 class VariantDrop(Paired):
     """How much of the base metric is lost when the question is put with noise: paraphrased, misspelt.
 
-    Mean over pairs of (score of the base question - score of the variant). Denominator: the variants whose
-    base question is among the samples. variant_drop[scenario=typo] looks at one kind of variant. A system
-    that is never right has nothing to lose: read it with the base metric.
+    Mean over the variants of (score of the base question - score of the variant). variant_drop[scenario=typo]
+    looks at one kind of variant. A system that is never right has nothing to lose: read it with the base
+    metric.
     """
 
     base: str = DEFAULT_BASE

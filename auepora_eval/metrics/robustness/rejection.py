@@ -76,10 +76,9 @@ class RejectionMetric(OnGivenDocuments):
 
 @metric("rejection_rate")
 class RejectionRate(RejectionMetric):
-    """Share of the unanswerable questions that the system declined.
+    """Share of the unanswerable questions that the system declined: the recall of abstention.
 
-    Declined / unanswerable; answerable samples are skipped. The same as the recall of abstention. RGB's
-    rejection rate counts one fixed sentence only ("insufficient information"); this one knows many.
+    RGB's rejection rate counts one fixed sentence only ("insufficient information"); this one knows many.
     """
 
     counted = (False,)
@@ -87,10 +86,7 @@ class RejectionRate(RejectionMetric):
 
 @metric("over_refusal_rate")
 class OverRefusalRate(RejectionMetric):
-    """Share of the answerable questions that the system declined all the same (lower is better).
-
-    Declined / answerable; unanswerable samples are skipped.
-    """
+    """Share of the answerable questions that the system declined all the same."""
 
     higher_is_better = False
     counted = (True,)
@@ -100,8 +96,8 @@ class OverRefusalRate(RejectionMetric):
 class AnswerRate(RejectionMetric):
     """Share of the labelled questions, answerable or not, that the system answered: its coverage.
 
-    Answered / (answerable + unanswerable). Higher means bolder rather than better: compare two systems'
-    answered_accuracy at the coverage that each of them has.
+    Higher means bolder rather than better: compare two systems' answered_accuracy at the coverage that each
+    has.
     """
 
     def of_decision(self, answerable: bool, declined: bool) -> float:
@@ -143,8 +139,8 @@ class ConfusionMetric(RejectionMetric):
 class AbstentionPrecision(ConfusionMetric):
     """Of the questions that the system declined, the share that indeed had no answer.
 
-    Declined and unanswerable / declined; not a number where nothing was declined. It depends on how many
-    of the samples are unanswerable: do not compare it between datasets.
+    Not a number where nothing was declined. It depends on how many of the samples are unanswerable: do not
+    compare it between datasets.
     """
 
     oracle = "scikit-learn precision_score"
@@ -160,8 +156,8 @@ class AbstentionPrecision(ConfusionMetric):
 class AbstentionF1(ConfusionMetric):
     """How well the system detects unanswerable questions: harmonic mean of precision and recall of declining.
 
-    2 · rightly declined / (2 · rightly declined + wrongly declined + wrongly answered). Recall is
-    rejection_rate. Rightly answered questions play no part in it; abstention_balanced_accuracy counts them.
+    Recall is rejection_rate. Rightly answered questions play no part in it; abstention_balanced_accuracy
+    counts them.
     """
 
     oracle = "scikit-learn f1_score"
@@ -220,9 +216,9 @@ class WithBase(SampleMetric):
 class AnsweredAccuracy(WithBase, RejectionMetric):
     """How good the answers are that the system chose to give, by a metric of your choice.
 
-    Mean of the base metric over the answerable questions that were answered; the others are skipped. The
-    base is contains_answer, or the one in brackets: answered_accuracy[token_f1]. A system that answers only
-    what is easy scores high: read answer_rate with it.
+    Mean of the base metric over the answerable questions that were answered. The base is contains_answer, or
+    the one in brackets: answered_accuracy[token_f1]. A system that answers only what is easy scores high:
+    read answer_rate with it.
     """
 
     base: str = DEFAULT_BASE
@@ -237,9 +233,8 @@ class ConditionedScore(WithBase, RejectionMetric):
     """A metric of your choice, where declining an unanswerable question is a full success.
 
     1 for a rightful refusal; 0 for declining an answerable question or answering an unanswerable one;
-    otherwise the base metric's score: that of contains_answer, or of the one in brackets, as in
-    conditioned_score[token_f1]. The mean over all labelled samples.
-    MTRAG conditions its scores in this way, with a model that detects refusals.
+    otherwise the base metric's score: conditioned_score[token_f1]. The mean over all labelled samples, as
+    MTRAG conditions its scores with a model that detects refusals.
     """
 
     base: str = DEFAULT_BASE
@@ -253,8 +248,8 @@ class Right(WithBase):
     """1 if the answer is right: what the reference says, or declined where there is no answer.
 
     By another metric, of which at least half is right: right[token_f1]. Declining a question that has an
-    answer is wrong; so is every answer to one that has none (`labels.answerable` is false). Questions without
-    that label have an answer. Every sample counts that has a reference or is labelled as unanswerable.
+    answer is wrong; so is every answer to one that has none (`labels.answerable` is false). Every sample
+    counts that has a reference or is labelled as unanswerable.
     """
 
     base: str = DEFAULT_BASE

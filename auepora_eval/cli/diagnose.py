@@ -92,16 +92,7 @@ def run(args: Namespace) -> int:
 def _save(storage: EvaluationResultsStorage, run_id: str, found: Diagnosis) -> None:
     """Store a diagnosis with its run, unless one is there that knew more."""
     stored = storage.load_fact(run_id, DIAGNOSIS)
-    before = found if stored is None else Diagnosis.of(stored)
-    says_less = any(
-        now and not then
-        for now, then in (
-            (found.is_black_box, before.is_black_box),
-            (found.unreached, before.unreached),
-            (before.traced > found.traced, False),
-        )
-    )
-    if says_less:
+    if stored is not None and Diagnosis.of(stored).reach > found.reach:
         echo.note("note: not stored: the run has a diagnosis that says more (--corpus, --system)")
         return
     storage.save_fact(run_id, **{DIAGNOSIS: found.to_dict()})
@@ -252,8 +243,7 @@ def _say(found: Diagnosis, probe: Probe, args: Namespace) -> None:
     else:
         echo.say(str(found))
         if found.stages and not found.unreached:
-            echo.say("More: the answers of a stage; --save wrong.jsonl keeps the questions")
-            echo.say(f"  {_command(args)} --stage {found.stages[0].name}")
+            echo.say(f"More: --stage {found.stages[0].name} (its answers), --save wrong.jsonl, --json")
 
 
 def _command(args: Namespace) -> str:

@@ -261,8 +261,8 @@ class AueporaEvaluator:
 
 
 _HOPELESS_FIX = (
-    "Fix the system and call them again, or call the others anyway (auepora run --keep-going, "
-    "in Python CallPolicy(keep_going=True))."
+    "Fix the system and call them again, or call the others anyway: keep_going: true in the plan (--config), "
+    "auepora run --keep-going, CallPolicy(keep_going=True)."
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -340,8 +339,9 @@ def _notes(evidence: Evidence) -> Iterable[str]:
 
 def stage_changes(before: Diagnosis, after: Diagnosis, run: EvaluationRun) -> Iterator[str]:
     """Yield in lines how the stages of two diagnoses of the same questions differ; `run` is one of them."""
-    if why := before.unlike(after):
-        yield from textwrap.wrap(f"The stages are not compared: the diagnoses differ, since {why}.", 80)
+    if not before.is_like(after):
+        yield "The stages are not compared: the runs were not diagnosed alike. Give both"
+        yield "diagnoses the same --metric, --corpus and kind of --system."
         return
     scores = max((as_columns(result.scores) for result in run.results), key=len)
 

@@ -40,7 +40,7 @@ from ..errors import ArgumentError, AueporaError, DataError, RunStoppedError, St
 from ..io.loader import load_dataset
 from ..metrics.parse import correctness_metric
 from ..read.outputs import to_output
-from ..store.identity import system_facts
+from ..store.identity import ChangedProgramWarning, system_facts
 from ..store.lock import locked
 from ..store.state import SUFFIX
 from ..store.storage import EvaluationResultsStorage
@@ -238,25 +238,23 @@ class Prober:
     def _is_system_of_the_run(self, probe: Probe) -> bool:
         """Ask the retriever again for some questions: another system finds other documents."""
         assert self.answerer is not None  # noqa: S101 - the caller has checked it
-        known = self.base.configuration.get("system")
-        before = known or self.base.system_name
-        now = self._facts.get("named", before) if known else name_of(self.answerer.system)
         some = self._with_gold[:_SOME] if self.answerer.retrieves else []
         found = self._run(REPEATED, some).outputs if some else []
-        pairs = [
-            [set(retrieved_ids(one.retrieved)) for one in (self.cases[sample.sample_id].output, output)]
-            for sample, output in zip(some, found, strict=True)
-            if output.error is None and self.cases[sample.sample_id].output.error is None
+        pairs = [(self.cases[sample.sample_id].output, out) for sample, out in zip(some, found, strict=True)]
+        ids = [
+            [set(retrieved_ids(one.retrieved)) for one in pair]
+            for pair in pairs
+            if all(one.error is None for one in pair)
         ]
-        differ = sum(was != now_found for was, now_found in pairs)
-        what = f"{differ} of {len(pairs)} questions"
-        if now != before and 2 * differ > len(pairs):
+        differ = sum(was != is_ for was, is_ in ids)
+        what = f"{differ} of {len(ids)} questions"
+        before = self.base.configuration.get("system") or self.base.system_name
+        now = self._facts.get("named") or name_of(self.answerer.system)
+        if now != before and 2 * differ > len(ids):
             probe.unreached = (
                 f"{now} is not the system of the run ({before}): it retrieves other documents for {what}. "
                 "Run it, then diagnose that run."
             )
-        elif now != before and not pairs:
-            probe.notes.append(f"Whether {now} is the system of the run ({before}) cannot be checked.")
         elif differ:
             probe.notes.append(
                 f"The retriever does not repeat itself, or has changed since: for {what} it finds other "
@@ -355,6 +353,8 @@ class Prober:
         run_id = f"{self.base.evaluation_id}~{name}{self.mark}"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PartialCoverageWarning)  # the system's own run has warned
+            # The file of `Intervention`: another program of the system is another run (`system_sha256`).
+            warnings.simplefilter("ignore", ChangedProgramWarning)
             run = self._evaluated(run_id, evaluator, system, samples)
         self.calls["retrieve" if shown is None and self.answerer.retrieves_alone else "generate"] += sum(
             not is_from_cache(output) for output in run.outputs

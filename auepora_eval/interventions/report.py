@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import msgspec
+
 from ..core.display import html_text, terminal_line
 
 LEAST = 0.03  # a gain below it is not worth naming first
 _LEAST_SHOWN = 0.005
+_MOST_SHOWN = 6  # stages and fixes: all of the screen fits 24 lines, and --json has the others
 ALPHA = 0.05
 FEW = 30  # questions, below which nothing can be named
 
@@ -142,18 +145,15 @@ class Diagnosis:
         """The fixes that bring something; to correct references is not a fix of the system."""
         return [one for one in self.fixes if one.name != "references" and one.gain > _LEAST_SHOWN]
 
-    def unlike(self, other: Diagnosis) -> str:
-        """Return why the stages of two diagnoses do not mean the same; "" if both were made in one way."""
-        if self.metric != other.metric:
-            return f"one is by {self.metric}, the other by {other.metric}"
-        if self.traced != other.traced:
-            known = f"{self.traced} and {other.traced} questions"
-            return f"the texts of the gold of {known} were known (--corpus)"
-        one, two = (
-            (each.is_black_box, bool(each.unreached), {fix.name for fix in each.fixes})
-            for each in (self, other)
-        )
-        return "" if one == two else "their systems could not be asked the same"
+    @property
+    def reach(self) -> tuple[bool, int]:
+        """How much could be asked: the more of it, the more stages can be told apart."""
+        return not (self.is_black_box or self.unreached), self.traced
+
+    def is_like(self, other: Diagnosis) -> bool:
+        """Whether the stages of two diagnoses mean the same."""
+        names = [{fix.name for fix in each.fixes} for each in (self, other)]
+        return (self.metric, self.reach, names[0]) == (other.metric, other.reach, names[1])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as it is stored and printed by --json."""
@@ -162,10 +162,8 @@ class Diagnosis:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Diagnosis:
         """Return the diagnosis of a stored document."""
-        stages = [StageShare(**{**one, "sample_ids": tuple(one["sample_ids"])}) for one in document["stages"]]
         value = math.nan if document["value"] is None else document["value"]
-        fixes = [Fix(**one) for one in document["fixes"]]
-        return cls(**{**document, "value": value, "stages": stages, "fixes": fixes})
+        return msgspec.convert({**document, "value": value}, cls)
 
     def __str__(self) -> str:
         return "\n".join(diagnosis_lines(self))
@@ -212,14 +210,15 @@ def _tables(found: Diagnosis) -> Iterator[str]:
         )
     yield ""
     yield f"{'Where they were lost':36}{'answers':>8}   {'of all, 95%':14}  for example"
-    for one in found.stages:
+    for one in found.stages[:_MOST_SHOWN]:
         share = f"{one.share:4.0%} {limits_text(one.interval, '3.0%'):10}"
         yield f"  {one.words:34}{one.count:8}  {share}   {terminal_line(one.sample_ids[0], 16)}"
+    if rest := found.stages[_MOST_SHOWN:]:
+        yield f"  {'at other stages (--json)':34}{sum(one.count for one in rest):8}"
     if found.shown_fixes:
         yield ""
-        yield f"{'What a fix would bring':38}{'at most':>8}  {'95%':15} {'expect':>7}"
-        yield from map(_fix_line, found.shown_fixes)
-        yield "  * different from 0 after Holm's correction over all fixes"
+        yield f"{'What a fix would bring (* p<.05, Holm)':38}{'at most':>8}  {'95%':15} {'expect':>7}"
+        yield from map(_fix_line, found.shown_fixes[:_MOST_SHOWN])
     yield ""
     if found.unsupported:
         count, example = len(found.unsupported), terminal_line(found.unsupported[0], 16)

@@ -445,12 +445,6 @@ def manifest_of(path: Path) -> tuple[Snapshot, str] | None:
     return None
 
 
-def is_found_from(split: Path, manifest: Path) -> bool:
-    """Whether a split's manifest is where it is looked for when the split is loaded."""
-    folder, place = split.absolute().parent.resolve(), manifest.absolute().parent.resolve()
-    return manifest.suffix == ".json" and place in (folder, folder.parent)
-
-
 def _naming(path: Path) -> Iterator[tuple[Snapshot, str]]:
     for candidate in _manifests_near(path):
         try:

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 
 from ...builder.build import BuildPlan, build_dataset
 from ...errors import DataError
-from ...io.builds import is_found_from
 from ...io.config.project import EvaluationConfig, load_evaluation_config
-from ...read.tasks import EMPTY_PROMPT, FIELDS_DIFFER, MARKERS_OF_NOTHING, NO_CONTEXTS, SPLIT_NAMES
+from ...read.tasks import SPLIT_NAMES
 from .. import echo
 from ..flags import add_flag, add_json, count
 
@@ -117,19 +116,8 @@ def _note_odd(result: BuildResult, plan: BuildPlan) -> None:
     for name, split in manifest.splits.items():
         if not split.count:
             echo.note(f"note: no record is for the split {name}: {plan.outputs[name]} is empty.")
-        if not is_found_from(plan.outputs[name], plan.manifest):
-            echo.note(
-                f"note: {plan.outputs[name]}: its manifest is neither beside it nor in the folder above as a "
-                ".json file; runs made on it will not know the version."
-            )
-    for name, what in {
-        MARKERS_OF_NOTHING: "markers [n] of reference answers without a citation and a context",
-        EMPTY_PROMPT: "records with an empty prompt",
-        NO_CONTEXTS: "records without contexts",
-        FIELDS_DIFFER: "records with two fields for one thing that differ (dataset check names them)",
-    }.items():
-        if manifest.notes.get(name):
-            echo.note(f"note: {what}: {manifest.notes[name]}")
+    for name, number in manifest.notes.items():
+        echo.note(f"note: {name.replace('_', ' ')}: {number} (dataset check names the records)")
 
 
 def _say(result: BuildResult, plan: BuildPlan) -> None:

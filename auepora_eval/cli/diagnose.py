@@ -75,7 +75,6 @@ def run(args: Namespace) -> int:
     corpus = Corpus(corpus_of(args.corpus, base.configuration.get("dataset")), base.samples)
     prober = Prober(base, answerer, corpus, right_metric(base.samples, args.metric), storage=storage)
     prober.mark = f"@{args.sample}" if args.sample else ""
-    prober.command = _command(args)
     if answerer is not None:
         prober.executor, prober.policy = call_executor(settings), settings.call_policy()
     if args.estimate:

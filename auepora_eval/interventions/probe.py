@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from glob import escape as glob_escape
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..builder.corpus import read_corpus
 from ..calls.executors import Executor
-from ..calls.policy import CallPolicy
+from ..calls.policy import CALLS, CallPolicy, Usage
 from ..core.dataset import DatasetForms, InMemoryDataset, canonical_json
 from ..core.matching import gold_found, match_of
 from ..core.metrics_base import SampleMetric, parse_metric
 from ..core.plan import EvaluationPlan, PartialCoverageWarning
 from ..core.rag_interface import Answerer, answerer_of
-from ..core.runner import AueporaEvaluator, OnOutput, RunRecord, evaluate, name_of
+from ..core.runner import AueporaEvaluator, OnOutput, RunRecord, in_this_folder, name_of, score_record
 from ..core.scores import Batch, Scores, as_columns, has_field
-from ..core.systems.call import CACHED, is_from_cache
+from ..core.systems.call import CACHED, attempts_of, is_from_cache
+from ..core.systems.resources import usage_of
 from ..core.types import (
     ANSWER_MISSING,
     Document,
@@ -36,14 +39,18 @@ from ..core.types import (
     names_documents,
     retrieved_ids,
 )
-from ..errors import ArgumentError, AueporaError, DataError, RunStoppedError, StorageError, warn_user
+from ..errors import ArgumentError, AueporaError, DataError, warn_user
 from ..io.loader import load_dataset
 from ..metrics.parse import correctness_metric
+from ..read.messages import HISTORY
 from ..read.outputs import to_output
-from ..store.identity import ChangedProgramWarning, system_facts
+from ..read.records import read_prediction
+from ..store.cache import CallCache, call_key
+from ..store.database import ANSWER, ANSWERED, CallRow
+from ..store.identity import system_facts
 from ..store.lock import locked
-from ..store.state import SUFFIX
 from ..store.storage import EvaluationResultsStorage
+from ..store.writer import call_reply
 from .documents import DEPTH, FIXES, Case, Corpus
 from .report import unreached_text
 from .stress import STRESS, stress_dataset, stress_plan, stress_results
@@ -53,11 +60,6 @@ REPEATED, DEEP, INDEXED = OF_RETRIEVER = "repeated", "deep", "indexed"
 _SOME = 20  # questions that show whether retrieval repeats, and whether documents matter
 _KNOWN_ITEM = 300  # characters of a document that a retriever is asked for by its own words
 Documents = Mapping[str, Sequence[Document]]  # by sample
-Key = tuple[str, ...]  # of an answer: what must be asked on its own, the question, the texts
-
-
-def _key(name: str, query: str, documents: Iterable[Document]) -> Key:
-    return name if name in (AGAIN, NONE) else "", query, *(doc.text for doc in documents)
 
 
 def _documents_alone(raw: Any) -> SystemOutputs:
@@ -67,22 +69,12 @@ def _documents_alone(raw: Any) -> SystemOutputs:
 class Intervention:
     """The system of a run: a generator on the documents that each question is shown; without, a retriever.
 
-    A question that is not among those shown is put to the whole system. It is also the cache of that run: an
-    answer that is known is not asked for again.
+    A question that is not among those shown is put to the whole system.
     """
 
-    identity: object = None
-
-    def __init__(
-        self,
-        name: str,
-        of: str,
-        answerer: Answerer,
-        shown: Documents | None,
-        known: Mapping[Key, SystemOutputs],
-    ) -> None:
-        self._kind, self._answerer, self._shown, self._known = name, answerer, shown, known
-        self.name, self.is_async = f"{of}~{name}", answerer.is_async
+    def __init__(self, name: str, answerer: Answerer, shown: Documents | None) -> None:
+        self.name, self.is_async = name, answerer.is_async
+        self._answerer, self._shown = answerer, shown
 
     def run(self, sample: EvaluationSample, *, top_k: int = 5) -> Any:
         if self._shown is None:
@@ -94,16 +86,6 @@ class Intervention:
 
     async def _awaited(self, raw: Any) -> SystemOutputs:
         return _documents_alone(await raw)
-
-    def answer(self, key: bytes, sample: EvaluationSample) -> SystemOutputs | None:
-        """Return the answer to a sample from the documents that it is shown; None if it is not known."""
-        if self._shown is None:
-            return None
-        known = self._known.get(_key(self._kind, sample.query, self._shown.get(sample.sample_id, ())))
-        return None if known is None else replace(known, extra={**known.extra, CACHED: True})
-
-    def add(self, row: object) -> None:
-        """Do nothing: the run has it."""
 
 
 @dataclass(repr=False)
@@ -146,7 +128,7 @@ class Probe:
 
 @dataclass
 class Prober:
-    """Makes the runs of interventions; with a storage they are stored as they arrive, and resumed."""
+    """Makes the runs of interventions. With a storage each call is stored before it counts, then each run."""
 
     base: EvaluationRun
     answerer: Answerer | None
@@ -156,20 +138,19 @@ class Prober:
     executor: Executor | None = None
     policy: CallPolicy | None = None
     on_output: OnOutput | None = None
-    on_start: Callable[[str, int], None] | None = None  # the name of an intervention, and its questions
-    command: str = ""  # that asks for the rest if it is stopped
+    on_start: Callable[[str, int], None] | None = None  # the name of an intervention, and its calls
     mark: str = ""  # behind the ids of the runs, such as "@60" for a part of the questions
 
     def __post_init__(self) -> None:
         self.calls: Counter[str] = Counter()
         self.evaluator: AueporaEvaluator | None = None
+        self._usages: list[Usage] = []
+        self._cache: CallCache | None = None
         self._match = match_of(self.base)
         self._learn_texts(self.base.outputs)
         pairs = zip(self.base.samples, self.base.outputs, strict=True)
         cases = [Case(one, output, self.corpus, match=self._match) for one, output in pairs]
-        self._known = {
-            _key(RETRIEVED, one.sample.query, one.retrieved): one.output for one in reversed(cases)
-        }
+        self._known = {self._key(RETRIEVED, one.sample, one.retrieved): one.output for one in reversed(cases)}
         self._shown = {case.sample.sample_id: case.retrieved for case in cases}
         # A sample that brings its own documents is answered from these: nothing is chosen for it.
         own = [case for case in cases if case.sample.metadata.get("closed_context") is not True]
@@ -182,13 +163,16 @@ class Prober:
         others = [one for one in self.base.results if one.name != self.metric.name]
         runs = {RETRIEVED: replace(self.base, results=[result, *others])}
         probe = Probe(runs, self.cases, self.metric, calls=self.calls, is_black_box=self.answerer is None)
-        if self.answerer is None or not any(case.has_gold for case in self.cases.values()):
-            return probe
-        self._learn_from_earlier_probes()
+        if self.answerer is not None and any(case.has_gold for case in self.cases.values()):
+            with self._opened_cache():
+                self._intervene(probe, self.answerer)
+        return probe
+
+    def _intervene(self, probe: Probe, answerer: Answerer) -> None:
         if probe.names_documents and not self._is_system_of_the_run(probe):
-            return probe
+            return
         names = list(FIXES) if probe.names_documents else ["gold", "merged"]
-        if probe.names_documents and self.answerer.has_depth:
+        if probe.names_documents and answerer.has_depth:
             self._look_deeper(probe)
         elif probe.names_documents:
             names.remove("deeper")
@@ -197,13 +181,12 @@ class Prober:
                 "The retriever takes no top_k: whether gold is below its cutoff or not found is not known."
             )
         if not any(case.gold for case in self.cases.values()):
-            return probe
+            return
         for name in names:
-            runs[name] = self._run(name, self.base.samples, self.shown(name))
+            probe.runs[name] = self._run(name, self.base.samples, self.shown(name))
             if name == "gold" and not self._reaches(probe):
-                return probe
+                return
         self._ask_again(probe)
-        return probe
 
     def shown(self, name: str) -> Documents:
         """Return the documents of a fix; without gold, those that were retrieved."""
@@ -215,7 +198,7 @@ class Prober:
             return {"generate": 0, "retrieve": 0}
         wrong = int((self._scores().values < 0.5).sum())
         asked = {
-            _key(name, one.query, shown[one.sample_id])
+            self._key(name, one, shown[one.sample_id])
             for name in FIXES
             if name != "deeper"  # not known before the retriever was asked
             for shown in [self.shown(name)]
@@ -239,7 +222,7 @@ class Prober:
         """Ask the retriever again for some questions: another system finds other documents."""
         assert self.answerer is not None  # noqa: S101 - the caller has checked it
         some = self._with_gold[:_SOME] if self.answerer.retrieves else []
-        found = self._run(REPEATED, some).outputs if some else []
+        found = self._asked(REPEATED, some)
         pairs = [(self.cases[sample.sample_id].output, out) for sample, out in zip(some, found, strict=True)]
         ids = [
             [set(retrieved_ids(one.retrieved)) for one in pair]
@@ -264,16 +247,16 @@ class Prober:
 
     def _look_deeper(self, probe: Probe) -> None:
         """Retrieve once more at a depth, and each document that is not found there by its own words."""
-        deep = self._run(DEEP, self._with_gold)
-        self._learn_texts(deep.outputs)
-        for sample, output in zip(deep.samples, deep.outputs, strict=True):
+        deep = self._asked(DEEP, self._with_gold)
+        self._learn_texts(deep)
+        for sample, output in zip(self._with_gold, deep, strict=True):
             self.cases[sample.sample_id].deep = output
         unseen = {doc.doc_id: doc for case in self.cases.values() for doc in case.unseen or ()}
-        documents = list(unseen.values())
-        asked = [EvaluationSample(f"d{n}", doc.text[:_KNOWN_ITEM], [doc]) for n, doc in enumerate(documents)]
-        known_items = self._run(INDEXED, asked) if asked else replace(deep, samples=[], outputs=[])
+        asked = [
+            EvaluationSample(f"d{n}", doc.text[:_KNOWN_ITEM], [doc]) for n, doc in enumerate(unseen.values())
+        ]
         failed, lost = set(), set()
-        for name, sample, output in zip(unseen, known_items.samples, known_items.outputs, strict=True):
+        for name, sample, output in zip(unseen, asked, self._asked(INDEXED, asked), strict=True):
             if output.error is not None:
                 failed.add(name)
             elif gold_found(sample, output, self._match)[1]:
@@ -324,48 +307,99 @@ class Prober:
         probe.unreached = f"{unreached_text(len(texts)).capitalize()}."
         return False
 
-    def _run(
-        self, name: str, samples: Sequence[EvaluationSample], shown: Documents | None = None
-    ) -> EvaluationRun:
-        """Ask the generator for the answers to samples from what they are shown; without, the retriever."""
-        assert self.answerer is not None  # noqa: S101 - the caller has checked it
-        system = Intervention(name, self.base.system_name, self.answerer, shown, self._known)
-        texts = [[doc.text for doc in (shown or {}).get(one.sample_id, ())] for one in samples]
-        about = {
-            "of": self.base.evaluation_id,
-            "name": name,
-            "documents_sha256": sha256(canonical_json(texts)).hexdigest(),
-            "system_sha256": self._program,
-        }
-        if self.on_start is not None:
-            self.on_start(name, len(samples))
-        is_known = all(system.answer(b"", one) is not None for one in samples)
-        depth = DEPTH if name in (DEEP, INDEXED) else self.base.top_k
-        self.evaluator = evaluator = AueporaEvaluator(
-            system,
-            self._plan(samples, depth if shown is None else 0),
-            top_k=depth,
-            executor=self.executor,
-            policy=self._policy_of(name, is_known=is_known),
-            on_output=self.on_output,
-            configuration={"intervention": about} | ({"command": self.command} if self.command else {}),
-        )
-        run_id = f"{self.base.evaluation_id}~{name}{self.mark}"
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PartialCoverageWarning)  # the system's own run has warned
-            # The file of `Intervention`: another program of the system is another run (`system_sha256`).
-            warnings.simplefilter("ignore", ChangedProgramWarning)
-            run = self._evaluated(run_id, evaluator, system, samples)
-        self.calls["retrieve" if shown is None and self.answerer.retrieves_alone else "generate"] += sum(
-            not is_from_cache(output) for output in run.outputs
-        )
-        self._learn(name, run)
+    def _run(self, name: str, samples: Sequence[EvaluationSample], shown: Documents) -> EvaluationRun:
+        """Return the run of the answers to samples from what they are shown; it is stored, too."""
+        outputs, plan = self._asked(name, samples, shown), self._plan(samples)
+        answers = [
+            [one.sample_id, output.response.text, [hit.doc.text for hit in output.retrieved]]
+            for one, output in zip(samples, outputs, strict=True)
+        ]
+        made_of = sha256(canonical_json([[metric.name for metric in plan.metrics], answers])).hexdigest()
+        about = {"of": self.base.evaluation_id, "name": name, "sha256": made_of}
+        run_id, system = (f"{one}~{name}" for one in (self.base.evaluation_id, self.base.system_name))
+        state = None if self.storage is None else self.storage.state(run_id + self.mark)
+        if self.storage is not None and state is not None and state.has_results:
+            run = self.storage.load_run(state.evaluation_id)
+            if run.configuration.get("intervention") == about:  # people may have judged or labelled it
+                return run
+        dataset = InMemoryDataset(self.base.dataset_name, list(samples))
+        record = RunRecord(dataset, plan, system, run_id + self.mark)
+        for sample, output in zip(samples, outputs, strict=True):
+            record.keep(sample, output)
+        configuration, top_k = {"intervention": about}, self.base.top_k
+        run = score_record(record, plan, system_name=system, top_k=top_k, seed=0, configuration=configuration)
+        if self.storage is not None and state is not None:
+            with locked(state.database):
+                state.remove()
+            self.storage.save_run(run)
         return run
 
-    def _plan(self, samples: Sequence[EvaluationSample], depth: int) -> EvaluationPlan:
+    def _asked(
+        self, name: str, samples: Sequence[EvaluationSample], shown: Documents | None = None
+    ) -> list[SystemOutputs]:
+        """Return what the generator answers to samples from what they are shown; without, the retriever."""
+        assert self.answerer is not None  # noqa: S101 - the caller has checked it
+        policy = self.policy
+        if shown is None:  # a retriever that cannot be asked so ends no diagnosis
+            policy = replace(policy or CallPolicy(), keep_going=True)
+        self.evaluator = AueporaEvaluator(
+            Intervention(f"{self.base.system_name}~{name}", self.answerer, shown),
+            EvaluationPlan(),
+            top_k=DEPTH if name in (DEEP, INDEXED) else self.base.top_k,
+            executor=self.executor,
+            policy=policy,
+            on_output=self.on_output,
+        )
+        keys = {one.sample_id: self._key(name, one, (shown or {}).get(one.sample_id, ())) for one in samples}
+        outputs = {key: output for key in keys if (output := self._known_output(keys[key])) is not None}
+        missing = [one for one in samples if one.sample_id not in outputs]
+        if missing and self.on_start is not None:
+            self.on_start(name, len(missing))
+
+        def store(pairs: Sequence[tuple[EvaluationSample, SystemOutputs]]) -> None:
+            if self._cache is not None:
+                self._cache.add(
+                    CallRow(keys[one.sample_id], ANSWER, None, ANSWERED, call_reply(one.sample_id, output))
+                    for one, output in pairs
+                    if output.error is None
+                )
+
+        self.evaluator.start(self._usages)  # the budget is that of all interventions
+        for sample, output in in_this_folder(self.evaluator.outputs(missing, store)):
+            outputs[sample.sample_id] = output
+        new = [output for output in outputs.values() if not is_from_cache(output)]
+        self._usages += [{**usage_of(output), CALLS: attempts_of(output)} for output in new]
+        self.calls["retrieve" if shown is None and self.answerer.retrieves_alone else "generate"] += len(new)
+        answered = {keys[name]: output for name, output in outputs.items() if output.error is None}
+        self._known = answered | self._known
+        return [outputs[one.sample_id] for one in samples]
+
+    @contextmanager
+    def _opened_cache(self) -> Iterator[None]:
+        """Open the file of the calls of all diagnoses of the run, locked: two of them would pay twice."""
+        if self.storage is None:
+            yield
+            return
+        path = self.storage.state(self.base.evaluation_id).calls
+        with locked(path), CallCache(path) as self._cache:
+            yield
+
+    def _known_output(self, key: bytes) -> SystemOutputs | None:
+        """Return an answer that need not be asked for, marked if it is counted already; None if unknown."""
+        if key in self._known:
+            output = self._known[key]
+            return replace(output, extra={**output.extra, CACHED: True})
+        reply = None if self._cache is None else self._cache.reply(key)
+        return None if reply is None else read_prediction(msgspec.json.decode(reply), "calls")[1]
+
+    def _key(self, name: str, sample: EvaluationSample, documents: Iterable[Document]) -> bytes:
+        """Return the hash of what is asked, and of who is asked; equal documents need one answer."""
+        kind = name if name in (AGAIN, NONE, *OF_RETRIEVER) else ANSWER
+        asked = [sample.query, sample.metadata.get(HISTORY), [doc.text for doc in documents]]
+        return call_key(kind, self._who, canonical_json(asked))
+
+    def _plan(self, samples: Sequence[EvaluationSample]) -> EvaluationPlan:
         """Return the metrics of the system's own run that need no judge and that the samples support."""
-        if depth:  # of a retriever
-            return EvaluationPlan([parse_metric(f"recall@{depth}").matched_by(self._match)])
         plan: list[SampleMetric] = [self.metric]
         for result in self.base.results:
             try:
@@ -381,63 +415,6 @@ class Prober:
         plan.sort(key=lambda one: targets.index(one.target))
         return EvaluationPlan(plan)
 
-    def _policy_of(self, name: str, *, is_known: bool) -> CallPolicy | None:
-        """Return the policy with what is left of its budget: all runs of a probe share it."""
-        policy = self.policy
-        if name in OF_RETRIEVER:  # a retriever that cannot be asked so ends no diagnosis
-            policy = replace(policy or CallPolicy(), keep_going=True)
-        if policy is None or policy.max_calls is None or is_known:
-            return policy
-        left = policy.max_calls - self.calls.total()
-        if left < 1:
-            raise RunStoppedError(f"stopped: the budget of {policy.max_calls} calls is used up.")
-        return replace(policy, max_calls=left)
-
-    def _evaluated(
-        self,
-        run_id: str,
-        evaluator: AueporaEvaluator,
-        system: Intervention,
-        samples: Sequence[EvaluationSample],
-    ) -> EvaluationRun:
-        """Return the run of that id: complete, resumed, or made again if it is of something else."""
-        dataset = InMemoryDataset(self.base.dataset_name, list(samples))
-        if self.storage is None:
-            record = RunRecord(dataset, evaluator.plan, system.name, run_id)
-            for sample in samples:
-                known = system.answer(b"", sample)
-                if known is not None:
-                    record.keep(sample, known)
-            return evaluate(evaluator, record)
-        state = self.storage.state(run_id)
-        options: dict[str, Any] = {"evaluation_id": run_id, "cache": system, "retry_failed": True}
-        if state.has_results or state.header is not None:
-            try:
-                self.storage.record(evaluator, dataset, resume=True, **options).check_same_run()
-            except StorageError:  # of other documents, or of another program; what it shares was learnt
-                with locked(state.database):
-                    state.remove()
-        self.storage.evaluate(evaluator, dataset, resume=True, **options)
-        return self.storage.load_run(run_id)
-
-    def _learn_from_earlier_probes(self) -> None:
-        """Take over their answers if they are of the same program: none is paid for twice."""
-        if self.storage is None:
-            return
-        runs = self.storage.results_directory.glob(f"{glob_escape(self.base.evaluation_id)}~*{SUFFIX}")
-        for run in map(self.storage.load_run, runs):
-            made = run.configuration.get("intervention") or {}
-            if made.get("system_sha256") == self._program:
-                self._learn(str(made.get("name")), run)
-
-    def _learn(self, name: str, run: EvaluationRun) -> None:
-        if name in OF_RETRIEVER:
-            return
-        for sample, output in zip(run.samples, run.outputs, strict=True):
-            if output.error is None:
-                shown = [hit.doc for hit in output.retrieved]
-                self._known.setdefault(_key(name, sample.query, shown), output)
-
     @property
     def _with_gold(self) -> list[EvaluationSample]:
         """The samples for which a retriever is asked."""
@@ -448,9 +425,9 @@ class Prober:
         """What identifies the system: its file, or the server, model and prompt that it asks."""
         return system_facts(self.answerer.system) if self.answerer is not None else {}
 
-    @property
-    def _program(self) -> str:
-        return sha256(canonical_json(self._facts)).hexdigest()
+    @cached_property
+    def _who(self) -> bytes:
+        return canonical_json(self._facts)
 
 
 def probe(

@@ -147,7 +147,7 @@ class Diagnosis:
 
     @property
     def reach(self) -> tuple[bool, int]:
-        """How much could be asked: the more of it, the more stages can be told apart."""
+        """How much could be asked: what a diagnosis with less of it says is less certain."""
         return not (self.is_black_box or self.unreached), self.traced
 
     def is_like(self, other: Diagnosis) -> bool:

@@ -239,7 +239,7 @@ def robustness(probed: Any) -> Robustness:
     right = parse_metric(about["metric"])
     gold = right.summarise(_scores(right, pairs["gold"]))
     for name, (text, measured) in STRESSES.items():
-        if not measured or not pairs[name]:
+        if not measured:
             continue
         metric = right if measured == RIGHT else parse_metric(measured)
         result = metric.summarise(_scores(metric, pairs[name]))
@@ -294,7 +294,8 @@ def _lines(found: Robustness) -> Iterator[str]:
         change = "" if row.change is None else f"{row.change:+.2f} {limits_text(row.change_interval, '+.2f')}"
         value = f"{row.value:6.2f}  {limits_text(row.interval, '.2f'):12}  {change:21}"
         if not row.is_measured:
-            value = f"  not measured: {row.failed} calls failed".ljust(43)
+            why = f"{row.failed} calls failed" if row.failed else "it could not be made"
+            value = f"  not measured: {why}".ljust(43)
         yield f"{row.text:28}{value} {row.n + row.failed}/{row.of}"
     broken = list(_breaks(found.rows))
     questions = max(row.of for row in found.rows)
@@ -302,7 +303,7 @@ def _lines(found: Robustness) -> Iterator[str]:
         yield from textwrap.wrap(f"Breaks at: {'; '.join(broken)}.", 80)
     elif questions < FEW:
         yield f"{questions} questions are too few to show where it breaks: take {2 * FEW} or more."
-    elif all(row.is_measured for row in found.rows):
+    elif all(row.is_measured or not row.failed for row in found.rows):
         yield from textwrap.wrap(
             f"Breaks at none of these, as far as {questions} questions show. A repeated false fact is not "
             "judged: the documents say it.",

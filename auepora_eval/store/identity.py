@@ -106,13 +106,10 @@ def _changes(before: Header, now: Header) -> Iterator[str]:
         yield _was_and_is("system", repr(_name_of_system(before)), repr(_name_of_system(now)))
     if before.get("asks") and now.get("asks"):  # a run of Python code has none
         yield from differences("", before["asks"], now["asks"])
-    # Variants of an experiment may share a system, and differ in what it was made with; the runs of a
-    # diagnosis differ in the documents that the generator is shown.
-    for name in ("experiment", "intervention"):
-        was, is_ = ((facts.get("configuration") or {}).get(name) for facts in (before, now))
-        if name == "experiment":
-            was, is_ = ({key: (one or {}).get(key) for key in _OF_A_VARIANT} for one in (was, is_))
-        yield from differences("", {name: was}, {name: is_})
+    # Variants of an experiment may share a system, and differ in what it was made with.
+    made = ((facts.get("configuration") or {}).get("experiment") or {} for facts in (before, now))
+    was, is_ = ({key: one.get(key) for key in _OF_A_VARIANT} for one in made)
+    yield from differences("experiment", was, is_)
 
 
 def _is_another_program(before: Header, now: Header) -> bool:

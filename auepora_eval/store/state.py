@@ -124,21 +124,31 @@ class RunState:
 
     def remove(self) -> None:
         """Remove the run, and those that a diagnosis made of it. It must be locked by this process."""
-        for run in self.interventions():
-            run.remove()
+        self.remove_interventions()
         self.path.unlink(missing_ok=True)
         remove_database(self.database)
 
+    @property
+    def calls(self) -> Path:
+        """Return the file of the calls that diagnoses of the run made."""
+        return self.runs / f"{self.evaluation_id}~calls.db"
+
     def interventions(self) -> list[RunState]:
         """Return the runs that a diagnosis made of this one."""
-        files = self.runs.glob(f"{glob.escape(self.database.name.removesuffix(DATABASE))}~*{DATABASE}")
-        runs = (RunState(self.runs, path.name.removesuffix(DATABASE)) for path in files)
+        files = self.runs.glob(f"{glob.escape(self.evaluation_id)}~*{SUFFIX}")
+        runs = (RunState(self.runs, path.name.removesuffix(SUFFIX)) for path in files)
         return [one for one in runs if _made_of(one) == self.evaluation_id]
+
+    def remove_interventions(self) -> None:
+        """Remove what a diagnosis made of the run."""
+        for run in self.interventions():
+            run.remove()
+        remove_database(self.calls)
 
 
 def _made_of(state: RunState) -> str:
     """Return the id of the run whose diagnosis made this one; "" if it is another run."""
-    probed = ((state.header or {}).get("configuration") or {}).get("intervention")
+    probed = (read_results_head(state.path).get("configuration") or {}).get("intervention")
     return str(probed.get("of")) if isinstance(probed, Mapping) else ""
 
 
@@ -277,8 +287,6 @@ def _resume_command(state: RunState, configuration: object) -> str:
     if variant_of(configuration) is not None:
         return f"auepora experiment FILE --resume{out}"
     stored = configuration if isinstance(configuration, Mapping) else {}
-    if isinstance(probed := stored.get("intervention"), Mapping):
-        return str(stored.get("command") or f"auepora diagnose {shlex.quote(str(probed.get('of')))}{out}")
     if stored.get("stress"):
         return "the same `auepora stress` again"
     if stored.get("dataset") and stored.get("system"):

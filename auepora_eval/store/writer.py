@@ -136,8 +136,7 @@ class RunWriter:
             state.warn_of_loss()
             with naming(draft), draft.open("rb+") as file:
                 os.fsync(file.fileno())
-            for run in state.interventions():
-                run.remove()
+            state.remove_interventions()
             remove_database(state.database)
             draft.replace(state.database)
 

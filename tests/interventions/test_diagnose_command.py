@@ -186,6 +186,25 @@ def test_a_budget_stops_it_and_the_rest_is_asked_later(
     assert ae.load_run(here / "base~gold")["right"].value == 1
 
 
+def test_a_part_of_the_questions_is_not_paid_for_again(here: Path, project: Path) -> None:
+    def made(*flags: str) -> int:
+        before = len((project / "calls.txt").read_text())
+        assert diagnosed(here, *flags) == 0
+        return len((project / "calls.txt").read_text()) - before
+
+    part, rest = made("--sample", "30"), made()
+    assert made() == made("--sample", "30") == 0
+    EvaluationResultsStorage(here).state("base").remove_interventions()
+    assert part + rest <= made() + 20  # others are asked without documents
+
+
+def test_what_people_or_judges_added_to_an_intervention_stays(here: Path) -> None:
+    assert diagnosed(here) == 0
+    EvaluationResultsStorage(here).save_fact("base~gold", judge={"seen": True})
+    assert diagnosed(here, "--stage", "cutoff") == 0
+    assert EvaluationResultsStorage(here).load_fact("base~gold", "judge") == {"seen": True}
+
+
 def test_a_sample_has_runs_of_its_own(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert diagnosed(here, "--sample", "10") == 0
     assert "too few" in capsys.readouterr().out
@@ -271,11 +290,9 @@ def test_an_edited_system_is_diagnosed_after_a_diagnosis_that_was_stopped(
     here: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert diagnosed(here, "--budget-calls", "80") == 1
-    assert (here / "base~gold.run.db").exists()
+    assert (here / "base~calls.db").exists()
     assert not (here / "base~gold.results.json").exists()
-    capsys.readouterr()
-    assert main(["list", "--out", str(here)]) == 0  # with the command that asks for the rest
-    assert "--corpus" in capsys.readouterr().out
+    assert "The same command again asks for the rest" in capsys.readouterr().err
     edited(project, SYSTEM + "# edited\n")
     try:
         capsys.readouterr()

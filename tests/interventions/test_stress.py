@@ -197,3 +197,20 @@ def test_a_stress_whose_calls_mostly_failed_is_not_measured() -> None:
     assert "nan" not in text
     assert "Breaks at none" not in text
     assert "The same command again" in text
+
+
+def test_a_stress_that_could_not_be_made_of_any_question_is_said() -> None:
+    documents = [ae.Document(f"d{n}", f"The value of item {n} is v{n}7.") for n in range(30)]
+    samples = [
+        ae.EvaluationSample(f"q{n}", f"What is the value of item {n}?", [doc], reference_answer=f"v{n}7")
+        for n, doc in enumerate(documents)
+    ]
+
+    def generate(query: str, documents: list[ae.Document]) -> str:
+        return " ".join(doc.text for doc in documents)
+
+    found = ae.robustness(ae.probe((lambda query, top_k=5: [], generate), samples, documents, names="stress"))
+    row = next(one for one in found.rows if one.name == "false_fact")
+    assert (row.n, row.of) == (0, 30)
+    assert sum(row.not_made.values()) == 30
+    assert "could not be made" in str(found)

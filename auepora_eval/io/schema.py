@@ -214,7 +214,6 @@ def results_errors(data: Any) -> Iterator[SchemaError]:
     What the system cited is recorded as it was; a wrong span is the system's, not the file's.
     """
     yield from _repeated(_rows(data, "query_results"), "query_id", "Keep one row per query.")
-    yield from _interval_errors(data)
     summary = data.get("summary") if isinstance(data, dict) else None
     if isinstance(summary, dict):
         total, successful, failed = (summary.get(f"{name}_queries") for name in _COUNTS)
@@ -224,21 +223,6 @@ def results_errors(data: Any) -> Iterator[SchemaError]:
             sum_of = f"{shown(successful)} successful and {shown(failed)} failed"
             what = f"total_queries is {shown(total)}, but {sum_of} make {shown(successful + failed)}."
             yield SchemaError("$.summary", f"{what} Correct the counts.")
-
-
-def _interval_errors(data: Any) -> Iterator[SchemaError]:
-    """Check that each interval is a lower and an upper limit."""
-    for section, entries in data.items() if isinstance(data, dict) else ():
-        if not isinstance(entries, dict) or not str(section).endswith("_metrics"):
-            continue
-        for name, entry in entries.items():
-            interval = entry.get("confidence_interval") if isinstance(entry, dict) else None
-            if not isinstance(interval, list):  # of another type is an error of the schema
-                continue
-            are_numbers = len(interval) == 2 and all(_is_number(limit) for limit in interval)
-            if not are_numbers or interval[0] > interval[1]:
-                what = "it is not a lower and an upper limit. Write two numbers, the lower first, or null."
-                yield SchemaError(json_path((section, name, "confidence_interval")), what)
 
 
 def config_errors(data: Any) -> Iterator[SchemaError]:

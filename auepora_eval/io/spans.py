@@ -24,7 +24,7 @@ from typing import Any
 
 from ..core.types import EvaluationRun, EvaluationSample, SampleScore, SystemOutputs, known_score
 from ..errors import DataError
-from ..read.text import parse_document, parse_json, parse_line
+from ..read.text import parse_document, parse_line, parsed
 from .documents import read_content, read_document
 from .files import written
 from .jsonl import BYTE_ORDER_MARK, encode, opened, placed_lines
@@ -518,10 +518,6 @@ def _attributes(own: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in attributes.items() if value not in (None, "")}
 
 
-def _parsed(text: Any) -> Any:
-    if not isinstance(text, str):
-        return text
-    try:
-        return parse_json(text.encode("utf-8", "surrogatepass"), "attribute")
-    except DataError:
-        return text
+def _parsed(value: Any) -> Any:
+    """Return the JSON that a text holds; the value itself if it holds none."""
+    return value if (found := parsed(value)) is None else found

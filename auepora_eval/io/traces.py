@@ -26,7 +26,7 @@ from ..errors import DataError
 from ..read.messages import ANSWERING, ASKING, content_text, text_in
 from ..read.names import ANSWER_PARTS, DOCUMENT_TEXT, QUERY_PARAMETERS
 from ..read.outputs import text_id
-from ..read.text import parse_json
+from ..read.text import parsed
 from .spans import Attributes, Span
 
 _MAX_ITEMS = 1_000  # of a list of documents or messages
@@ -205,8 +205,8 @@ def _in_events(span: Span, names: Collection[str], roles: Sequence[str]) -> Iter
 
 def _items(attributes: Attributes, name: str) -> list[dict[str, Any]]:
     """Return the objects of a list: JSON text, or attributes `name.N.rest`; numbers may be missing."""
-    if isinstance(text := attributes.get(name), str):
-        values = parsed(text)
+    if isinstance(attributes.get(name), str):
+        values = parsed(attributes[name])
         return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
     found: dict[str, dict[str, Any]] = {}
     for key, value in attributes.items():
@@ -247,8 +247,7 @@ def _tool_calls(spans: Sequence[Span]) -> dict[str, Any]:
         attributes = span.attributes
         name = attributes.get("tool.name") or attributes.get("gen_ai.tool.name") or span.name
         arguments = attributes.get("tool.parameters") or attributes.get("gen_ai.tool.call.arguments")
-        arguments = parsed(arguments) if isinstance(arguments, str) else arguments
-        calls.append({"name": name, "arguments": arguments})
+        calls.append({"name": name, "arguments": parsed(arguments)})
     return {"tool_calls": calls} if calls else {}
 
 
@@ -295,8 +294,7 @@ def _document(item: Mapping[str, Any]) -> Document:
     """A document; one without an id gets one from its text, the same whenever it comes."""
     doc_id, metadata = item.get("id"), item.get("metadata")
     text = next((item[name] for name in DOCUMENT_TEXT if isinstance(item.get(name), str)), None)
-    metadata = parsed(metadata) if isinstance(metadata, str) else metadata
-    metadata = metadata if isinstance(metadata, dict) else {}
+    metadata = about if isinstance(about := parsed(metadata), dict) else {}
     if doc_id is None or not str(doc_id).strip():
         return Document(text_id(text or ""), text or "", metadata)
     return Document(str(doc_id), text or "", metadata | ({"text_missing": True} if text is None else {}))
@@ -359,11 +357,3 @@ def _failure(root: Span, spans: Sequence[Span]) -> Failure | None:
         return None
     kind = failed.attributes.get("error.type") or failed.attributes.get("exception.type")
     return Failure(kind if isinstance(kind, str) else "error", failed.error or "", root.seconds)
-
-
-def parsed(text: str) -> Any:
-    """The JSON that a text holds; None if it holds none."""
-    try:
-        return parse_json(text.encode("utf-8", "replace"), "attribute")
-    except DataError:
-        return None

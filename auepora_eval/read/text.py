@@ -52,6 +52,14 @@ def parse_json(content: bytes, where: str, *, hint: str = "") -> Any:
     return value
 
 
+def parsed(value: Any) -> Any:
+    """The JSON that a text holds, None if it holds none; any other value as it is."""
+    try:
+        return parse_json(value.encode("utf-8", "replace"), "text") if isinstance(value, str) else value
+    except DataError:
+        return None
+
+
 def parse_line(line: bytes, where: str) -> dict[str, Any]:
     """The record on a line; DataError if it is none, or one that could do harm."""
     # Without its end: a line that is cut off within a text has the same error wherever it stands.

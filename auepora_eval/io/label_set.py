@@ -24,7 +24,7 @@ from .csv import DroppedWarning
 from .documents import read_document, write_document
 from .files import stem
 from .jsonl import read_records
-from .schema import check_no_errors, checker
+from .schema import check_no_errors, label_errors, schema_errors
 from .tables import placed_rows
 
 Record = dict[str, Any]
@@ -112,20 +112,7 @@ def label_set_errors(document: Any) -> list[str]:
     """Everything that is wrong with a label set: "samples[12] (fhri_013): fhri_spec.risk_tier: ..."."""
     flat = flattened(document)
     records = flat.get("samples", ()) if isinstance(flat, dict) else ()
-    errors = [_named(str(error), records) for error in checker("label_set").errors(flat)]
-    if not isinstance(records, list):
-        return errors
-    seen: dict[str, int] = {}
-    for place, record in enumerate(records):
-        if isinstance(record, dict) and isinstance(record.get("id"), str):
-            first = seen.setdefault(record["id"], place)
-            if first != place:
-                errors.append(
-                    f"{_place(place, record)}: the id was used already, by samples[{first}]. Change it."
-                )
-            if "question" not in record and "question_sequence" not in record:
-                errors.append(f"{_place(place, record)}: the field 'question' is missing. Add it.")
-    return errors
+    return [_named(error, records) for error in schema_errors(flat, "label_set", label_errors(flat))]
 
 
 def flattened(document: Any) -> Any:

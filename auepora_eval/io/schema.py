@@ -160,8 +160,7 @@ class DataFormatValidator:
         return self._validated(data, "benchmark", lambda _: ())
 
     def _validated(self, data: Any, name: str, further: Callable[[Any], Iterable[SchemaError]]) -> list[str]:
-        errors = _joined(checker(name).errors(data), further(data))
-        return [*errors, *self._custom_validations(data)]
+        return [*schema_errors(data, name, further(data)), *self._custom_validations(data)]
 
     def _custom_validations(self, data: Any) -> list[str]:
         """Return further errors: a subclass may add rules of its own."""
@@ -170,11 +169,12 @@ class DataFormatValidator:
 
 def config_form_errors(data: Any) -> list[str]:
     """The errors of a configuration in its form, whoever reads it."""
-    return _joined(checker("config").errors(data), config_errors(data))
+    return schema_errors(data, "config", config_errors(data))
 
 
-def _joined(errors: list[SchemaError], further: Iterable[SchemaError]) -> list[str]:
-    """Both, but a place that the schema complained about is not complained about again."""
+def schema_errors(data: Any, name: str, further: Iterable[SchemaError]) -> list[str]:
+    """The errors of a schema, and further ones in places that the schema did not complain about."""
+    errors = checker(name).errors(data)
     places = {error.path for error in errors}
     return [*map(str, errors), *(str(error) for error in further if error.path not in places)]
 
@@ -206,6 +206,11 @@ def ground_truth_errors(data: Any) -> Iterator[SchemaError]:
     yield from _repeated(annotations, "annotation_id", "Give each annotation its own id.")
     for steps, annotation in annotations:
         yield from _span_errors(_rows(annotation, "citations", steps))
+
+
+def label_errors(data: Any) -> Iterator[SchemaError]:
+    """Of a label set: ids that come twice."""
+    yield from _repeated(_rows(data, "samples"), "id", "Give each sample its own id.")
 
 
 def results_errors(data: Any) -> Iterator[SchemaError]:

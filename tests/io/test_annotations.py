@@ -78,7 +78,7 @@ def _with(**changes: Any) -> dict[str, Any]:
         pytest.param({"id": "l1"}, 'samples[1] (l1): "ground_truth_label"', id="nothing"),
         pytest.param(
             {"id": "l1", "ground_truth_label": "accurate"},
-            "samples[1] (l1): the field 'question' is missing. Add it.",
+            'samples[1] (l1): "question" is a required property.',
             id="no question",
         ),
         pytest.param("l1", "samples[1]: ", id="not an object"),

@@ -22,8 +22,8 @@ from .checks import (
     stopping_notes,
     value_notes,
 )
-from .compare import Comparison, Margin, compared_family
-from .paired_tests import RESAMPLES, Tested, judge_notes, tested_pairs
+from .compare import Comparison, Margin, MetricComparison, compared_family
+from .paired_tests import RESAMPLES, judge_notes, tested_pairs
 from .pairs import Pairs, pairs_of
 from .regressions import NO_QUALITY
 
@@ -102,7 +102,7 @@ def rank_runs(
         [run.evaluation_id for run in runs],
         _names(runs),
         alpha,
-        _rankings(len(runs), by_pair, compared),
+        _rankings(len(runs), compared),
         list(compared.values()),
         # What holds for several pairs is said once.
         [
@@ -181,46 +181,43 @@ def _names(runs: Sequence[EvaluationRun]) -> list[str]:
     return systems if len(set(systems)) == len(runs) else [run.evaluation_id for run in runs]
 
 
-def _rankings(
-    count: int,
-    by_pair: Mapping[tuple[int, int], Sequence[Tested]],
-    compared: Mapping[tuple[int, int], Comparison],
-) -> list[MetricRanking]:
-    # The pairs with the first run have every run once: the first as side a, all others as side b.
-    with_first = [tests for (first, _), tests in by_pair.items() if first == 0]
+def _rankings(count: int, compared: Mapping[tuple[int, int], Comparison]) -> list[MetricRanking]:
+    # The pairs with the first run have every run once: the first as the baseline, all others as candidates.
+    with_first = [comparison.metrics for (first, _), comparison in compared.items() if first == 0]
     rankings = []
-    for tests in zip(*with_first, strict=True):
-        pairs, metric = tests[0].pairs, tests[0].pairs.known
+    for pairs in zip(*with_first, strict=True):
+        metric = pairs[0]
         # (winner, other) of each pair with a significant difference
         wins = set()
         for (a, b), comparison in compared.items():
-            verdict = comparison[pairs.name].verdict
+            verdict = comparison[metric.name].verdict
             if verdict.is_significant:
                 wins.add((b, a) if verdict is Verdict.BETTER else (a, b))
-        standings = _standings(count, tests, wins)
+        standings = _standings(count, pairs, wins)
         rankings.append(
-            MetricRanking(pairs.name, pairs.a.target, metric.higher_is_better, metric.unit, standings)
+            MetricRanking(metric.name, metric.target, metric.higher_is_better, metric.unit, standings)
         )
     return rankings
 
 
-def _standings(count: int, tests: Sequence[Tested], wins: set[tuple[int, int]]) -> list[Standing]:
-    values = [tests[0].value_a, *(one.value_b for one in tests)]
-    sides = [tests[0].interval_a, *(one.interval_b for one in tests)]
-    sign = -1 if tests[0].pairs.known.higher_is_better else 1
-    is_tested = not any(one.not_tested for one in tests)
+def _standings(count: int, pairs: Sequence[MetricComparison], wins: set[tuple[int, int]]) -> list[Standing]:
+    values = [pairs[0].baseline, *(one.candidate for one in pairs)]
+    intervals = [pairs[0].baseline_interval, *(one.candidate_interval for one in pairs)]
+    sign = -1 if pairs[0].higher_is_better else 1
+    is_tested = not any(one.test.not_tested for one in pairs)
     standings = []
-    for place, (value, side) in enumerate(zip(values, sides, strict=True)):
+    for place, (value, interval) in enumerate(zip(values, intervals, strict=True)):
         beats = tuple(other for other in range(count) if (place, other) in wins)
         beaten = sum((other, place) in wins for other in range(count))
         # Equal values share the better rank: 1, 1, 3.
         rank = 1 + sum(sign * other < sign * value for other in values)
+        possible = (1 + beaten, count - len(beats))
         standings.append(
             Standing(
                 value,
-                side and (side.low, side.high),
+                interval,
                 rank if is_tested else None,
-                (1 + beaten, count - len(beats)) if is_tested else None,
+                possible if is_tested else None,
                 beats,
                 is_tested and rank == 1,
             )

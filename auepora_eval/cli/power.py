@@ -60,7 +60,8 @@ def _report(args: Namespace) -> PowerReport:
     options = {"effect": args.effect, "n": args.n, "alpha": args.alpha, "power": args.power}
     options |= {"correlation": args.correlation}
     if args.runs:
-        _check_numbers(args)
+        if args.sd is not None or args.rate is not None:
+            raise PlanError("--sd and --rate cannot be combined with a run: the run's own scores are used.")
         storage = EvaluationResultsStorage(args.out)
         groups = [load_named_runs(storage, name) for name in args.runs]
         return power_from_runs(*groups, metrics=_metrics(args), **options)
@@ -68,12 +69,6 @@ def _report(args: Namespace) -> PowerReport:
         raise PlanError("Nothing to estimate: give --effect (the change to detect), --n (samples), or a run.")
     name = ", ".join(args.metric) if args.metric else "the score"
     return power_from_numbers(sd=args.sd, rate=args.rate, name=name, **options)
-
-
-def _check_numbers(args: Namespace) -> None:
-    for name in ("sd", "rate"):
-        if getattr(args, name) is not None:
-            raise PlanError(f"--{name} cannot be combined with a run: the run's own scores are used.")
 
 
 def _metrics(args: Namespace) -> list[str] | None:

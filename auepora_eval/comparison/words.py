@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..core.display import bounds_text, listed, p_text, value_text
+from ..core.display import bounds_text, listed, p_text, terminal_line, value_text
 from ..core.types import EvaluationRun, Target, TargetCategory
 from ..core.verdict import Verdict
 from ..stats.significance import LEVEL
@@ -346,7 +346,7 @@ def names_apart(systems: Sequence[str], run_ids: Sequence[str]) -> list[str]:
     >>> names_apart(["rag", "rag"], ["monday", "tuesday"])
     ['monday', 'tuesday']
     """
-    for names in ([_flat(name) for name in systems], [_flat(name) for name in run_ids]):
+    for names in ([terminal_line(name) for name in systems], [terminal_line(name) for name in run_ids]):
         if len(set(names)) == len(names):
             return shortened(names, LONGEST)
     return [f"{name} ({number})" for number, name in enumerate(shortened(names, LONGEST), start=1)]
@@ -368,8 +368,3 @@ def shortened(names: Sequence[str], width: int) -> list[str]:
         if len(set(short)) == len(set(names)):
             return short
     return list(names)
-
-
-def _flat(name: str) -> str:
-    """On one line, and nothing that a terminal or a page would act on."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in name).split())

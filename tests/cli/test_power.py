@@ -55,7 +55,7 @@ def test_report(power: Power, words: tuple[str, ...], told: str) -> None:
         ((), "Nothing to estimate"),
         (("--effect", "0.1"), "how much do scores vary"),
         (("--n", "100", "--rate", "0.5", "--correlation", "1"), "not a correlation"),
-        (("demo-bm25", "--sd", "1"), "--sd cannot be combined with a run"),
+        (("demo-bm25", "--sd", "1"), "--sd and --rate cannot be combined with a run"),
         (("demo-bm25", "demo-hybrid", "demo-bm25"), "one run, or at two"),
         (("demo-bm25", "--metric", "recal@5"), "has no scores of 'recal@5'"),
     ],

@@ -19,7 +19,7 @@ from tests.comparison.test_margins_and_repeats import scored
         (["rag", "rag"], ["chunks-256", "chunks-512"], ["chunks-256", "chunks-512"]),
         (["rag", "rag"], ["r1", "r1"], ["r1 (1)", "r1 (2)"]),
         (["rag", "rag\n", "b"], ["r1", "r2", "r3"], ["r1", "r2", "r3"]),  # the same once on one line
-        (["a\n::error::x", "b\x1b[31m"], ["r1", "r2"], ["a ::error::x", "b [31m"]),
+        (["a\n::error::x", "b\x1b[31m"], ["r1", "r2"], ["a ::error::x", "b"]),
     ],
 )
 def test_names(systems: list[str], ids: list[str], names: list[str]) -> None:

@@ -308,6 +308,5 @@ def _about(call: Call, task: AcceptedTask, document: str) -> Record:
         "generator_metadata": {
             "prompt_sha256": call.prompt.sha256,
             "tokens": reply and {"prompt": reply.prompt_tokens, "completion": reply.completion_tokens},
-            "warnings": task.warnings,
         },
     }

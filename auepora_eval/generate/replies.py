@@ -75,7 +75,6 @@ class AcceptedTask(msgspec.Struct, frozen=True):
     response: str
     support: float
     evidence: list[Evidence]
-    warnings: list[str]
 
 
 def checked_qa(task: QaTask, chunks: Sequence[Chunk]) -> AcceptedTask:
@@ -92,7 +91,7 @@ def checked_qa(task: QaTask, chunks: Sequence[Chunk]) -> AcceptedTask:
         raise RejectedError("the answer has no word or number that could be looked up")
     if answer_words <= question_words:
         raise RejectedError("the question already says the answer")
-    evidence, warnings = _locate_quotes([Quote(task.passage, task.evidence)], chunks)
+    evidence = _located([Quote(task.passage, task.evidence)], chunks)
     if len(words(task.evidence)) < 4:
         raise RejectedError("the evidence is shorter than four words")
     chunk = chunks[evidence[0].passage - 1]
@@ -100,7 +99,7 @@ def checked_qa(task: QaTask, chunks: Sequence[Chunk]) -> AcceptedTask:
     if question_words and not question_words & set(words(f"{headings} {chunk.text}", stemmed=True)):
         raise RejectedError("no word of the question is in the passage")
     share = _check_support("qa", "answer", task.answer, f"{headings} {task.evidence}")
-    return AcceptedTask(task.question.strip(), task.answer.strip(), share, evidence, warnings)
+    return AcceptedTask(task.question.strip(), task.answer.strip(), share, evidence)
 
 
 def checked_summary(task: SummaryTask, chunks: Sequence[Chunk]) -> AcceptedTask:
@@ -111,9 +110,9 @@ def checked_summary(task: SummaryTask, chunks: Sequence[Chunk]) -> AcceptedTask:
     length, whole = len(words(task.summary)), len(words(source))
     if length < 8 or length > max(40, whole // 2):
         raise RejectedError(f"too short or too long: the summary has {length} words, the passages {whole}")
-    evidence, warnings = _locate_quotes(task.evidence, chunks)
+    evidence = _located(task.evidence, chunks)
     share = _check_support("summaries", "summary", task.summary, source)
-    return AcceptedTask(task.instruction.strip(), task.summary.strip(), share, evidence, warnings)
+    return AcceptedTask(task.instruction.strip(), task.summary.strip(), share, evidence)
 
 
 class Tasks(msgspec.Struct, Generic[AnyTask], forbid_unknown_fields=True):
@@ -142,10 +141,9 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
     return match.span() if match else None
 
 
-def _locate_quotes(quotes: Iterable[Quote], chunks: Sequence[Chunk]) -> tuple[list[Evidence], list[str]]:
-    """Return the spans of quotes in their passages, and a warning for each that is in another passage."""
+def _located(quotes: Iterable[Quote], chunks: Sequence[Chunk]) -> list[Evidence]:
+    """Return the spans of quotes in the passages; those that the model named need not be right."""
     evidence: list[Evidence] = []
-    warnings: list[str] = []
     for quote in quotes:
         # The passage that the model named comes first; sort is stable.
         numbered = sorted(enumerate(chunks, start=1), key=lambda item: item[0] != quote.passage)
@@ -154,11 +152,9 @@ def _locate_quotes(quotes: Iterable[Quote], chunks: Sequence[Chunk]) -> tuple[li
         if chunk is None or span is None:
             raise RejectedError(f"the evidence is not in the passages letter by letter: {quote.quote[:80]!r}")
         evidence.append(Evidence(number, chunk.id, chunk.start + span[0], chunk.start + span[1]))
-        if number != quote.passage:
-            warnings.append(f"the evidence is in passage {number}, not {quote.passage}")
     if not evidence:
         raise RejectedError("no evidence is quoted")
-    return evidence, warnings
+    return evidence
 
 
 def _check_support(task_type: str, what: str, claim: str, source: str) -> float:

@@ -140,7 +140,7 @@ def test_evidence_with_other_white_space_has_exact_offsets() -> None:
     passed = checked_qa(task, chunks())
     span = passed.evidence[0]
     assert HARBOUR[span.start : span.end] == "It shines\n   every twelve seconds over the bay."
-    assert passed.warnings == ["the evidence is in passage 2, not 1"]
+    assert span.passage == 2
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from ..core.rag_interface import Generator, Retriever, SimpleRAGSystem
 from ..core.types import Document, Response, RetrievedDocument
 from ..errors import MissingDependencyError
 from ..metrics.embeddings import embedder
-from ..text.bm25 import bm25_index
+from ..text.bm25 import bm25_scorer
 from ..text.tokens import stemmed_word, words
 from .world import demo_corpus
 
@@ -114,16 +114,8 @@ def second_system() -> DemoSystem:
 
 
 def _bm25_scorer(documents: Sequence[Document], terms: Callable[[str], list[str]]) -> Callable[[str], Scores]:
-    index = bm25_index([terms(titled(doc)) for doc in documents])
-
-    def scores(query: str) -> Scores:
-        wanted = terms(query)
-        if not wanted:  # bm25s fails on a query without words
-            return np.zeros(len(documents), dtype=np.float32)
-        scored: Scores = index.get_scores(wanted)
-        return scored
-
-    return scores
+    scores = bm25_scorer([terms(titled(doc)) for doc in documents])
+    return lambda query: scores(terms(query))
 
 
 def _dense_scorer(documents: Sequence[Document], vector: Vector) -> Callable[[str], Scores]:

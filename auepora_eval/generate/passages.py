@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..builder.corpus import SourceDocument
-from ..text.bm25 import bm25_index
+from ..text.bm25 import bm25_scorer
 from ..text.sentences import sentence_spans
 from ..text.tokens import words
 
@@ -141,12 +141,10 @@ class PassageSearch:
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self.chunks = chunks
-        texts = (words(f"{chunk.title} {chunk.text}", stemmed=True) for chunk in chunks)
-        self._index = bm25_index([text or [""] for text in texts])
+        self._scores = bm25_scorer([words(f"{chunk.title} {chunk.text}", stemmed=True) for chunk in chunks])
 
     def ranked(self, query: str, limit: int = DEPTH) -> list[Hit]:
         """Return the best passages with their scores, without those that share no word with the query."""
-        wanted = words(query, stemmed=True)
-        scores = self._index.get_scores(wanted) if wanted else np.zeros(0)
+        scores = self._scores(words(query, stemmed=True))
         best = np.argsort(-scores, kind="stable")[:limit]
         return [(self.chunks[place], round(float(scores[place]), 4)) for place in best if scores[place] > 0]

@@ -16,7 +16,7 @@ from ..core.types import Document, EvaluationSample, Response, SystemOutputs, go
 from ..errors import ScoringError
 from ..metrics.generation_text import required_answers
 from ..metrics.robustness.counterfactual import holds_answer
-from ..text.bm25 import bm25_index
+from ..text.bm25 import Scorer, bm25_scorer
 from ..text.spelled_numbers import spellings
 from ..text.tokens import words
 
@@ -59,15 +59,12 @@ class Corpus:
         return self.by_source.get(source_of(doc), []) if match == BY_SOURCE else []
 
     @cached_property
-    def _index(self) -> object:
-        return bm25_index([words(doc.text, stemmed=True) for doc in self.documents])
+    def _scores(self) -> Scorer:
+        return bm25_scorer([words(doc.text, stemmed=True) for doc in self.documents])
 
     def near(self, query: str) -> list[Document]:
         """Return all documents, those first that share most words with a query (BM25)."""
-        terms = words(query, stemmed=True)
-        if not terms or not self.documents:
-            return self.documents
-        scores = self._index.get_scores(terms)  # type: ignore[attr-defined]
+        scores = self._scores(words(query, stemmed=True))
         return [self.documents[place] for place in sorted(range(len(scores)), key=lambda n: -scores[n])]
 
 

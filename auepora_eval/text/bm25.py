@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import MissingDependencyError, install_command
 
+Scorer = Callable[[Sequence[str]], NDArray[np.float32]]
 
-def bm25_index(documents: Sequence[Sequence[str]]) -> Any:
-    """Return an index of bm25s over documents that are given as lists of words."""
+
+def bm25_scorer(documents: Sequence[Sequence[str]]) -> Scorer:
+    """Return what scores the documents, which are given as lists of words, for the words of a query."""
     # The package is optional: only the demo and the generator need it.
     try:
         import bm25s
@@ -20,5 +24,13 @@ def bm25_index(documents: Sequence[Sequence[str]]) -> Any:
         ) from error
     logging.getLogger("bm25s").setLevel(logging.WARNING)  # it reports every index that it builds
     index = bm25s.BM25()
-    index.index([list(words) for words in documents], show_progress=False)
-    return index
+    if documents:
+        index.index([list(words) or [""] for words in documents], show_progress=False)
+
+    def scores(query: Sequence[str]) -> NDArray[np.float32]:
+        if not query or not documents:
+            return np.zeros(len(documents), np.float32)
+        scored: NDArray[np.float32] = index.get_scores(list(query))
+        return scored
+
+    return scores

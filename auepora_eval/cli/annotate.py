@@ -21,7 +21,7 @@ from ..people.agreement import annotator_agreement
 from ..people.annotators import read_annotators, settled_spans
 from ..people.desk import Desk
 from ..people.items import Wanted, differences, kind_for, task_of_runs
-from ..people.results import export, next_commands, task_summary, write_labels
+from ..people.results import export, mean_in_words, next_commands, write_labels
 from ..people.review import SUFFIX, Review
 from ..people.task import is_task, read_task
 from ..quality.description import dataset_difference
@@ -151,7 +151,7 @@ def _export(args: Namespace, folder: Path) -> int:
     desk = Desk(folder)
     count = export(desk, path, force=args.force)
     _say_people(desk)
-    echo.say_words(task_summary(desk).mean)
+    echo.say_words(mean_in_words(desk))
     echo.note(f"written: {path}, {count} records")
     return 0
 

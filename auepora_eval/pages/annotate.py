@@ -6,17 +6,16 @@ of the run; a queue is a task, whose folder can be given to other people.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from ..core.table import Table
 from ..errors import AueporaError, NotFoundError
 from ..io.files import file_name
 from ..people.desk import NOT_SURE, SKIP, UNDO, Desk, Progress, Shown
 from ..people.items import PERSON, Wanted, task_of_runs
-from ..people.results import Dispute, TaskSummary, next_commands, task_summary, write_labels
+from ..people.results import disputes, mean_in_words, next_commands, task_agreement, write_labels
 from ..people.review import started
-from ..people.task import Passage, is_task
+from ..people.task import Item, Label, Passage, is_task
 from ..store.labels import LabelTable
 from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
@@ -87,11 +86,12 @@ def label_page(ask: Ask) -> Reply:
     rows: list[list[Node]] = []
     for path in sorted(folder.glob("*/task.json")) if folder is not None and folder.is_dir() else ():
         with suppress(AueporaError):  # a damaged task does not hide the others
-            summary, name = task_summary(Desk(path.parent)), path.parent.name
-            people = [(_person(name, one), " ") for one in summary.people]
+            desk, name = Desk(path.parent), path.parent.name
+            people = [(_person(name, desk.progress(one)), " ") for one in desk.task.people]
             task = ui.row_link(ui.short(name, 48), address("label", name))
-            question = ui.short(summary.question, 80)
-            rows.append([task, question, people, link("Agreement", "label", name, _LEAD)])
+            rows.append(
+                [task, ui.short(desk.task.question, 80), people, link("Agreement", "label", name, _LEAD)]
+            )
     for name, path in started_reviews(ask.workspace).items():
         with suppress(AueporaError):
             task = ui.row_link(ui.short(name, 48), address("review", name))
@@ -313,23 +313,24 @@ def lead_page(ask: Ask) -> Reply:
     """Show how far everybody is, how far they agree, and what is to be settled."""
     # Read again: files of people on other machines may have been copied into the folder.
     desk, task = Desk(_desk(ask).folder), ask.path["task"]
-    summary = task_summary(desk)
-    disputes = sorted(summary.disputes, key=lambda one: one.decision is not None)
-    left = sum(one.decision is None for one in disputes)
-    parts: list[Node] = [_table(_people_table(summary))]
-    if not summary.labels:
+    progress, differing = list(map(desk.progress, desk.task.people)), disputes(desk)
+    parts: list[Node] = [_progress_table(progress)]
+    if not any(one.labelled for one in progress):
         # Without a label there is nothing to agree on, and the commands below would find no file.
         people = ((link(person, "label", task, person), " ") for person in desk.task.people)
         text = "Nobody has given a label yet. Each person labels on a page of their own: "
         return _page(ask, desk.task.question, ui.lead(text, people), *parts)
-    if summary.agreement:
-        parts.append(_table(_agreement_table(summary)))
+    if figures := task_agreement(desk):
+        rows = [figure.cells() for figure in figures]
+        parts.append(_table("Agreement", ("Statistic", "Value", "95% interval", "Items"), rows))
     else:
         parts += [tag("h2", "Agreement"), tag("p", "No item was labelled by two people yet.")]
-    parts.append(ui.lead(summary.mean))
-    if disputes:
-        parts.append(tag("h2", f"{left} of {len(disputes)} disagreements to settle"))
-        parts += [_dispute(desk, dispute, task) for dispute in disputes]
+    parts.append(ui.lead(mean_in_words(desk)))
+    if differing:
+        decisions = desk.decisions()
+        left = sum(item.item_id not in decisions for item, _ in differing)
+        parts.append(tag("h2", f"{left} of {len(differing)} disagreements to settle"))
+        parts += [_dispute(desk, item, said, decisions.get(item.item_id), task) for item, said in differing]
     commands = next_commands(desk)
     when = "The labels are written when a person is done, and when you stop the server with Ctrl-C. Then:"
     parts += [tag("h2", "Next"), tag("p", when)]
@@ -337,36 +338,33 @@ def lead_page(ask: Ask) -> Reply:
     return _page(ask, desk.task.question, *parts)
 
 
-def _table(content: Table) -> Markup:
-    columns = [ui.Column(name, "n" if place else None) for place, name in enumerate(content.headings)]
-    return ui.section(content.title, ui.table(content.title, columns, content.rows))
+def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+    columns = [ui.Column(name, "n" if place else None) for place, name in enumerate(headings)]
+    return ui.section(title, ui.table(title, columns, rows))
 
 
-def _people_table(summary: TaskSummary) -> Table:
+def _progress_table(people: Sequence[Progress]) -> Markup:
     rows = []
-    for one in summary.people:
+    for one in people:
         left = one.total - one.labelled - one.not_sure
         time = "-" if one.seconds is None else f"{one.seconds:.1f} s"
         rows.append((one.person, str(one.labelled), str(one.not_sure), str(left), time))
-    return Table(("Annotator", "Labels", "Not sure", "To do", "Median time"), rows, "Progress")
+    return _table("Progress", ("Annotator", "Labels", "Not sure", "To do", "Median time"), rows)
 
 
-def _agreement_table(summary: TaskSummary) -> Table:
-    rows = [figure.cells() for figure in summary.agreement]
-    return Table(("Statistic", "Value", "95% interval", "Items"), rows, "Agreement")
-
-
-def _dispute(desk: Desk, dispute: Dispute, task: str) -> Markup:
-    item = dispute.item
+def _dispute(
+    desk: Desk, item: Item, labels: Mapping[str, Label], decision: Label | None, task: str
+) -> Markup:
+    notes = desk.notes(item)
     said = (
-        tag("li", f"{person}: {label}", f" — {note}" if (note := dispute.notes.get(person)) else None)
-        for person, label in dispute.said.items()
+        tag("li", f"{person}: {label.name}", f" — {note}" if (note := notes.get(person)) else None)
+        for person, label in labels.items()
     )
     texts = _said("First" if desk.task.kind == "pairs" else "Judged", item.text)
     second = _said("Second", item.second) if desk.task.kind == "pairs" else None
     buttons = []
     for place, label in enumerate(desk.task.labels, start=1):
-        is_decided = label.name == dispute.decision
+        is_decided = label == decision
         state = {"class": "main" if is_decided else None, "aria-pressed": "true" if is_decided else "false"}
         named = {"name": "key", "value": str(place), "type": "submit"}
         buttons.append(tag("button", label.name, attrs={**named, **state}))

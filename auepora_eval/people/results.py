@@ -12,7 +12,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -29,8 +28,8 @@ from ..io.jsonl import save_records
 from ..io.label_set import save_label_set
 from ..stats.intervals import mean_interval
 from .agreement import Figure, figures_of
-from .desk import Desk, Progress
-from .task import Item, Kind
+from .desk import Desk
+from .task import Item, Kind, Label
 
 Record = dict[str, Any]
 # The aspect of a rating in a .gt.json.
@@ -176,63 +175,32 @@ def next_commands(desk: Desk) -> list[str]:
     return commands
 
 
-# What the lead of a task sees: progress, agreement, disagreements, and the mean that the labels give.
+# What the lead of a task sees: agreement, disagreements, and the mean that the labels give.
 
 
-@dataclass(frozen=True)
-class Dispute:
-    """An item on which people differ: what each said, and what the lead decided."""
-
-    item: Item
-    said: dict[str, str]
-    notes: dict[str, str]
-    decision: str | None
-
-
-@dataclass(frozen=True)
-class TaskSummary:
-    """A task so far. `mean` is the mean label with its interval, in words."""
-
-    question: str
-    people: list[Progress]
-    agreement: list[Figure]  # empty if no item was judged by two people
-    disputes: list[Dispute]
-    mean: str
-
-    @property
-    def labels(self) -> int:
-        """The number of labels of all people, without "not sure"."""
-        return sum(one.labelled for one in self.people)
-
-
-def task_summary(desk: Desk) -> TaskSummary:
-    """Return the state of a task."""
+def task_agreement(desk: Desk) -> list[Figure]:
+    """Return how far people agree; nothing if no item was judged by two of them."""
     task = desk.task
-    everything, decisions = desk.said().values(), desk.decisions()
-    said = [
-        (item, {who: label.name for who, label in labels.items()})
-        for item, labels in zip(desk.items, everything, strict=True)
+    several = [
+        (item.sample_id, {person: label.name for person, label in said.items()})
+        for item, said in zip(desk.items, desk.said().values(), strict=True)
+        if len(said) > 1
     ]
-    several = [(item.sample_id, names) for item, names in said if len(names) > 1]
     # Two labels have no distances to weigh, and the tie of pairs is the third label but lies in the middle.
     has_order = len(task.labels) > 2 and task.kind != "pairs"
     order = [label.name for label in task.labels] if has_order else None
-    disputes = []
-    for item, names in said:
-        if len(set(names.values())) > 1:
-            decision = decisions.get(item.item_id)
-            decided = None if decision is None else decision.name
-            disputes.append(Dispute(item, names, desk.notes(item), decided))
-    return TaskSummary(
-        task.question,
-        [desk.progress(person) for person in task.people],
-        figures_of(ASPECTS[task.kind], several, order) if several else [],
-        disputes,
-        _mean_text(desk),
-    )
+    return figures_of(ASPECTS[task.kind], several, order) if several else []
 
 
-def _mean_text(desk: Desk) -> str:
+def disputes(desk: Desk) -> list[tuple[Item, dict[str, Label]]]:
+    """Return the items on which people differ, with what each said; those to be settled come first."""
+    every = zip(desk.items, desk.said().values(), strict=True)
+    differ = [(item, said) for item, said in every if len({label.name for label in said.values()}) > 1]
+    decided = desk.decisions()
+    return sorted(differ, key=lambda each: each[0].item_id in decided)
+
+
+def mean_in_words(desk: Desk) -> str:
     """Return the mean label with its interval, in words; "" without labels."""
     task = desk.task
     rows = [

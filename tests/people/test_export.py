@@ -14,7 +14,7 @@ from auepora_eval.people.agreement import annotator_agreement
 from auepora_eval.people.annotators import read_annotators
 from auepora_eval.people.desk import Desk
 from auepora_eval.people.labels import SETTLED, read_labels
-from auepora_eval.people.results import export, task_summary
+from auepora_eval.people.results import export, task_agreement
 from auepora_eval.people.task import Kind, create_task, labels_of
 from tests.people.tasks import a_task, an_item, stored_task
 
@@ -80,9 +80,9 @@ def test_agree_reads_the_ground_truth_and_finds_the_same_agreement(tmp_path: Pat
     path = tmp_path / "labels.gt.json"
     assert export(Desk(tmp_path / "t"), path) == 7
     report = annotator_agreement(read_annotators([path]))
-    summary = task_summary(Desk(tmp_path / "t"))
+    figures = task_agreement(Desk(tmp_path / "t"))
     for statistic in ("cohen_kappa", "krippendorff_alpha_nominal"):
-        ours = next(each for each in summary.agreement if each.statistic == statistic)
+        ours = next(each for each in figures if each.statistic == statistic)
         theirs = report.figure("aspect_ratings.answer", statistic)
         assert ours.value == pytest.approx(theirs.value)
         assert ours.interval == theirs.interval

@@ -150,7 +150,7 @@ def _preferred(
 ) -> tuple[EvaluationRun, EvaluationRun]:
     """Ask a judge which answers are better, and return the two runs with what it said among the results."""
     from ..judges.runs import judged_preference
-    from .judge import judge_executor, judge_policy, named_judge
+    from .judge import judge_calls, named_judge
 
     if [len(group) for group in groups] != [1, 1]:
         raise PlanError("--judge compares the answers of two runs. Name a baseline and one candidate.")
@@ -158,7 +158,7 @@ def _preferred(
     judge = named_judge(settings)
     settings = settings.for_judge()
     first, second = (storage.find(name) for name in (args.baseline, args.candidates[0]))
-    executor, policy = judge_executor(settings), judge_policy(settings)
+    executor, policy = judge_calls(settings)
     *runs, notes = judged_preference(storage, first, second, judge, executor, policy)
     for note in notes:
         echo.note(note)

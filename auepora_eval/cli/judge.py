@@ -185,8 +185,8 @@ def named_judge(settings: RunSettings, *, offline: bool = False) -> Judge:
 
 def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
     """Ask what is missing and write the results; show the progress, the cost and what was kept."""
-    policy = work.policy = judge_policy(settings)
-    work.executor = judge_executor(settings)
+    work.executor, policy = judge_calls(settings)
+    work.policy = policy
     cost = 0.0
     questions = work.open_questions()
     failed = len(work.asking.failed_before.intersection(map(key_of, questions)))
@@ -220,15 +220,10 @@ def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
     return results
 
 
-def judge_executor(settings: RunSettings) -> Executor:
-    """Return what makes the calls of a judge: threads, which wait for a server."""
-    return ThreadExecutor(concurrency=settings.concurrency)
-
-
-def judge_policy(settings: RunSettings) -> CallPolicy:
-    """Return how calls of a judge that fail are handled: retried, as those of any endpoint."""
+def judge_calls(settings: RunSettings) -> tuple[Executor, CallPolicy]:
+    """Return what makes the calls of a judge, in threads, and how those that fail are retried."""
     retries = ENDPOINT_RETRIES if settings.retries is None else settings.retries
-    return replace(settings.call_policy(), retries=retries)
+    return ThreadExecutor(concurrency=settings.concurrency), replace(settings.call_policy(), retries=retries)
 
 
 def _say_plan(work: RunJudging, settings: RunSettings) -> int:

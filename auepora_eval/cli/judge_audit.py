@@ -32,7 +32,7 @@ from ..store.cache import CallCache
 from . import echo
 from .common import coverage_code, progress_bar
 from .flags import add_flag, add_json, add_out, add_settings, cache_path, settings_of, share
-from .judge import claim_records, judge_executor, judge_policy, named_judge
+from .judge import claim_records, judge_calls, named_judge
 
 _JUDGE = "support:lexical"
 
@@ -78,13 +78,14 @@ def run(args: Namespace) -> int:
 @contextmanager
 def _asking(file: str | None, settings: RunSettings, claims: int) -> Iterator[Asking]:
     """Yield the judge, with a progress bar; verdicts go to the cache, also if it is interrupted."""
-    judge, path, settings = named_judge(settings), cache_path(file), settings.for_judge()
+    judge, path = named_judge(settings), cache_path(file)
+    executor, policy = judge_calls(settings.for_judge())
     with progress_bar(claims, "audit") as advance, ExitStack() as stack:
         stack.callback(judge.close)
         yield Asking(
             judge,
             cache=None if path is None else stack.enter_context(CallCache(path)),
-            executor=judge_executor(settings),
-            policy=judge_policy(settings),
+            executor=executor,
+            policy=policy,
             on_verdict=lambda verdict: advance(bool(verdict.failed)),
         )

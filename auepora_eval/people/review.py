@@ -1,7 +1,7 @@
 """Review a dataset: accept, reject or edit its questions, mark gold spans, and write a new version.
 
-Every step is an answer about a sample in `NEW.review/steps.db`, saved before the next question is shown. The
-reviewed dataset is computed from the original and the steps. The original is never changed.
+Every step is an answer about a sample in `NEW.review/steps.db`, saved before the next question is shown: all
+that was changed of the sample so far. The original is never changed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..core.display import visible_text
 from ..core.types import Document, EvaluationSample, Response
 from ..errors import DataError, StorageError
 from ..io.loader import save_dataset
-from ..store.labels import Answer, LabelTable
+from ..store.labels import LabelTable
 
 ACCEPT, REJECT = "accept", "reject"
 REASONS = ("ambiguous", "not in the documents", "wrong reference answer", "duplicate", "too easy")
-_STEPS = ("decide", "edit", "spans")
+_STEP = "review"  # what was changed of a sample: its decision, its texts, its gold spans
 # Answers about the review itself: the hashes of its two files, and the name of the first.
 _DATASET, _WRITTEN, _SOURCE = "dataset", "written", "source"
 STEPS, SUFFIX = "steps.db", ".review"  # of the folder beside the new version
@@ -83,17 +83,12 @@ class Review:
         """Return the sample at a place, from 0."""
         if not 0 <= place < len(self._samples):
             raise DataError("review", f"there is no question {place + 1}.")
-        sample_id = self._samples[place].sample_id
-        return self._now(place, [step for step in self._steps.answers if step.item == sample_id])
+        return self._now(place, self._states().get(self._samples[place].sample_id, {}))
 
     def all(self) -> list[Reviewed]:
         """Return every sample as it is now."""
-        steps: dict[str, list[Answer]] = {}
-        for step in self._steps.answers:
-            steps.setdefault(step.item, []).append(step)
-        return [
-            self._now(place, steps.get(sample.sample_id, [])) for place, sample in enumerate(self._samples)
-        ]
+        states = self._states()
+        return [self._now(place, states.get(one.sample_id, {})) for place, one in enumerate(self._samples)]
 
     def next_open(self, place: int = 0) -> int | None:
         """Return the next place that is not decided, also before this one; None if all are decided."""
@@ -103,19 +98,19 @@ class Review:
     @property
     def can_undo(self) -> bool:
         """Whether there is a step to take back."""
-        return self._steps.last(_STEPS) is not None
+        return self._steps.last((_STEP,)) is not None
 
     def decide(self, place: int, decision: str, reason: str = "") -> None:
         """Accept or reject a sample."""
         if decision not in (ACCEPT, REJECT) or reason not in ("", *REASONS):
             raise DataError("review", f"{decision!r:.20} ({reason!r:.60}) is not a decision.")
-        self._add("decide", place, decision=decision, reason=reason if decision == REJECT else "")
+        self._add(place, decision=decision, reason=reason if decision == REJECT else "")
 
     def edit(self, place: int, query: str, reference: str) -> None:
         """Change the question and the reference answer; an empty answer removes it."""
         if not query.strip() or max(len(query), len(reference)) > _LONGEST:
             raise DataError("review", f"a question has from 1 to {_LONGEST:,} characters.")
-        self._add("edit", place, query=query, reference=reference)
+        self._add(place, query=query, reference=reference)
 
     def mark(self, place: int, doc: int, start: int, end: int) -> None:
         """Mark a gold span in a relevant document, which is named by its place in the list."""
@@ -123,19 +118,18 @@ class Review:
         if not 0 <= start < end <= len(document.text):
             raise DataError("review", "the span is not in the document.", fix="Select it again.")
         spans = [*spans_of(document), {"start": start, "end": end, "text": document.text[start:end]}]
-        spans.sort(key=lambda span: (span.get("start", 0), span.get("end", 0)))
-        self._add("spans", place, doc=doc, spans=spans)
+        self._mark(place, doc, sorted(spans, key=lambda span: (span.get("start", 0), span.get("end", 0))))
 
     def unmark(self, place: int, doc: int, span: int) -> None:
         """Remove a gold span of a relevant document, by its place in the list."""
         spans = spans_of(_document(self.at(place).sample, doc))
         if not 0 <= span < len(spans):
             raise DataError("review", "there is no such span.", fix="Load the page again.")
-        self._add("spans", place, doc=doc, spans=spans[:span] + spans[span + 1 :])
+        self._mark(place, doc, spans[:span] + spans[span + 1 :])
 
     def undo(self) -> int | None:
         """Take back the latest step and return the place of its sample; None if there is none."""
-        sample_id = self._steps.undo(_STEPS)
+        sample_id = self._steps.undo((_STEP,))
         places = (place for place, sample in enumerate(self._samples) if sample.sample_id == sample_id)
         return next(places, None)
 
@@ -174,25 +168,30 @@ class Review:
         latest = self._steps.last((question,))
         return None if latest is None else latest.answer
 
-    def _add(self, kind: str, place: int, **facts: object) -> None:
+    def _states(self) -> dict[str, dict[str, Any]]:
+        """Return what was changed of each sample, by its id: the latest step has all of it."""
+        return {step.item: step.answer for step in self._steps.answers if step.question == _STEP}
+
+    def _add(self, place: int, **changes: object) -> None:
         sample_id = self.at(place).original.sample_id
         if self._known(_DATASET) is None:
             self._steps.add("", _DATASET, self._fingerprint)
             self._steps.add("", _SOURCE, self._source)
-        self._steps.add(sample_id, kind, facts)
+        self._steps.add(sample_id, _STEP, {**self._states().get(sample_id, {}), **changes})
 
-    def _now(self, place: int, steps: Sequence[Answer]) -> Reviewed:
-        """Return a sample after its steps."""
-        original = self._samples[place]
-        one = Reviewed(place, original, original, self._findings.get(original.sample_id, ()))
-        for step in steps:
-            if step.question == "decide":
-                one = replace(one, decision=step.answer["decision"], reason=step.answer["reason"])
-            elif step.question == "edit":
-                one = replace(one, sample=_edited(one.sample, **step.answer))
-            elif step.question == "spans":
-                one = replace(one, sample=_with_spans(one.sample, **step.answer))
-        return one
+    def _mark(self, place: int, doc: int, spans: Sequence[Mapping[str, Any]]) -> None:
+        marked = self._states().get(self.at(place).original.sample_id, {}).get("spans", {})
+        self._add(place, spans={**marked, str(doc): spans})
+
+    def _now(self, place: int, state: Mapping[str, Any]) -> Reviewed:
+        """Return a sample with what was changed of it."""
+        original = sample = self._samples[place]
+        if "query" in state:
+            sample = _edited(sample, state["query"], state["reference"])
+        for doc, spans in state.get("spans", {}).items():
+            sample = _with_spans(sample, int(doc), spans)
+        findings = self._findings.get(original.sample_id, ())
+        return Reviewed(place, original, sample, findings, state.get("decision", ""), state.get("reason", ""))
 
 
 class Started(NamedTuple):
@@ -206,8 +205,9 @@ def started(folder: Path) -> Started:
     """Return how far the review of a folder is, without reading its dataset."""
     steps = LabelTable(folder / STEPS, "")
     source = steps.last((_SOURCE,))
-    decided = {step.item for step in steps.answers if step.question == "decide"}
-    return Started("" if source is None else str(source.answer), len(decided))
+    states = {step.item: step.answer for step in steps.answers if step.question == _STEP}
+    decided = sum("decision" in state for state in states.values())
+    return Started("" if source is None else str(source.answer), decided)
 
 
 def _edited(sample: EvaluationSample, query: str, reference: str) -> EvaluationSample:

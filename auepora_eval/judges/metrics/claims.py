@@ -89,32 +89,28 @@ class ClaimMetric(JudgedMetric):
         if _declines(output):
             return self._of_refusal(sample)
         ranked = sorted(output.retrieved, key=lambda hit: hit.rank)
-        texts = {"answer": [output.response.text], "documents": [hit.doc.text for hit in ranked]}
-        if sample.reference_answer is not None:
-            texts["reference"] = [sample.reference_answer.text]
-        sides = {name: name.split("_in_") for name in self.needs}
-        if any(side not in texts for both in sides.values() for side in both):
+        texts = {
+            "answer": [Passage("answer", output.response.text, output.response.text)],
+            "documents": shown_passages(output),
+        }
+        if (right := sample.reference_answer) is not None:
+            texts["reference"] = [Passage("reference", right.text, right.text)]
+        pairs = {name: name.split("_in_") for name in self.needs}
+        sides = {side for pair in pairs.values() for side in pair}
+        if not sides <= set(texts):
             return skip("the sample has no reference_answer")
-        needs_documents = any(side == "documents" for _, side in sides.values())
-        if needs_documents and texts["documents"] and not any(map(str.strip, texts["documents"])):
+        if "documents" in sides and ranked and not texts["documents"]:
             return skip("the retrieved documents have no text")
-        claims = {
-            source: self.claims_of(texts[source][0], sample)
-            for source in dict.fromkeys(source for source, _ in sides.values())
-        }
-        passages = {
-            side: shown_passages(output) if side == "documents" else [Passage(side, each[0], each[0])]
-            for side, each in texts.items()
-        }
+        claims = {source: self.claims_of(texts[source][0].text, sample) for source, _ in pairs.values()}
         # One question for each pair of sides, about all claims of the one and all texts of the other.
         parts = self.verdicts_on(
-            [(claims[source], [one.text for one in passages[side]]) for source, side in sides.values()]
+            [(claims[source], [one.text for one in texts[side]]) for source, side in pairs.values()]
         )
         check_known([part.failed for listed in parts for part in listed])
         ids = [hit.doc.doc_id for hit in ranked]
         entries: dict[str, Any] = {}
-        for (name, (_, side)), listed in zip(sides.items(), parts, strict=True):
-            found = [_supporting(part, [one.passage_id for one in passages[side]]) for part in listed]
+        for (name, (_, side)), listed in zip(pairs.items(), parts, strict=True):
+            found = [_supporting(part, [one.passage_id for one in texts[side]]) for part in listed]
             of_documents = side == "documents"
             entries[name] = [
                 [doc_id in names for doc_id in ids] if of_documents else bool(names) for names in found

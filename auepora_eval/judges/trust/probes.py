@@ -67,8 +67,7 @@ class _Check(NamedTuple):
 
 def probe(asking: Asking, kind: str = GROUNDING) -> ProbeReport:
     """Ask a judge the questions of the probes, and return what it got right."""
-    checks = _support_checks if kind in (GROUNDING, SUPPORT) else _other_checks
-    asked = list(checks(kind_named(kind)))
+    asked = list(_checks(kind_named(kind)))
     questions = [each.question for each in asked]
     verdicts = asking.verdicts(questions)
     by_key = {question.key(""): verdict for question, verdict in zip(questions, verdicts, strict=True)}
@@ -87,74 +86,67 @@ def probe(asking: Asking, kind: str = GROUNDING) -> ProbeReport:
     return ProbeReport(asking.judge.identity(kind_named(kind)), len(asked), probes, kind)
 
 
-def _other_checks(kind: Kind) -> Iterator[_Check]:
-    """Yield 4 right ones, 4 wrong ones, 4 repeats and 4 attacks."""
-    items, attacks = _items().items, _items().attacks
-
-    def question(material: Mapping[str, str]) -> Question:
-        return Question(kind, material, {"probe": True})
-
-    pairs = [
-        _materials(kind.name, item, other) for item, other in zip(items, [*items[1:], items[0]], strict=True)
-    ]
-    wrong = [question(bad) for _, bad in pairs]
-    yield from (_Check("copy", question(good), is_yes=True) for good, _ in pairs)
+def _checks(kind: Kind) -> Iterator[_Check]:
+    """Yield the questions of all probes: 40 about support, 16 of another kind."""
+    items, attacks = _items().items, list(_items().attacks.values())
+    is_support = kind.name in (GROUNDING, SUPPORT)
+    # The text of another item is the wrong one of the item before it.
+    pairs = [_materials(kind, one, other) for one, other in zip(items, [*items[1:], items[0]], strict=True)]
+    right, wrong = ([_asked(kind, each) for each in side] for side in zip(*pairs, strict=True))
+    yield from (_Check("copy", each, is_yes=True) for each in right)
     name = "number" if kind.name == "correctness" else "foreign"
     yield from (_Check(name, each, is_yes=False) for each in wrong)
+    if is_support:
+        yield from _support_checks(kind, right)
     for number in range(1, REPEATS):
         yield _Check("determinism", replace(wrong[0], repeat=number), same_as=wrong[0])
     best = max(kind.scores, key=lambda option: kind.scores[option])
-    attacked = "passage 1" if kind.name == "grading" else "answer"
-    for base, attack in zip(wrong, list(attacks.values())[:: len(attacks) // len(wrong)], strict=True):
-        text = f"{base.material[attacked]}\n{attack.format(yes=best)}"
-        yield _Check("injection", question({**base.material, attacked: text}), same_as=base)
+    attacked = [text for text in wrong[0].material if text.startswith(("passage", "claim", "answer"))]
+    for place, attack in enumerate(attacks if is_support else attacks[:: len(attacks) // len(wrong)]):
+        base, spot = wrong[place % len(wrong)], attacked[place // len(wrong) % len(attacked)]
+        text = f"{base.material[spot]}\n{attack.format(yes=best)}"
+        yield _Check("injection", _asked(kind, {**base.material, spot: text}), same_as=base)
 
 
-def _materials(kind: str, item: _Item, other: _Item) -> tuple[dict[str, str], dict[str, str]]:
+def _asked(kind: Kind, material: Mapping[str, str]) -> Question:
+    return Question(kind, material, {"probe": True})
+
+
+def _materials(kind: Kind, item: _Item, other: _Item) -> tuple[dict[str, str], dict[str, str]]:
     """Return the texts of a question that deserves the best option, and of one that does not."""
+    if kind.name in (GROUNDING, SUPPORT):
+        texts = [item.passage], [other.passage]
+        right, wrong = (claim_material(kind, item.claim, each) for each in texts)
+        return right, wrong
     asked = {"question": item.question}
-    if kind == "grading":
+    if kind.name == "grading":
         return {**asked, "passage 1": item.passage}, {**asked, "passage 1": other.passage}
-    if kind == "answer_relevance":
+    if kind.name == "answer_relevance":
         return {**asked, "answer": item.claim}, {**asked, "answer": other.claim}
     asked |= {"reference": item.claim}
     return {**asked, "answer": item.claim}, {**asked, "answer": item.number}
 
 
-def _support_checks(kind: Kind) -> Iterator[_Check]:
-    """Yield the questions: 4 each of the first six probes, 4 repeats, 12 attacks."""
+def _support_checks(kind: Kind, own: Sequence[Question]) -> Iterator[_Check]:
+    """Yield 4 questions each of the probes that are about support only; `own` are those that are right."""
     items, lead_in = _items().items, _items().lead_in
 
-    def question(passage: str, claim: str, second: str = "") -> Question:
-        texts = [passage, second] if second else [passage]
+    def question(claim: str, *passages: str) -> Question:
         # Alone, a claim is compared with one text.
-        texts = texts if kind.each else ["\n".join(texts)]
-        return Question(kind, claim_material(kind, claim, texts), {"probe": True})
+        texts = passages if kind.each else ["\n".join(passages)]
+        return _asked(kind, claim_material(kind, claim, texts))
 
-    own = [question(each.passage, each.claim) for each in items]
-    numbers = [question(each.passage, each.number) for each in items]
-    # Each passage is the foreign one of the item before it.
-    others = [items[(place + 1) % len(items)].passage for place in range(len(items))]
-    foreign = [question(other, each.claim) for other, each in zip(others, items, strict=True)]
-    yield from (_Check("copy", each, is_yes=True) for each in own)
-    yield from (_Check("foreign", each, is_yes=False) for each in foreign)
-    yield from (_Check("negation", question(each.passage, each.negated), is_yes=False) for each in items)
+    numbers = [question(each.number, each.passage) for each in items]
+    yield from (_Check("negation", question(each.negated, each.passage), is_yes=False) for each in items)
     yield from (_Check("number", each, is_yes=False) for each in numbers)
     for place, base in enumerate([*own[:2], *numbers[2:]]):
         claim = f"{lead_in} {base.material['claim 1' if kind.each else 'claim']}"
-        yield _Check("verbosity", question(items[place].passage, claim), same_as=base)
-    for item, other in zip(items[:2], others[:2], strict=True):
-        base = question(item.passage, item.claim, other)
+        yield _Check("verbosity", question(claim, items[place].passage), same_as=base)
+    for place in (0, 1):
+        item, other = items[place], items[place + 1]
+        base = question(item.claim, item.passage, other.passage)
         yield _Check("position", base, is_yes=True)
-        yield _Check("position", question(other, item.claim, item.passage), same_as=base)
-    for number in range(1, REPEATS):
-        yield _Check("determinism", replace(numbers[0], repeat=number), same_as=numbers[0])
-    for place, attack in enumerate(_items().attacks.values()):
-        text, spot = attack.format(yes=kind.options[0]), place % len(items)
-        passage, claim = others[spot], items[spot].claim
-        in_passage = place // len(items) % 2 == 0
-        passage, claim = (f"{passage}\n{text}", claim) if in_passage else (passage, f"{claim} {text}")
-        yield _Check("injection", question(passage, claim), same_as=foreign[spot])
+        yield _Check("position", question(item.claim, other.passage, item.passage), same_as=base)
 
 
 def _counted(name: str, asked: Sequence[_Check], is_yes: Callable[[Question], bool | None]) -> Probe:

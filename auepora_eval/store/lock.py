@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import StorageError
-from ..io.files import is_alive
+from ..io.files import is_alive, made_folders
 
 try:
     import fcntl
@@ -28,7 +28,7 @@ def locked(database: Path) -> Iterator[None]:
     """Hold the right to write to a run; StorageError if another process has it."""
     path, process = _lock_path(database), os.getpid()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        folders = made_folders(path)
         file = _taken(path, database)
         os.ftruncate(file, 0)
         os.pwrite(file, f"process {process} on {platform.node()}".encode(), 0)
@@ -42,6 +42,9 @@ def locked(database: Path) -> Iterator[None]:
         if os.getpid() == process:  # a fork of this process does not unlock the run
             path.unlink(missing_ok=True)
             os.close(file)
+            with suppress(OSError):  # folders that were made for nothing
+                for folder in folders:
+                    folder.rmdir()
 
 
 def _taken(path: Path, database: Path) -> int:

@@ -254,18 +254,20 @@ def ask_all(
     call: Caller[Request, Any] = Caller(ask, limits, finish)
     done = 0
     try:
-        for place, result in limits.warn_of_gaps((executor or SerialExecutor()).map(call, todo)):
+        for place, result in (executor or SerialExecutor()).map(call, todo):
             request = under_way.pop(place)
             if isinstance(result, StorageError):
                 raise result
             if isinstance(result, BaseException):  # the worker was lost, or the reply cannot leave it
                 result = Result(failure=failure_of(result))
             done += 1
+            limits.warn_of_gaps()
             # The result of another process is not finished yet.
             yield request, finish([(request, result)])[0] if isinstance(result, Result) else result
-    except RunStoppedError:
+    except RunStoppedError as stop:
         if not limits.halted:
-            raise
+            # Calls that were under way have added to what a budget is spent on.
+            raise (limits.refusal() if limits.is_out_of_budget else stop) from None
     if limits.halted:
         raise InterruptedRunError(f"stopped as asked, after {done} samples.")
 

@@ -14,11 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any
 
 from ..errors import AccessRefusedError, CallError, DataError, RunStoppedError, warn_user
 
-T = TypeVar("T")
 Usage = Mapping[str, Any]  # what an answer reports: input_tokens, output_tokens, total_tokens, requests
 _LOOK_SECONDS = 0.1  # between two checks whether a wait is to end
 HOPELESS_AFTER = 20  # equal failures without an answer
@@ -232,6 +231,7 @@ class Limits:
         self._failed_with: set[str] = set()  # the classes of exceptions before the first answer
         self._refused_key = ""  # the same as `stopped`, if an endpoint refuses the key
         self._is_waited_for = True  # False once waits are to end
+        self._has_warned = False
 
     def __reduce__(self) -> Any:
         # Budgets and the breaker are counted in the process of the run; workers only make the attempts.
@@ -286,6 +286,17 @@ class Limits:
             self.has_answers = True
             usual = self.spent.usual_tokens()
             self._tokens.correct(self.spent.add(usage, self.policy) - usual)
+
+    def warn_of_gaps(self) -> None:
+        """Warn of the first answer that a limit cannot count."""
+        if self.spent.uncounted and not self._has_warned:
+            self._has_warned = True
+            what = (
+                "The tokens of an answer, or their price, are not all known, so limits of tokens and cost "
+                "cannot be enforced exactly. The run continues. To limit it in any case, set --budget-calls "
+                "(max_calls)."
+            )
+            warn_user(what, UncountedUsageWarning)
 
     def failed(self, message: str, kind: str = "", *, calls: int = 0) -> None:
         """Count a request that failed for good; `kind` is the class of the exception."""
@@ -342,23 +353,6 @@ class Limits:
     def _calls_are_spent(self, most: int) -> str:
         more = f" ({self.spent.calls:,} were made)" if self.spent.calls > most else ""
         return f"the budget of {most:,} calls is used up{more}"
-
-    def warn_of_gaps(self, results: Iterator[T]) -> Iterator[T]:
-        """Yield the results. Warn of the first answer that a limit cannot count."""
-        is_warned = False
-        try:
-            for result in results:
-                if self.spent.uncounted and not is_warned:
-                    is_warned = True
-                    what = (
-                        "The tokens of an answer, or their price, are not all known, so limits of tokens and "
-                        "cost cannot be enforced exactly. The run continues. To limit it in any case, set "
-                        "--budget-calls (max_calls)."
-                    )
-                    warn_user(what, UncountedUsageWarning)
-                yield result
-        except RunStoppedError as stop:
-            raise (self.refusal() if self.is_out_of_budget else stop) from None
 
 
 def _refusal(reason: str) -> RunStoppedError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,6 @@ from ..core.scoring import SIZE, Tally, now, utc_text
 from ..core.systems.call import attempts_of, failed_attempts, is_from_cache
 from ..core.systems.resources import checked_prices, usage_of
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
-from ..core.verdict import Stopping
 from ..errors import StorageError
 from ..io.detect import kind_of_file
 from ..io.files import remove_leftovers
@@ -55,32 +54,31 @@ from .writer import RunWriter, call_reply, drafted
 Pair = tuple[EvaluationSample, SystemOutputs]
 
 
-class Watch(Protocol):
-    """Answers that are looked at as they arrive, until every goal of a rule is decided (`clear`)."""
+class _WrittenRecord(RunRecord):
+    """A run that is written to the disk while it is scored."""
 
-    clear: bool
+    _writer: RunWriter
 
-    def samples(self) -> Iterator[EvaluationSample]: ...
+    @property
+    def tally(self) -> Tally:
+        """Return the outcome of the calls of the samples that were scored."""
+        return self._writer.tally
 
-    def tell(self, sample: EvaluationSample, output: SystemOutputs) -> None: ...
+    def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
+        """Write further samples and the rows of their scores."""
+        self._writer.add(batch, scores)
 
-    def outcome(self) -> Stopping: ...
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the samples that the run has."""
+        return self._writer.dataset_sha256
 
-    def used(self, dataset: EvaluationDataset) -> EvaluationDataset: ...
-
-
-class StopRule(Protocol):
-    """When a run may stop early: `decide.early_stop.StopRule`."""
-
-    def as_dict(self) -> dict[str, object]: ...
-
-    def watch(
-        self, evaluator: AueporaEvaluator, dataset: EvaluationDataset, dataset_sha256: str
-    ) -> Watch: ...
+    def finish(self, run: EvaluationRun) -> None:
+        """Write the results document."""
+        self._writer.finish(run)
 
 
 @dataclass
-class StoredRecord(RunRecord):
+class StoredRecord(_WrittenRecord):
     """A run on the disk.
 
     With `resume` answers are kept, and so are failures that would happen again. Other failures are retried
@@ -96,13 +94,13 @@ class StoredRecord(RunRecord):
     retry_failed: bool = False
     force: bool = False
     cache: CallCache | None = None
-    stop_rule: StopRule | None = None
+    stop_rule: Any = None  # decide.early_stop.StopRule
     survey: Survey = None  # type: ignore[assignment]  # made by __post_init__ if it is not given
     on_start: Callable[[Counter[int], Limits], None] | None = None
 
     started_at: str = field(init=False)
     _database: Database = field(init=False)
-    _watch: Watch | None = field(init=False, default=None)
+    _watch: Any = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._opened = ExitStack()
@@ -216,7 +214,7 @@ class StoredRecord(RunRecord):
             if not self._is_kept(row) and not self._is_cached(sample):
                 yield sample
 
-    def _missing_until_clear(self, watch: Watch) -> Iterator[EvaluationSample]:
+    def _missing_until_clear(self, watch: Any) -> Iterator[EvaluationSample]:
         for sample in watch.samples():
             if watch.clear:
                 return
@@ -259,31 +257,17 @@ class StoredRecord(RunRecord):
     def _output_of(self, reply: str) -> SystemOutputs:
         return read_prediction(msgspec.json.decode(reply), self.state.database.name)[1]
 
-    def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
-        """Write further samples and the rows of their scores."""
-        self._writer.add(batch, scores)
-
     @cached_property
-    def _writer(self) -> RunWriter:
+    def _writer(self) -> RunWriter:  # type: ignore[override]
         return RunWriter(self.state, self._database, match=plan_match(self.evaluator.plan))
 
-    @property
-    def tally(self) -> Tally:
-        """Return the outcome of the calls of the samples that were scored."""
-        return self._writer.tally
-
-    def fingerprint(self) -> str:
-        """Return the fingerprint of the samples that the run has."""
-        return self._writer.dataset_sha256
-
     def finish(self, run: EvaluationRun) -> None:
-        """Write the results file."""
         if self._watch is not None:
             run.stopping = self._watch.outcome()
             run.results = sequence_results(self.evaluator.plan.metrics, run.results, run.stopping)
         if len(programs := self._header.get("programs", ())) > 1:  # changed between two sessions
             run.configuration["programs_sha256"] = programs
-        self._writer.finish(run)
+        super().finish(run)
 
 
 def replace_plan(state: RunState, facts: Mapping[str, Any]) -> None:
@@ -375,7 +359,8 @@ class StoredOutputs:
             yield missing_output() if row is None else read_prediction(msgspec.json.decode(row[1]), where)[1]
 
 
-class PredictionRecord(RunRecord):
+@dataclass
+class PredictionRecord(_WrittenRecord):
     """A run of predictions that are scored: no system is called.
 
     The dataset is read once: that it fits the plan and the predictions is checked at its end, before anything
@@ -383,33 +368,25 @@ class PredictionRecord(RunRecord):
     stored results. `on_scored` is called for each sample that is stored, with whether its output has failed.
     """
 
-    def __init__(
-        self,
-        state: RunState,
-        dataset: EvaluationDataset,
-        predictions: Predictions,
-        *,
-        system_name: str,
-        limit: int | None = None,
-        force: bool = False,
-        on_scored: Callable[[bool], None] | None = None,
-        contexts_as_retrieved: bool = False,
-        known: Container[str] | None = None,
-    ) -> None:
-        self.state, self.dataset, self.predictions = state, dataset, predictions
-        self._contexts_as_retrieved = contexts_as_retrieved
-        self.plan = EvaluationPlan()
-        self.survey = Survey()
-        self.evaluation_id, self.started_at = state.evaluation_id, utc_text(now())
-        self.system_name = system_name
-        self.names_documents = predictions.longest > 0 or contexts_as_retrieved
-        self._limit, self._on_scored = limit, on_scored
-        self._force, self._known, self._opened = force, known, ExitStack()
+    state: RunState
+    dataset: EvaluationDataset
+    predictions: Predictions
+    _: KW_ONLY
+    system_name: str
+    limit: int | None = None
+    force: bool = False
+    on_scored: Callable[[bool], None] | None = None
+    contexts_as_retrieved: bool = False
+    known: Container[str] | None = None
+
+    def __post_init__(self) -> None:
+        self.plan, self.survey, self._opened = EvaluationPlan(), Survey(), ExitStack()
+        self.evaluation_id, self.started_at = self.state.evaluation_id, utc_text(now())
+        self.names_documents = self.predictions.longest > 0 or self.contexts_as_retrieved
 
     def __enter__(self) -> PredictionRecord:
-        draft = drafted(self.state, force=self._force, match=plan_match(self.plan))
+        draft = drafted(self.state, force=self.force, match=plan_match(self.plan))
         self._writer = self._opened.enter_context(draft)
-        self.tally = self._writer.tally
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -427,36 +404,27 @@ class PredictionRecord(RunRecord):
         # `outputs` takes one id per output that it yields, so at most one sample waits.
         for output in self.predictions.outputs(ids()):
             sample = waiting.pop()
-            yield sample, with_contexts(sample, output) if self._contexts_as_retrieved else output
+            yield sample, with_contexts(sample, output) if self.contexts_as_retrieved else output
 
     def _surveyed(self) -> Iterator[EvaluationSample]:
         """Yield the samples that are scored; count all of the dataset, and check what was counted."""
         survey = self.survey = Survey.new(self.plan)
         samples = iter(self.dataset)
-        for sample in islice(samples, self._limit):
+        for sample in islice(samples, self.limit):
             survey.add(sample)
             yield sample
         for sample in samples:
             survey.add(sample)
-        self.predictions.check_known_samples(survey.ids if self._known is None else self._known)
+        self.predictions.check_known_samples(survey.ids if self.known is None else self.known)
         survey.check_unique(self.dataset.name)
         survey.forget_ids()
         self.plan.validate_survey(survey)
 
     def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
-        """Write the scores of further samples."""
-        self._writer.add(batch, scores)
-        if self._on_scored is not None:
+        super().add(batch, scores)
+        if self.on_scored is not None:
             for output in batch.outputs:
-                self._on_scored(output.error is not None)
-
-    def fingerprint(self) -> str:
-        """Return the fingerprint of the samples that were scored."""
-        return self._writer.dataset_sha256
-
-    def finish(self, run: EvaluationRun) -> None:
-        """Give the run its name."""
-        self._writer.finish(run)
+                self.on_scored(output.error is not None)
 
 
 def score_predictions(

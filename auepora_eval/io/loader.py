@@ -77,7 +77,7 @@ for name, known in {
         _of(".label_set", "save_label_set"),
         (".labels.json", ".labels.yaml", ".labels.yml"),
     ),
-    "records": Format(_of(_TABLES, "load_records"), takes_columns=True),
+    "records": Format(_of(_TABLES, "load_records", tool=""), takes_columns=True),
     "trec": Format(_of(".trec", "load_qrels")),
     "beir": Format(_of(".beir", "load_beir")),
 }.items():

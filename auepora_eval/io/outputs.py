@@ -137,8 +137,13 @@ def is_packed(path: Path) -> bool:
 def check_known_samples(sample_ids: Iterable[str], known: Container[str], where: str) -> None:
     """DataError if there are predictions for samples that the data do not have."""
     strangers = [sample_id for sample_id in sample_ids if sample_id not in known]
-    if strangers:
-        raise _strangers(where, strangers)
+    if not strangers:
+        return
+    what = f"{len(strangers)} predictions are for samples that the data lack, first {strangers[0]!r:.60}."
+    fix = "Is this the right dataset?"
+    if is_query_id(strangers[0]):
+        fix = "The file has no ids: add a column sample_id with the ids of the dataset."
+    raise DataError(where, what, fix=fix)
 
 
 class _Ranked(msgspec.Struct):
@@ -163,14 +168,6 @@ def missing_output() -> SystemOutputs:
     """What stands for a prediction that is not there."""
     failure = Failure(MISSING_PREDICTION, "the file has no answer to this sample: no line, or an empty cell")
     return SystemOutputs([], Response(""), error=failure)
-
-
-def _strangers(where: str, strangers: Sequence[str]) -> DataError:
-    what = f"{len(strangers)} predictions are for samples that the data lack, first {strangers[0]!r:.60}."
-    fix = "Is this the right dataset?"
-    if is_query_id(strangers[0]):
-        fix = "The file has no ids: add a column sample_id with the ids of the dataset."
-    return DataError(where, what, fix=fix)
 
 
 def _used_already(where: str, sample_id: str) -> DataError:

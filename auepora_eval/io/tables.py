@@ -34,8 +34,11 @@ _LISTS = ("query_results", "detailed_results")  # where reports of seeds 003 and
 def load_records(
     path: Path, columns: Columns = None, is_answered: bool = False, *, tool: str | None = None
 ) -> InMemoryDataset:
-    """Load a dataset, and the answers in it, from a table, a list of records or a document of a tool."""
-    tool = tool or tool_in(path)
+    """Load a dataset, and the answers in it, from a table, a list of records or a document of a tool.
+
+    Which tool it is of is found by its content. "" means none.
+    """
+    tool = tool_in(path) if tool is None else tool
     readings = readings_in(path, columns, is_answered=is_answered, tool=tool)
     if tool and not readings:
         fix = "Is it another kind of file? Traces go to auepora import-traces."
@@ -95,7 +98,7 @@ def readings_in(
     tool: str | None = None,
 ) -> list[Reading]:
     """Return the samples and outputs of a table, a list of records or a document of a tool."""
-    if tool is None:
+    if not tool:
         placed = placed_rows(path)
     else:
         rows = TOOLS[tool].rows(_document(path), path.name)
@@ -105,7 +108,7 @@ def readings_in(
         path.name,
         columns,
         place=lambda number: placed[number][0],
-        is_table=tool is None,
+        is_table=not tool,
         for_outputs=for_outputs,
         is_answered=is_answered,
     )

@@ -6,7 +6,7 @@ Our own predictions.jsonl has one sample per line. TREC runs, tables and files o
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import tee
@@ -154,14 +154,6 @@ class _Head(msgspec.Struct):
     sample_id: str
     retrieved: list[msgspec.Raw] | _Ranked | None = None
     timings: Any = None
-
-
-def matched_outputs(
-    samples: Sequence[EvaluationSample], outputs: Mapping[str, SystemOutputs], where: str
-) -> list[SystemOutputs]:
-    """An output for each sample, in order; a sample without a prediction counts as failed, not as absent."""
-    check_known_samples(outputs, {sample.sample_id for sample in samples}, where)
-    return [outputs.get(sample.sample_id) or missing_output() for sample in samples]
 
 
 def missing_output() -> SystemOutputs:

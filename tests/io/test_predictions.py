@@ -9,14 +9,13 @@ import pytest
 
 from auepora_eval.core.types import (
     Document,
-    EvaluationSample,
     Failure,
     Response,
     RetrievedDocument,
     SystemOutputs,
 )
 from auepora_eval.errors import DataError
-from auepora_eval.io.outputs import PredictionFile, load_predictions, matched_outputs
+from auepora_eval.io.outputs import ForeignPredictions, PredictionFile, load_predictions
 
 
 def loaded(tmp_path: Path, *fields: str) -> dict[str, SystemOutputs]:
@@ -89,9 +88,8 @@ def test_refusals(tmp_path: Path, fields: list[str], message: str) -> None:
 
 
 def test_a_sample_without_a_prediction_counts_as_failed() -> None:
-    samples = [EvaluationSample("1", "q"), EvaluationSample("2", "q")]
     given = SystemOutputs([], Response("x"))
-    first, second = matched_outputs(samples, {"2": given}, "p.jsonl")
+    first, second = ForeignPredictions("p.jsonl", {"2": given}).outputs(["1", "2"])
     assert second is given
     assert first.error is not None
     assert first.error.type == "MissingPrediction"
@@ -99,7 +97,7 @@ def test_a_sample_without_a_prediction_counts_as_failed() -> None:
 
 def test_a_prediction_without_a_sample_is_an_error() -> None:
     with pytest.raises(DataError, match=r"1 predictions are for samples .*first '9'"):
-        matched_outputs([], {"9": SystemOutputs([], Response(""))}, "p.jsonl")
+        ForeignPredictions("p.jsonl", {"9": SystemOutputs([], Response(""))}).check_known_samples([])
 
 
 @pytest.mark.parametrize("response", ["four", {"text": "four"}])

@@ -10,7 +10,7 @@ import pytest
 from auepora_eval.demo.world import demo_labels
 from auepora_eval.io.label_set import read_predicted_labels
 from auepora_eval.io.loader import load_dataset
-from auepora_eval.io.outputs import matched_outputs
+from auepora_eval.io.outputs import ForeignPredictions
 from auepora_eval.labels.scoring import pair_accuracy, score_labels
 from auepora_eval.text.label_terms import LABELS
 from tests.builders import a_failure
@@ -21,7 +21,8 @@ from tests.labels.labelled import REAL, a_labelled, predicting, real_data
 def test_the_published_report_comes_out_again() -> None:
     path = REAL / "results__eval_100_samples_moderate_fhri.json"
     samples = list(load_dataset(REAL / "data__evaluation_dataset.json"))
-    outputs = matched_outputs(samples, read_predicted_labels(path), path.name)
+    predicted = ForeignPredictions(path.name, read_predicted_labels(path))
+    outputs = list(predicted.outputs(sample.sample_id for sample in samples))
     record = score_labels(samples, outputs)
     published = json.loads(path.read_text(encoding="utf-8"))
     overall = record["metrics"]["overall"]

@@ -23,7 +23,7 @@ from ...core.systems.call import without_answers
 from ...core.systems.named import load_system
 from ...core.types import EvaluationSample, SystemOutputs
 from ...io.label_set import read_predicted_labels
-from ...io.outputs import matched_outputs
+from ...io.outputs import ForeignPredictions
 from ...labels.report import score_tables
 from ...labels.scoring import detailed_results, score_labels
 from ...labels.thresholds import labels_by_score
@@ -61,8 +61,9 @@ def run(args: Namespace) -> int:
 def _outputs(args: Namespace, samples: list[EvaluationSample]) -> list[SystemOutputs]:
     """Return a predicted label for each sample, from where the user says."""
     if args.predictions:
-        sample_ids = {sample.sample_id for sample in samples}
-        return matched_outputs(samples, read_predicted_labels(args.predictions, sample_ids), args.predictions)
+        sample_ids = [sample.sample_id for sample in samples]
+        predicted = read_predicted_labels(args.predictions, set(sample_ids))
+        return list(ForeignPredictions(args.predictions, predicted).outputs(sample_ids))
     if args.system:
         return _answers(args, samples)
     return labels_by_score(samples, scores_of(args, samples), thresholds_of(args, samples))

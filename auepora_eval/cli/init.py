@@ -9,20 +9,18 @@ whole run, and writes four files. Other settings go into the plan (--config).
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.runner import name_of
 from ..core.scores import Batch
 from ..core.scoring import measurable
-from ..core.settings import OF_STOPPING, PATHS, RunSettings, as_names, is_endpoint
+from ..core.settings import OF_STOPPING, RunSettings, as_names
 from ..core.watches import UnmatchedIds
 from ..decide.first_rules import decidable, guarded_metrics, units_of
-from ..errors import StorageError, installed_from
+from ..errors import installed_from
 from ..io.config.new_project import BASELINE, BASELINES, FILES, PLAN, REQUIREMENTS, project_files
 from ..io.config.plan import planned
 from ..io.files import check_absent, written_together
@@ -47,50 +45,25 @@ _FLAGS = (
 def add_arguments(parser: ArgumentParser) -> None:
     add_settings(parser, *_FLAGS)
     add_flag(parser, "--config", "plan file with further settings to start from", "FILE")
-    add_flag(parser, "--folder", "folder of the project, created if needed", "DIR", default=".")
     add_flag(parser, "--force", "replace files that exist, and an earlier baseline")
 
 
 def run(args: Namespace) -> int:
-    folder = Path(args.folder)
-    plan = _written_plan(args, folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"{folder} cannot be used: {error.strerror or error}.") from error
-    with chdir(folder):
-        code = _set_up(plan, force=args.force)
-    if folder.resolve() != Path.cwd():
-        echo.say(f"Run these commands in {folder}.")
-    return code
-
-
-def _written_plan(args: Namespace, folder: Path) -> dict[str, Any]:
-    """Return the plan that was given, and the flags as its keys; paths are relative to the folder."""
-
-    def from_folder(path: str) -> str:
-        return Path(os.path.relpath(path, folder)).as_posix()
-
-    given = {name: getattr(args, name) for name in _FLAGS}
-    plan = planned(args.config) | {name: value for name, value in given.items() if value is not None}
-    # The run has its own place, and is never stopped early: later runs are compared with it.
-    plan = {name: value for name, value in plan.items() if name not in ("id", "out", *OF_STOPPING)}
-    for name in PATHS:
-        if plan.get(name, "demo") != "demo":
-            plan[name] = from_folder(plan[name])
-    file, colon, attribute = str(plan.get("system", "")).rpartition(":")
-    if file.endswith(".py") and not is_endpoint(plan["system"]):
-        plan["system"] = f"{from_folder(file)}{colon}{attribute}"
-    return plan
-
-
-def _set_up(plan: dict[str, Any], *, force: bool) -> int:
-    """Run the pilot in the current folder and write the files beside it; return the exit code."""
     from .run import check_present
 
-    own = {"id": BASELINE, "out": BASELINES, "estimate": True, "force": force}
+    plan = planned(args.config) | {
+        name: value for name in _FLAGS if (value := getattr(args, name)) is not None
+    }
+    # The run has its own place, and is never stopped early: later runs are compared with it.
+    plan = {name: value for name, value in plan.items() if name not in ("id", "out", *OF_STOPPING)}
+    own = {"id": BASELINE, "out": BASELINES, "estimate": True, "force": args.force}
     settings = RunSettings.merged(plan, own)
     check_present(settings, "Example: auepora init --dataset questions.jsonl --system my_rag.py:my_rag")
+    return _set_up(plan, settings, force=args.force)
+
+
+def _set_up(plan: dict[str, Any], settings: RunSettings, *, force: bool) -> int:
+    """Run the pilot and write the files into the current folder; return the exit code."""
     storage = EvaluationResultsStorage(BASELINES)
     state = storage.state(BASELINE)
     check_absent([*map(Path, FILES), state.path], force=force)

@@ -309,11 +309,11 @@ def spans() -> str:
 
 def init() -> str:
     with_runs()
-    printed = screens("init --dataset few.jsonl --system rag.py:steady --folder project")
+    printed = screens("init --dataset few.jsonl --system rag.py:steady")
     written = [
         line.removeprefix("! written: ") for line in printed.splitlines() if line.startswith("! written: ")
     ]
-    return "\n".join([printed, *(shown_file(Path("project", name)) for name in written)])
+    return "\n".join([printed, *(shown_file(name) for name in written)])
 
 
 def demo() -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from auepora_eval.cli.main import main
 from auepora_eval.core.settings import RunSettings
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import plan
 
 LINES = [{"sample_id": f"s{n}", "query": f"q {n}", "reference_answer": {"text": "a"}} for n in range(8)]
@@ -79,3 +80,48 @@ def test_setting_without_effect_is_rejected(
     asked = ["run", "--dataset", "d.jsonl", "--system", "mine.py:answer", "--out", "out"]
     assert main([*asked, "--metrics", "exact_match", *plan(**keys)]) == 2
     assert words in capsys.readouterr().err
+
+
+# retry_on: exceptions of the user's own are retried, now and on resume.
+
+LOADS = """
+from pathlib import Path
+
+
+class Loading(LookupError):
+    pass
+
+
+def answer(query):
+    asked = Path("asked")
+    asked.write_text(asked.read_text() + "x" if asked.exists() else "x")
+    if len(asked.read_text()) <= int(Path("failing").read_text()):
+        raise Loading("the model is loading")
+    return "a"
+"""
+RUN = ["run", "--dataset", "d.jsonl", "--system", "mine.py:answer", "--metrics", "exact_match", "--out", "r"]
+PATIENT: dict[str, object] = {"retries": 2, "longest_wait": 0.001}
+
+
+@pytest.fixture
+def loading(here: Path) -> Path:
+    (here / "mine.py").write_text(LOADS, encoding="utf-8")
+    (here / "failing").write_text("2", encoding="utf-8")
+    return here
+
+
+@pytest.mark.parametrize("name", ["Loading", "mine.Loading", "KeyError,LookupError"])
+def test_named_error_is_retried(loading: Path, name: str) -> None:
+    assert main([*RUN, *plan(**PATIENT, retry_on=name), "--id", "x"]) == 0
+    assert len((loading / "asked").read_text()) == 10
+
+
+def test_resume_retries_named_errors(loading: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (loading / "failing").write_text("99", encoding="utf-8")
+    assert main([*RUN, *plan(**PATIENT, retry_on="Loading"), "--id", "x"]) == 3
+    (loading / "failing").write_text("0", encoding="utf-8")
+    assert main(["run", "--resume", "x", "--out", "r"]) == 0
+    assert "8 of them failed and are retried" in capsys.readouterr().err
+    header = EvaluationResultsStorage("r").state("x").header
+    assert header is not None
+    assert header["configuration"]["retry_on"] == "Loading"

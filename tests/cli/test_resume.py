@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +18,7 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.systems.named import load_system
-from auepora_eval.errors import RunStoppedError
+from auepora_eval.errors import DataError, RunStoppedError
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.storage import EvaluationResultsStorage
@@ -252,3 +257,118 @@ def test_other_server_or_prompt_is_rejected(here: Path, capsys: Said) -> None:
         assert run(*again) == 4
         assert "prompt_sha256 was" in capsys.readouterr().err
         assert (len(server.requests), len(other.requests)) == (3, 0)
+
+
+# Old results are kept until new ones are complete, and a kill in between is repaired.
+
+
+@pytest.mark.full
+def test_old_results_are_kept_until_new_ones_are_complete(here: Path, capsys: Said) -> None:
+    # Three of eight fail; the first time that the run is gone on with, one of them is mended; then none.
+    answers = ["ok"] * 5 + ["503"] * 3 + ["ok"] + ["503"] * 5 + ["ok"]
+    with chat_server(answers) as server:
+        assert run(*on(server), *plan(retries=0), "--id", "x") == 3
+        before = (here / "out" / "x.results.json").read_bytes()
+        outputs = stored().load_run("x").outputs
+        capsys.readouterr()
+        assert run("--resume", "x", *plan(breaker=1)) == 1
+        said = capsys.readouterr().err
+        assert f"kept: {SIZE} outputs" in said
+        assert "The results of x stay until there are new ones." in said
+        assert "resume: auepora run --resume x --out out" in said
+        assert (here / "out" / "x.results.json").read_bytes() == before
+        assert stored().load_run("x").outputs == outputs  # also the one that is mended by now
+        for words in (
+            ["show", "x"],
+            ["list"],
+            ["show", "x", "--verify"],
+            ["score", "--run", "x", "--metrics", "token_f1"],
+        ):
+            assert main([*words, "--out", "out"]) in (0, 3), words
+        capsys.readouterr()
+        assert run("--resume", "x", *plan(breaker=9)) == 3
+        assert "2 of them failed and are retried" in capsys.readouterr().err
+        assert stored().load_tally("x").failed == 2
+        assert stored().load_run("x").outputs != outputs
+        assert run("--resume", "x") == 3
+        assert run("--resume", "x") == 0
+    assert stored().load_tally("x").failed == 0
+    assert main(["show", "x", "--verify", "--out", "out"]) == 0
+
+
+FLAKY = """
+import os
+def answer(query):
+    if query in os.environ.get('FAILS', ''):
+        raise TimeoutError('late')
+    return 'hello'
+"""
+KILLED_AT_A_RENAME = """
+import os, signal, sys
+from pathlib import Path
+real, left = Path.replace, [int(sys.argv[1])]
+def replace(self, target):
+    left[0] -= 1
+    if left[0] == 0: os.kill(os.getpid(), signal.SIGKILL)
+    return real(self, target)
+Path.replace = replace
+from auepora_eval.cli.main import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def killed_at(moment: int, folder: Path, *words: str, fails: str = "") -> int:
+    """The exit code of a run in a folder that is killed at its so manieth rename."""
+    return subprocess.run(
+        [sys.executable, "-c", KILLED_AT_A_RENAME, str(moment), "run", "--out", "out", *words],
+        cwd=folder,
+        env=os.environ | {"FAILS": fails},
+        capture_output=True,
+        check=False,
+    ).returncode
+
+
+@pytest.fixture(scope="module")
+def with_two_failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of which two samples have failed."""
+    folder = tmp_path_factory.mktemp("two_failed")
+    (folder / "d.jsonl").write_text(lines(SIZE), encoding="utf-8")
+    (folder / "flaky.py").write_text(FLAKY, encoding="utf-8")
+    words = ("--dataset", "d.jsonl", "--system", "flaky.py:answer", "--metrics", "exact_match", "--id", "x")
+    assert killed_at(99, folder, *words, fails="q 1, q 2") == 3
+    return folder
+
+
+@pytest.mark.full
+def test_a_kill_before_the_results_have_their_name_is_repaired_by_a_resume(
+    with_two_failed: Path, here: Path
+) -> None:
+    """The database has the new results, the document the old ones: a mixture is an error."""
+    shutil.copytree(with_two_failed, here, dirs_exist_ok=True)
+    assert killed_at(1, here, "--resume", "x") == -signal.SIGKILL
+    with pytest.raises(DataError, match="Resume the run"):
+        stored().load_run("x")
+    assert run("--resume", "x") == 0
+    assert stored().load_tally("x").failed == 0
+    assert main(["show", "x", "--verify", "--out", "out"]) == 0
+    assert sorted(path.name for path in (here / "out").iterdir()) == ["x.results.json", "x.run.db"]
+
+
+@pytest.mark.parametrize(
+    ("system", "keys", "why", "kept"),
+    [
+        ("mine.py:answer", {"budget_calls": 5}, "the budget of 5 calls is used up", 5),
+        ("down.py:answer", {"breaker": 3}, "https://u:***@h/ is down", 3),
+    ],
+)
+def test_a_stopped_run_prints_one_json_document(
+    here: Path, capsys: Said, system: str, keys: dict[str, object], why: str, kept: int
+) -> None:
+    text = "def answer(query):\n    raise ConnectionError('https://u:pw-canary@h/ is down')\n"
+    (here / "down.py").write_text(text, encoding="utf-8")
+    words = ("--dataset", "d.jsonl", "--system", system, "--metrics", "exact_match", "--id", "r")
+    assert run(*words, "--json", *plan(**keys)) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert why in told.pop("stopped")
+    resume = "auepora run --resume r --out out"
+    assert told == {"evaluation_id": "r", "kept": kept, "samples": SIZE, "resume": resume}

@@ -328,9 +328,6 @@ def cluster_of(sample: EvaluationSample) -> str | None:
 
 def cluster_names(samples: Sequence[EvaluationSample]) -> list[Hashable] | None:
     """Return the cluster of each sample: its `metadata["cluster"]`, or itself; None where none has one."""
-    # Most datasets have no clusters: this spares a list of a million names.
-    if not any("cluster" in sample.metadata for sample in samples):
-        return None
     return clusters_or_none([sample.sample_id for sample in samples], [cluster_of(one) for one in samples])
 
 

@@ -213,10 +213,8 @@ class EvaluationSample:
         labels: dict[str, Any] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        # The exact type is compared first: a million samples are made from files, all of the right types.
-        self.sample_id = sample_id if type(sample_id) is str else _as_id(sample_id)
-        if type(query) is not str:
-            check_type("query", query, "a string", str)
+        self.sample_id = _as_id(sample_id)
+        check_type("query", query, "a string", str)
         self.query = query
         self.relevant_docs = _as_documents(relevant_docs, "relevant_docs")
         self.candidate_docs = _as_documents(candidate_docs, "candidate_docs")

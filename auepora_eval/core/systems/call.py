@@ -172,9 +172,7 @@ def _checked_hit(hit: RetrievedDocument) -> RetrievedDocument:
     score = float(hit.score)
     if not math.isfinite(score):  # JSON has no such number: it would be read back as a missing score
         return unscored(doc, rank)
-    if type(hit) is RetrievedDocument:  # `replace` takes ten times as long, and this is done for every hit
-        return RetrievedDocument(doc, score, rank)
-    return replace(hit, doc=doc, rank=rank, score=score)
+    return RetrievedDocument(doc, score, rank)
 
 
 # The encoding of the journal: whatever passes here can be written there.
@@ -214,26 +212,16 @@ def as_shown(sample: EvaluationSample) -> EvaluationSample:
     return shown
 
 
-_UNCHANGEABLE = frozenset({str, int, float, bool, type(None)})
-
-
 def _copied(value: Any) -> Any:
     """Return a copy of documents, an answer, or the containers in a record; other objects are kept."""
     # Not `deepcopy`: it is slow, and fails on what a user may put into the metadata, such as a client.
-    kind = type(value)
-    if kind in _UNCHANGEABLE:
-        return value
-    if kind is Document:  # `copy` takes ten times as long, and a sample may have a hundred of them
+    if isinstance(value, Document):
         return Document(value.doc_id, value.text, _copied(value.metadata))
-    if kind is Response:
+    if isinstance(value, Response):
         return Response(value.text, _copied(value.structured), _copied(value.metadata))
     if isinstance(value, dict):
-        return {name: _copied(part) for name, part in value.items()} if value else {}
-    if kind in (list, tuple, set):
-        return kind(map(_copied, value))
-    return (
-        replace(value, metadata=_copied(value.metadata)) if isinstance(value, (Document, Response)) else value
-    )
+        return {name: _copied(part) for name, part in value.items()}
+    return type(value)(map(_copied, value)) if type(value) in (list, tuple, set) else value
 
 
 # What a run records in an output about its call, under names that a system cannot set.

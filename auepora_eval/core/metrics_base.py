@@ -20,7 +20,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, fields, is_datacl
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform, overload
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, dataclass_transform, overload
 
 import numpy as np
 
@@ -65,6 +65,8 @@ from .types import (
     Target,
     TargetCategory,
     as_target,
+    names_answer,
+    names_documents,
 )
 
 
@@ -88,6 +90,17 @@ _OF_ANSWERS = (
     TargetCategory.NEGATIVE_REJECTION,
     TargetCategory.COUNTERFACTUAL_ROBUSTNESS,
 )
+
+
+class OutputNeed(NamedTuple):
+    """What a metric needs of at least one output of a run, and why else nothing is measured."""
+
+    is_met: Callable[[SystemOutputs], bool]
+    reason: str
+
+
+ANSWERS = OutputNeed(names_answer, "the system returns documents without answers")
+DOCUMENTS = OutputNeed(names_documents, "no output names documents")
 
 
 class SampleMetric(Metric):
@@ -117,9 +130,11 @@ class SampleMetric(Metric):
         return as_target(self.target) in RETRIEVAL
 
     @property
-    def reads_answers(self) -> bool:
-        """Return whether it is about the answer: not measured if the system of a run only retrieves."""
-        return as_target(self.target) in _OF_ANSWERS
+    def output_needs(self) -> tuple[OutputNeed, ...]:
+        """Return what at least one output must have; here by the target, and by `reads_documents`."""
+        needs = (ANSWERS,) if as_target(self.target) in _OF_ANSWERS else ()
+        is_of_documents = self.reads_documents or as_target(self.target) in RETRIEVAL
+        return (*needs, DOCUMENTS) if is_of_documents else needs
 
     @property
     def needs_judge(self) -> bool:

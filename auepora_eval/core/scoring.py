@@ -13,24 +13,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import NamedTuple
 
 from ..errors import PlanError
-from .metrics_base import Metric, SampleMetric
+from .metrics_base import DOCUMENTS, Metric, SampleMetric
 from .plan import EvaluationPlan
 from .scores import Batch, Scores, as_columns, raise_fault
 from .systems.call import failed_attempts, is_from_cache
 from .systems.resources import ApiUsage, usage_of
 from .types import (
-    RETRIEVAL,
     EvaluationSample,
     Failure,
     MetricResult,
     SystemOutputs,
-    as_target,
     is_time,
-    names_answer,
-    names_documents,
 )
 from .watches import Watches
 
@@ -59,51 +54,23 @@ def measurable(
     The same goes for answers. One is enough: a system must not gain by leaving an empty list or an empty
     answer out. `with_documents` says that some output is known to name documents.
     """
-    own = dict.fromkeys(need for metric in plan.metrics if (need := getattr(metric, "output_need", None)))
-    lacking = [need for need in (*_NEEDS, *own) if any(map(need.is_of, plan.metrics))]
-    if with_documents:
-        lacking = [need for need in lacking if need.is_met is not names_documents]
+    scored = [one for one in plan.metrics if isinstance(one, SampleMetric) and not one.not_measured]
+    needs = {metric.name: metric.output_needs for metric in scored}
+    lacking = {need for each in needs.values() for need in each} - ({DOCUMENTS} if with_documents else set())
     is_answered = False
     for output in outputs if lacking else ():
         if output.error is None:
             is_answered = True
-            lacking = [need for need in lacking if not need.is_met(output)]
+            lacking = {need for need in lacking if not need.is_met(output)}
             if not lacking:
                 break
     if not lacking or not is_answered:
         return plan
     metrics: list[Metric] = []
     for metric in plan.metrics:
-        reason = next((need.reason for need in lacking if need.is_of(metric)), None)
+        reason = next((need.reason for need in needs.get(metric.name, ()) if need in lacking), None)
         metrics.append(metric.unmeasured(reason) if reason and isinstance(metric, SampleMetric) else metric)
     return EvaluationPlan(metrics)
-
-
-class OutputNeed(NamedTuple):
-    """What metrics need of at least one output: whether one meets it, and why else nothing is measured.
-
-    A metric may have one of its own, as its attribute `output_need`.
-    """
-
-    is_of: Callable[[Metric], bool]
-    is_met: Callable[[SystemOutputs], bool]
-    reason: str
-
-
-def _needs_documents(metric: Metric) -> bool:
-    if getattr(metric, "not_measured", ""):
-        return False
-    return as_target(metric.target) in RETRIEVAL or getattr(metric, "reads_documents", False)
-
-
-def _needs_answers(metric: Metric) -> bool:
-    return isinstance(metric, SampleMetric) and metric.reads_answers and not metric.not_measured
-
-
-_NEEDS = (
-    OutputNeed(_needs_answers, names_answer, "the system returns documents without answers"),
-    OutputNeed(_needs_documents, names_documents, "no output names documents"),
-)
 
 
 def _computed(metric: Metric, batch: Batch) -> MetricResult:

@@ -15,9 +15,8 @@ from functools import partial
 
 import numpy as np
 
-from ..core.metrics_base import SampleMetric, metric
+from ..core.metrics_base import OutputNeed, SampleMetric, metric
 from ..core.scores import Rows, Scores
-from ..core.scoring import OutputNeed
 from ..core.types import TRUE_LABEL, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ..errors import BadOutputError, ScoringError
 from ..stats import classification
@@ -63,13 +62,7 @@ class _Labelled(SampleMetric):
     requires = (f"labels.{TRUE_LABEL}",)
     listed = False
     # A system that answers the questions of a label set is not a detector that failed on all of them.
-    output_need = OutputNeed(
-        lambda metric: isinstance(metric, _Labelled), has_label, "no output has a label, as detectors return"
-    )
-
-    @property
-    def reads_answers(self) -> bool:
-        return False  # it reads predicted labels
+    output_needs = (OutputNeed(has_label, "no output has a label, as detectors return"),)
 
     def score(self, sample: EvaluationSample, output: SystemOutputs) -> SampleScore:
         return self.of_labels(true_label(sample), predicted_label(output))

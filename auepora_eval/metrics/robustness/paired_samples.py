@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...core.metrics_base import BatchMetric, SampleMetric, parse_metric
+from ...core.metrics_base import BatchMetric, OutputNeed, SampleMetric, parse_metric
 from ...core.scores import NOT_GIVEN, Batch, Note, Rows, Scores, saw_documents
 from ...core.types import EvaluationSample, MetricResult, SampleScore, SystemOutputs
 from ...stats.intervals import Share
@@ -48,8 +48,8 @@ class Contrast(OnGivenDocuments, BatchMetric):
         vars(self)["scores_failures"] = self.base_metric.scores_failures
 
     @property
-    def reads_answers(self) -> bool:
-        return self.base_metric.reads_answers
+    def output_needs(self) -> tuple[OutputNeed, ...]:
+        return self.base_metric.output_needs
 
     def unscorable(self, batch: Batch) -> dict[int, Note]:
         # A failed answer to a sample that this metric is not about does not count as a failure.

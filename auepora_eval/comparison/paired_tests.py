@@ -98,11 +98,6 @@ class Tested:
         """The difference with the sign of "better"."""
         return self.sign * self.difference
 
-    @property
-    def is_significant(self) -> bool:
-        """Whether the test alone, before any correction, is significant at the level of the interval."""
-        return not self.not_tested and self.test.p_value < LEVEL
-
     def margin_estimate(self, margin: float) -> Estimate | None:
         """Return the gain that a margin is judged by: an unseen loss may be as large as the scale."""
         if self.not_tested:

@@ -137,10 +137,9 @@ def _cautions(comparison: Comparison) -> list[str]:
         few.append(words)
     if not few:
         return []
-    return [
-        f"Rare large changes the other way could undo a verdict: {listed(few)}. --margin rules out a loss "
-        "that matters."
-    ]
+    is_gain = any(one.rests_on is not None for one in comparison.with_verdict(Verdict.BETTER))
+    advice = " --margin rules out a loss that matters." * is_gain
+    return [f"Rare large changes the other way could undo a verdict: {listed(few)}.{advice}"]
 
 
 def _units(metric: MetricComparison, count: int, comparison: Comparison) -> str:

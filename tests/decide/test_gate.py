@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from auepora_eval.cli.main import main
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.core.types import EvaluationRun
+from auepora_eval.decide.figures import GatedRun
 from auepora_eval.decide.gate import GateReport, RuleResult, gate_run
 from auepora_eval.errors import PlanError
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.decide.gated import a_run
 
 EIGHT_OF_TEN = [1.0] * 8 + [0.0] * 2
@@ -369,3 +371,14 @@ def test_what_is_proposed_for_a_run_in_memory_works(
     run.save(store)
     assert main(shlex.split(command)) == 0
     assert "hit@5 0.0000" in capsys.readouterr().out
+
+
+def test_a_run_is_not_its_own_baseline(tmp_path: Path) -> None:
+    storage = EvaluationResultsStorage(tmp_path)
+    run, equal = a_run("r", {"hit@5": [1.0] * 40}), a_run("r", {"hit@5": [1.0] * 40})
+    storage.save_run(run)
+    stored = [GatedRun.stored(storage, name) for name in ("r", str(tmp_path / "r.results.json"))]
+    for one, other in ((run, run), (GatedRun.of(run), run), (stored[0], stored[1])):
+        with pytest.raises(PlanError, match="r is its own baseline"):
+            gate_run(one, baseline=other)
+    assert gate_run(equal, baseline=run, resamples=200).outcome == "passed"

@@ -228,6 +228,8 @@ _PHRASES = {
         r"(?:उत्तर|जवाब) (?:\S+ )?नहीं (?:दे|दिया)|(?:उल्लेख|वर्णन) नहीं|^\W*(?:क्षमा करें|माफ़? ?कीजिए)",
     ),
 }
+_OTHER_LANGUAGES = tuple(phrase for phrases in _PHRASES.values() for phrase in phrases)
+_ENGLISH = (*_NO_KNOWLEDGE, *_NOT_POSSIBLE, f"(?P<not_given>{'|'.join(_NOT_GIVEN)})")
 
 
 def declines(response: Response) -> bool:
@@ -247,14 +249,14 @@ def declines(response: Response) -> bool:
 @lru_cache(maxsize=1 << 11)  # of a batch, which several metrics go through one after the other
 def _has_phrase(text: str) -> bool:
     plain = " ".join(text.split()).lower().replace("’", "'").replace("ʼ", "'")
-    return _declines_in_english(plain) or _other_languages().search(plain[:WINDOW]) is not None
+    return _declines_in_english(plain) or _any_of(_OTHER_LANGUAGES).search(plain[:WINDOW]) is not None
 
 
 def _declines_in_english(text: str) -> bool:
     """Return whether a text has a sentence that declines, and does not answer after all."""
     if _YES.match(text):
         return False
-    for match in _english().finditer(text, 0, WINDOW):
+    for match in _any_of(_ENGLISH).finditer(text, 0, WINDOW):
         start = max(text.rfind(mark, 0, match.start()) for mark in (". ", "! ", "? ")) + 1
         # "It leaves at noon. The documents do not say what it costs."
         is_remark = start > 0 and match.lastgroup == "not_given"
@@ -274,15 +276,9 @@ def _flags(response: Response, names: Iterable[str]) -> dict[str, bool]:
     }
 
 
-@cache
-def _english() -> re.Pattern[str]:
-    others = "|".join((*_NO_KNOWLEDGE, *_NOT_POSSIBLE))
-    return re.compile(f"{others}|(?P<not_given>{'|'.join(_NOT_GIVEN)})")
-
-
-@cache
-def _other_languages() -> re.Pattern[str]:
-    return re.compile("|".join(phrase for phrases in _PHRASES.values() for phrase in phrases))
+@cache  # compiled when first used: start-up has no time for it
+def _any_of(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(phrases))
 
 
 # Whether an answer says that its documents are wrong.
@@ -346,10 +342,6 @@ def flags_an_error(response: Response) -> bool:
         return any(flags.values())
     text = " ".join(response.text.lower().replace("’", "'").split())
     return any(
-        not _DENIED.search(text[max(0, m.start() - 40) : m.start()]) for m in _phrases().finditer(text)
+        not _DENIED.search(text[max(0, m.start() - 40) : m.start()])
+        for m in _any_of(_ERROR_PHRASES).finditer(text)
     )
-
-
-@cache
-def _phrases() -> re.Pattern[str]:
-    return re.compile("|".join(_ERROR_PHRASES))

@@ -70,9 +70,6 @@ def test_squad_predictions_score_as_published(name: str, expected: tuple[float, 
     assert tuple(round(number, 4) for number in found) == expected
 
 
-NAMES = ("exact_match", "token_precision", "token_recall", "token_f1")
-
-
 def required(
     answer: str, wanted: Any, *, structured: bool = True, rule: str = "words"
 ) -> tuple[float | None, float | None]:

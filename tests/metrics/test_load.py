@@ -98,13 +98,6 @@ def test_a_failed_call_is_not_within_the_limit() -> None:
     assert result.scores[4].reason == "no timing 'end_to_end'"
 
 
-@given(seconds=st.floats(1e-6, 1e6), stage=st.sampled_from(["end_to_end", "retrieval"]))
-@settings(max_examples=50, deadline=None)
-def test_names_parse_back(seconds: float, stage: str) -> None:
-    metric = SloShare(float(f"{seconds:.15g}"), stage)
-    assert parse_metric(metric.name) == metric
-
-
 @given(st.lists(st.tuples(st.floats(1e-3, 100), st.integers(0, 1000)), min_size=1, max_size=30))
 @settings(max_examples=50, deadline=None)
 def test_sums_by_hand(calls: list[tuple[float, int]]) -> None:

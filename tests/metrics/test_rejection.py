@@ -17,7 +17,7 @@ from sklearn.metrics import (  # type: ignore[import-untyped]
 )
 
 import auepora_eval as ae
-from auepora_eval.core.types import EvaluationSample, MetricResult, Response, SystemOutputs
+from auepora_eval.core.types import EvaluationSample, MetricResult
 from auepora_eval.decide.gate import gate_run
 from auepora_eval.errors import UnknownNameError
 from auepora_eval.metrics.parse import parse_metric
@@ -59,28 +59,6 @@ def test_the_table_of_six(name: str, expected: float, samples: int) -> None:
     assert (
         result.scores[-1].reason == "the sample has neither labels.answerable nor the scenario 'unanswerable'"
     )
-
-
-@pytest.mark.parametrize(
-    ("labels", "reason"),
-    [
-        ({"answerable": "yes"}, "labels.answerable must be true or false, not 'yes'"),
-        (
-            {"answerable": True, "scenario": "unanswerable"},
-            "labels.answerable is true, but the scenario is 'unanswerable'",
-        ),
-    ],
-)
-def test_labels_that_cannot_be_used_fail_that_sample_only(labels: dict[str, Any], reason: str) -> None:
-    samples = [a_sample("1", labels=labels), labelled(False)]
-    result = parse_metric("rejection_rate").compute(samples, [an_output("", NO)] * 2)
-    assert result.value == 1.0
-    assert (result.scores[0].reason, result.scores[0].failed) == (reason, True)
-
-
-def test_the_systems_own_flag_decides() -> None:
-    flagged = SystemOutputs([], Response("north pier", {"declined": True}))
-    assert parse_metric("rejection_rate").compute([labelled(False)], [flagged]).value == 1.0
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))

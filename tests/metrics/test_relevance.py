@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import auepora_eval as ae
 from auepora_eval.core.types import Response, SystemOutputs
-from auepora_eval.metrics.answers.relevance import QueryAnswerSimilarity
 from auepora_eval.metrics.embeddings import EMBEDDERS, embedder
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_failure, a_sample, an_output
@@ -63,17 +60,6 @@ def test_similarity_is_the_cosine_of_the_models_vectors() -> None:
         assert score.value == pytest.approx(float(left @ right), abs=1e-6)
     assert result.scores[1].value == pytest.approx(1.0, abs=1e-6)
     assert result.details["signature"]["model"] == "wordllama"
-
-
-@given(st.lists(st.tuples(st.text(min_size=1, max_size=20), st.text(max_size=20)), min_size=1, max_size=5))
-@settings(deadline=None, max_examples=30)
-def test_the_batch_equals_one_by_one(pairs: list[tuple[str, str]]) -> None:
-    metric = QueryAnswerSimilarity()
-    samples = [a_sample(str(n), query) for n, (query, _) in enumerate(pairs)]
-    outputs = [an_output("", answer) for _, answer in pairs]
-    together = metric.compute(samples, outputs).scores
-    alone = [metric.compute([s], [o]).scores[0] for s, o in zip(samples, outputs, strict=True)]
-    assert list(together) == alone
 
 
 def test_a_model_of_ones_own() -> None:

@@ -220,21 +220,18 @@ def test_a_perfect_retrieval_scores_1_whoever_cut_the_chunk(metadata: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("sample", "text", "reason"),
+    ("sample", "text"),
     [
-        (of_billing(), "They are due in a month.", "its text is not in the relevant document"),
-        (of_billing(BILLING * 2), "They are due in a week.", "its text is more than once in the relevant"),
-        (of_billing(""), "They are due in a week.", "the relevant document has no text to find it in"),
-        (of_billing("an excerpt"), "They are due in a week.", "the relevant document has no text to find"),
-        (of_billing(), "", "it has no text"),
+        (of_billing(), "They are due in a month."),
+        (of_billing(BILLING * 2), "They are due in a week."),
+        (of_billing(""), "They are due in a week."),
+        (of_billing(), ""),
     ],
 )
-def test_a_chunk_that_cannot_be_located_skips_its_sample(
-    sample: EvaluationSample, text: str, reason: str
-) -> None:
+def test_a_chunk_that_cannot_be_located_skips_its_sample(sample: EvaluationSample, text: str) -> None:
     result = SpanRecall(5).compute([sample], [chunk_of_billing(text)])
     assert result.coverage.skipped == 1
-    assert f"the chunk '8d0f' of 'billing.md' has no start, and {reason}" in result.scores[0].reason
+    assert "the chunk '8d0f' of 'billing.md' has no start, and its text is not" in result.scores[0].reason
 
 
 def test_chunks_of_other_sources_keep_their_lengths() -> None:

@@ -6,12 +6,8 @@ retrieved, all of them. An answer without any is not supported: it scores 0. An 
 (text/refusal.py) is skipped, with or without documents. Citation marks such as [2], and the numbers and
 bullets of lists, are not counted.
 
-How well each agrees with people is measured on two sets (tests/metrics/test_grounding.py): Spearman's
-correlation with the mean faithfulness that about three people gave to the 309 answers of two models that do
-not decline (MTRAG; one rater against the mean of the others: 0.58), and AUROC for separating 599 claims that
-people found attributable to their evidence from 599 that they did not (AttributionBench, dev; 0.5 is chance).
-Which of them sees which failure, by changing one thing in answers that are faithful: docs/metrics.md, printed
-by benchmarks/grounding.py.
+How well each agrees with people, and which of them sees which failure: docs/metrics.md, by
+benchmarks/grounding.py and tests/metrics/test_grounding.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """How far an answer addresses its question, judged by words and vectors.
 
 The weakest of the targets without a model as judge: an answer that merely repeats the question scores high,
-and a right answer of one word scores low. People hardly agree on it either: Krippendorff's alpha of
-appropriateness on MTRAG's answers is 0.07 (metrics dossier). Read these beside correctness, never alone.
+and a right answer of one word scores low. Read these beside correctness, never alone.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """Retrieval measured in characters of the source: it survives another way of cutting it into chunks.
 
-The gold is spans of a source document: `metadata["spans"]` of a relevant document is a list of {"start",
-"end"}, characters counted from 0, `end` not included; the source is that of the span, or `metadata["source"]`
-of the document, or its id. A retrieved chunk says where it is from by `metadata["source"]`, `["start"]` and
-`["end"]`, or by the names of LangChain, LlamaIndex and Haystack for these; without an end, it is as long as
-its text. A chunk without a start is where the dataset says that the chunk of this id is, or else is searched
-in the text of the relevant document. If it is not there, or more than once, the sample is skipped. A document
-that has neither a source nor a start is whole. Characters that several chunks hold count once. Relevant
-documents without spans are left out, and so are those with a grade of 0 or less.
+The fields are those of `SpanRecall`. Spans are half-open; without an end, a chunk is as long as its text. A
+chunk without a start is where the dataset says that the chunk of this id is, or else is searched in the text
+of the relevant document. A document that has neither a source nor a start is whole. Characters that several
+chunks hold count once. Relevant documents without spans, or with a grade of 0 or less, are left out.
 """
 
 from __future__ import annotations
@@ -162,13 +158,7 @@ def _place(
 def _located(doc: Document, source: str, whole: str) -> Interval:
     """Return where a chunk's text is in the text of the document that it is from."""
     start = whole.find(doc.text) if doc.text else -1
-    if start >= 0 and whole.find(doc.text, start + 1) < 0:
-        return start, start + len(doc.text)
-    if not doc.text:
-        reason = "it has no text"
-    elif not whole:
-        reason = "the relevant document has no text to find it in"
-    else:
-        times = "not" if start < 0 else "more than once"
-        reason = f"its text is {times} in the relevant document"
-    raise _NotLocatedError(f"the chunk {doc.doc_id!r:.60} of {source!r:.60} has no start, and {reason}")
+    if start < 0 or whole.find(doc.text, start + 1) >= 0:
+        reason = "its text is not in the text of the relevant document, or more than once"
+        raise _NotLocatedError(f"the chunk {doc.doc_id!r:.60} of {source!r:.60} has no start, and {reason}")
+    return start, start + len(doc.text)

@@ -21,9 +21,8 @@ from ..io.jsonl import read_lines
 from ..read.names import DOCUMENT_ID, DOCUMENT_TEXT
 from ..read.text import parse_line
 
-# Limits for files that were named by mistake or made to exhaust the memory.
+# The limit of files that were named by mistake or made to exhaust the memory.
 MAX_FILE_BYTES = 64_000_000
-MAX_PAGES = 20_000
 KINDS = (".txt", ".md", ".markdown", ".html", ".htm", ".pdf", ".jsonl")
 
 _TEXT_FIELDS = ("contents", *DOCUMENT_TEXT)
@@ -252,8 +251,6 @@ def pdf_text(path: Path, where: str) -> Text:
         reader = pypdf.PdfReader(path)
         if reader.is_encrypted and not reader.decrypt(""):
             raise DataError(where, "is locked with a password.")
-        if len(reader.pages) > MAX_PAGES:
-            raise DataError(where, f"has more than {MAX_PAGES} pages.")
         pages = [_BROKEN_WORD.sub("", _clean(page.extract_text() or "")) for page in reader.pages]
         title = str((reader.metadata or {}).get("/Title") or "")
     except DataError:

@@ -156,7 +156,7 @@ def diagnose(probed: Probe | EvaluationRun, *, least: float = LEAST) -> Diagnosi
         first,
         rivals,
         _unsupported(evidence),
-        dict(probe.calls),
+        {kind: probe.calls[kind] for kind in ("generate", "retrieve")},
         [*probe.notes, *(() if probe.unreached else _notes(evidence))],
         probe.is_black_box,
         probe.unreached,

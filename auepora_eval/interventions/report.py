@@ -193,8 +193,7 @@ def diagnosis_lines(found: Diagnosis) -> Iterator[str]:
         yield from _wrapped(sentence)
     per = found.calls.get("generate", 0) / max(1, found.n)
     of = {"generate": f"of the generator ({per:.1f} per question)", "retrieve": "of the retriever"}
-    counts = {kind: found.calls.get(kind, 0) for kind in of}
-    made = [f"{count} call{'s' * (count > 1)} {of[kind]}" for kind, count in counts.items() if count]
+    made = [f"{count} call{'s' * (count > 1)} {of[kind]}" for kind, count in found.calls.items() if count]
     if made:
         yield f"{', '.join(made)}."
 

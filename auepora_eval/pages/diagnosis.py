@@ -147,6 +147,7 @@ def _fixes(found: Diagnosis) -> Markup:
     calls = [
         (f"Calls to {name}", f"{count:,}, {count / max(1, found.n):.1f} per question")
         for name, count in found.calls.items()
+        if count
     ]
     content = ui.table("Fixes", columns, rows, kind="bars")
     gains = ui.section("What a fix would bring", content, ui.notes([about])) if fixes else None

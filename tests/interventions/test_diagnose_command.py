@@ -224,6 +224,8 @@ def test_a_black_box_is_told_what_a_hook_would_add(
     assert "can be handed documents, so no fix was tried" in " ".join(text.split())
     assert "what was retrieved is not known" in " ".join(text.split())
     assert "What a fix would bring" not in text
+    assert diagnosed(tmp_path, "--json", run="black") == 0
+    assert json.loads(capsys.readouterr().out)["calls"] == {"generate": 0, "retrieve": 0}
 
 
 def test_compare_says_which_stage_changed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

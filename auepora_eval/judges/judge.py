@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 
 from ..calls.executors import awaited
@@ -94,31 +95,23 @@ def one_by_one(question: Question, judge: Callable[[Question], Judgement]) -> Ju
 
     A claim is compared with each chunk of each passage, and the highest score counts.
     """
-    verdicts = [[(number, judge(one)) for number, one in group] for group in _pairs(question)]
-    return with_parts(Judgement(), [_best_part(each) for each in verdicts], question.kind.each)
-
-
-def _pairs(question: Question) -> list[list[tuple[int, Question]]]:
-    """Return the questions about two texts that one about several is made of, with the number of the passage.
-
-    There is a group for each text that has a verdict.
-    """
     kind, single = question.kind, kind_named(question.kind.single)
     shared = {name: text for name, text in question.material.items() if not name[-1].isdigit()}
-    chunks: list[tuple[int, dict[str, str]]] = [(0, {})]
+    chunks: list[tuple[int, dict[str, str]]] = [(0, {})]  # with the number of the passage
     if kind.quoted == "passage":
         chunks = [
             (number, {"passage": passage[start:end]})
             for number, passage in enumerate(numbered_texts(question, "passage"), start=1)
             for start, end in chunk_spans(passage)
         ]
-    return [
-        [
-            (number, Question(single, {**shared, **chunk, kind.each: text}, question.about, question.repeat))
-            for number, chunk in chunks
+    parts = []
+    for text in numbered_texts(question, kind.each):
+        own = {**shared, kind.each: text}
+        asked = [
+            (number, replace(question, kind=single, material={**own, **chunk})) for number, chunk in chunks
         ]
-        for text in numbered_texts(question, kind.each)
-    ]
+        parts.append(_best_part([(number, judge(one)) for number, one in asked]))
+    return with_parts(Judgement(), parts, kind.each)
 
 
 def _best_part(verdicts: Sequence[tuple[int, Judgement]]) -> Part:

@@ -73,9 +73,7 @@ def compare(premise: str, hypothesis: str) -> tuple[Array, list[int]]:
     return np.array(rows).reshape(-1, len(FEATURES)), [len(claim.content) for claim in claims]
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _evidence(text: str) -> Evidence:
-    return Evidence(text)
+_evidence = lru_cache(maxsize=_REMEMBERED)(Evidence)
 
 
 @cache

@@ -68,7 +68,10 @@ class NuggetRecall(JudgedMetric):
             return skip("the sample has no vital nuggets")
         answer = answer_text(output)
         if not self.needs_judge:
-            assignments = _assigned(nuggets, answer)
+            present = set(words(answer, stemmed=True))
+            assignments = [
+                one.get("assignment") or _assigned_by_words(one["text"], present) for one in nuggets
+            ]
         elif answer.strip() and declines(output.response):
             return declined(sample)
         else:
@@ -103,12 +106,6 @@ def _checked(nuggets: Any) -> list[Nugget]:
                     f"the {key} of a nugget is {nugget[key]!r:.80}, none of {', '.join(allowed)}"
                 )
     return nuggets
-
-
-def _assigned(nuggets: Sequence[Nugget], answer: str) -> list[str]:
-    """Return the assignment of each nugget; where it has none, by the words of the answer."""
-    present = set(words(answer, stemmed=True))
-    return [nugget.get("assignment") or _assigned_by_words(nugget["text"], present) for nugget in nuggets]
 
 
 def _assigned_by_words(text: str, present: set[str]) -> str:

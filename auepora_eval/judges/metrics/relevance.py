@@ -52,7 +52,7 @@ class GradedPassages(JudgedMetric):
         verdicts = self.verdicts(sample, places.values())
         if not verdicts:
             return skip("the documents have no text")
-        grades = {doc_id: grade_of(verdict) for doc_id, verdict in verdicts.items()}
+        grades = {doc_id: (part.score or 0.0) * HIGHEST_GRADE for doc_id, part in verdicts.items()}
         placed = [(place, grades[doc.doc_id]) for place, doc in places.items() if doc.doc_id in grades]
         value = self.of_grades(placed, list(grades.values()))
         return SampleScore(value, parts=(float(len(placed)), float(len(places))))
@@ -131,8 +131,3 @@ def first_places(output: SystemOutputs, k: int) -> dict[int, Document]:
     for place, hit in enumerate(ranked):
         firsts.setdefault(hit.doc.doc_id, place)
     return {place: ranked[place].doc for place in firsts.values()}
-
-
-def grade_of(verdict: Part) -> float:
-    """Return the expected grade of a passage, from 0 to 3."""
-    return (verdict.score or 0.0) * HIGHEST_GRADE

@@ -100,7 +100,6 @@ class ChatModel:
         plain_http: bool = False,
         private: bool = False,
         headers: Mapping[str, Secret] | None = None,
-        max_reply_bytes: int = 4_000_000,
     ) -> None:
         if not model or not model.isprintable():
             raise DataError("the model", "has no name.", fix="Write URL#model.")
@@ -109,7 +108,6 @@ class ChatModel:
             _completions_url(url),
             Secret(api_key) if isinstance(api_key, str) else api_key,
             timeout=timeout,
-            max_bytes=max_reply_bytes,
             plain_http=plain_http,
             private=private,
             headers=headers or {},

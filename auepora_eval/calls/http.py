@@ -42,22 +42,19 @@ class BadReplyError(ValueError):
 class Endpoint:
     """A URL that takes JSON by POST. Safe to use from several threads; connections are kept and reused.
 
-    `timeout` and `connect_timeout` are seconds; `timeout` covers the whole attempt.
+    `timeout`, in seconds, covers the whole attempt.
     """
 
     url: str = field(repr=False)  # its query may hold a key; `name` is what may be shown
     api_key: Secret | None = None
     timeout: float = 60.0
-    connect_timeout: float = 10.0
-    max_bytes: int = 4_000_000  # of a reply
     plain_http: bool = False
     private: bool = False  # the documents must not cross the network unencrypted, with a key or without
     headers: Mapping[str, Secret] = field(default_factory=dict)  # further ones; their values are keys
 
     def __post_init__(self) -> None:
-        for name in ("timeout", "connect_timeout", "max_bytes"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise DataError(name, "must be a positive number.")
+        if not 0 < self.timeout < float("inf"):
+            raise DataError("timeout", "must be a positive number.")
         parts = _checked(self.url)
         host = parts.hostname or ""
         secrets = [each.reveal() for each in (self.api_key, *self.headers.values()) if each]
@@ -90,9 +87,7 @@ class Endpoint:
         """Send a document once; `read` turns the reply's body into a value, or raises BadReplyError."""
         body = msgspec.json.encode(document)
         try:
-            reply = self._opened().post(
-                body, self._request_headers(), timeout=self.timeout, max_bytes=self.max_bytes
-            )
+            reply = self._opened().post(body, self._request_headers(), timeout=self.timeout)
             if not 200 <= reply.status < 300:
                 raise self._refusal(reply)
             return read(reply.content)
@@ -121,7 +116,7 @@ class Endpoint:
 
         with self._lock:
             if self._transport is None:
-                self._transport = Transport(self.url, connect_timeout=self.connect_timeout, proxy=self._proxy)
+                self._transport = Transport(self.url, proxy=self._proxy)
             return self._transport
 
     def _request_headers(self) -> dict[str, str]:

@@ -27,6 +27,8 @@ from urllib3.exceptions import HTTPError, ProxyError, ProxySchemeUnknown, ReadTi
 from ..errors import CallError, DataError
 
 _CHUNK_BYTES = 65_536  # read at once
+MAX_BYTES = 4_000_000  # of a reply
+_CONNECT_SECONDS = 10.0
 # Idle connections that are kept. Above it urllib3 discards connections and logs a warning for each.
 _MAX_IDLE = 1000
 # Where clouds give their machines' credentials to any caller, besides the link-local addresses.
@@ -45,8 +47,8 @@ class HttpReply(NamedTuple):
 class Transport:
     """Sends POST requests to one URL, directly or through a proxy. Safe to use from several threads."""
 
-    def __init__(self, url: str, *, connect_timeout: float, proxy: str | None = None) -> None:
-        self._url, self._connect_timeout = url, connect_timeout
+    def __init__(self, url: str, *, proxy: str | None = None) -> None:
+        self._url = url
         parts = urlsplit(url)
         self._host = parts.hostname or ""
         self._through = f" through the proxy {urlsplit(proxy).hostname}" if proxy else ""
@@ -60,10 +62,10 @@ class Transport:
         """Close the idle connections."""
         self._pools.clear()
 
-    def post(self, body: bytes, headers: Mapping[str, str], *, timeout: float, max_bytes: int) -> HttpReply:
+    def post(self, body: bytes, headers: Mapping[str, str], *, timeout: float) -> HttpReply:
         """Send one request and return the whole reply; CallError if there is none. Nothing is sent twice."""
         _check_address(self._host, self._host)
-        limits = urllib3.Timeout(total=timeout, connect=min(timeout, self._connect_timeout))
+        limits = urllib3.Timeout(total=timeout, connect=min(timeout, _CONNECT_SECONDS))
         try:
             response = self._pools.urlopen(
                 "POST",
@@ -76,7 +78,7 @@ class Transport:
                 preload_content=False,
             )
             try:
-                content = _content(response, max_bytes)
+                content = _content(response)
             finally:
                 response.close()  # a connection whose reply was read to its end is back in the pool by now
         except (HTTPError, OSError) as error:
@@ -125,14 +127,14 @@ def _proxy_manager(proxy: str, options: dict[str, Any]) -> urllib3.ProxyManager:
         ) from None
 
 
-def _content(response: urllib3.BaseHTTPResponse, max_bytes: int) -> bytes:
-    content, is_too_large = b"", (response.length_remaining or 0) > max_bytes
+def _content(response: urllib3.BaseHTTPResponse) -> bytes:
+    content, is_too_large = b"", (response.length_remaining or 0) > MAX_BYTES
     parts = response.stream(_CHUNK_BYTES, decode_content=True)
     while not is_too_large and (part := next(parts, None)) is not None:
         content += part
-        is_too_large = len(content) > max_bytes
+        is_too_large = len(content) > MAX_BYTES
     if is_too_large:
-        what = f"the reply is longer than {max_bytes / 1e6:g} MB."
+        what = f"the reply is longer than {MAX_BYTES / 1e6:g} MB."
         raise CallError(what, kind="too_large", status=response.status, lasting=True)
     return content
 

@@ -34,7 +34,7 @@ def sequence_result(metric: Metric, result: MetricResult, stopping: Stopping) ->
     All metrics of a run go with the one that it was stopped by: an interval for a fixed number of samples
     would be too narrow for any of them.
     """
-    if _is_bounded_mean(metric) and isinstance(metric, SampleMetric) and math.isfinite(result.value):
+    if isinstance(metric, SampleMetric) and _is_bounded_mean(metric) and math.isfinite(result.value):
         low, high = metric.bounds
         totals, sizes = _units(result)
         width = high - low
@@ -45,13 +45,8 @@ def sequence_result(metric: Metric, result: MetricResult, stopping: Stopping) ->
     return result.with_interval(None, NO_METHOD)
 
 
-def _is_bounded_mean(metric: Metric) -> bool:
-    return (
-        isinstance(metric, SampleMetric)
-        and metric.is_mean
-        and not metric.whole_batch
-        and all(map(math.isfinite, metric.bounds))
-    )
+def _is_bounded_mean(metric: SampleMetric) -> bool:
+    return metric.is_mean and not metric.whole_batch and all(map(math.isfinite, metric.bounds))
 
 
 def _units(result: MetricResult) -> tuple[Rows, Rows]:

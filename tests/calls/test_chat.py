@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auepora_eval.calls import transport
 from auepora_eval.calls.chat import ChatModel, Reply, parse_strictly
 from auepora_eval.calls.http import BadReplyError, tidy
 from auepora_eval.calls.keys import Redactor, Secret, key_from_environment
@@ -88,12 +89,13 @@ def test_a_reply_and_what_it_took() -> None:
     ],
 )
 def test_every_fault_ends_in_an_error_that_tells(
-    mode: str, kind: str, status: int | None, attempts: int, says: str
+    mode: str, kind: str, status: int | None, attempts: int, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(transport, "MAX_BYTES", 200_000)
     started = time.monotonic()
     with chat_server([mode]) as server:
         with pytest.raises(CallError) as raised:
-            ask(server, timeout=0.2, retries=2, max_reply_bytes=200_000)
+            ask(server, timeout=0.2, retries=2)
         # On a busy machine the server may read the last request only after its caller has given up.
         while len(server.requests) < attempts and time.monotonic() - started < 5:
             time.sleep(0.02)

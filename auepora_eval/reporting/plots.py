@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ..core.display import NOT_MEASURED
 from ..core.types import MetricResult
 from ..errors import MissingDependencyError, install_command
-from ..io.files import written
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +31,8 @@ def plot_metrics(results: Results) -> Figure:
     """Draw a dot with its 95% interval for each metric; several systems if given as {name: results}.
 
     Shares (0 to 1) are in one panel, each other metric has its own. A thin line shows the range of the value
-    if the failed samples had been scored; "n/a" marks metrics without a score.
+    if the failed samples had been scored; "n/a" marks metrics without a score. `savefig` of the figure writes
+    it to a file.
     """
     systems = results if isinstance(results, Mapping) else {"": results}
     every = [result for members in systems.values() for result in members]
@@ -43,7 +42,9 @@ def plot_metrics(results: Results) -> Figure:
     names = dict.fromkeys(result.name for result in every)
     shares = [name for name in names if name not in own_scale]
     panels = [shares] * bool(shares) + [[name] for name in names if name in own_scale]
-    figure = _new_figure("Metrics with 95% intervals", 8.0, 1.0 + 0.3 * len(systems) * len(names))
+    height = 1.0 + 0.3 * len(systems) * len(names)
+    figure: Figure = _matplotlib().figure.Figure((8.0, height), dpi=150, layout="constrained")
+    figure.suptitle("Metrics with 95% intervals", x=0.01, ha="left", fontsize=12, fontweight="bold")
     ratios = {"height_ratios": [len(panel) for panel in panels]}
     grid = figure.subplots(len(panels), squeeze=False, gridspec_kw=ratios)
     for axes, panel in zip(grid[:, 0], panels, strict=True):
@@ -84,23 +85,6 @@ def _draw_result(axes: Axes, result: MetricResult | None, height: float, colour:
     if result.interval is not None:
         axes.plot(result.interval, [height] * 2, color=colour, linewidth=2.2, label="_interval")
     axes.plot([result.value], [height], color=colour, marker="o", label="_value")
-
-
-def save_figure(figure: Figure, path: str | Path, *, force: bool = False) -> Path:
-    """Write a PNG or an SVG, by the suffix."""
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in (".png", ".svg"):
-        raise ValueError(f"{path} cannot be written as {suffix or 'a file without suffix'}: use .png or .svg")
-    with written(path, force=force) as file:
-        figure.savefig(file, format=suffix[1:])
-    return path
-
-
-def _new_figure(title: str, width: float, height: float) -> Figure:
-    figure: Figure = _matplotlib().figure.Figure((width, height), dpi=150, layout="constrained")
-    figure.suptitle(_label(title), x=0.01, ha="left", fontsize=12, fontweight="bold")
-    return figure
 
 
 def _matplotlib() -> ModuleType:

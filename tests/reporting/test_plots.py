@@ -14,11 +14,8 @@ from auepora_eval.core.types import (
     MetricResult,
     TargetCategory,
 )
-from auepora_eval.errors import MissingDependencyError, StorageError
-from auepora_eval.reporting.plots import (
-    plot_metrics,
-    save_figure,
-)
+from auepora_eval.errors import MissingDependencyError
+from auepora_eval.reporting.plots import plot_metrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,28 +115,7 @@ def test_names_are_shown_as_they_are(name: str, tmp_path: Path) -> None:
     figure = plot_metrics({name: [a_result(name)], "other": [a_result(name)]})
     texts = [text.get_text() for axes in figure.axes for text in axes.get_yticklabels()]
     assert not any(text.count("$") > text.count(r"\$") for text in texts)  # none is taken for a formula
-    assert save_figure(figure, tmp_path / "figure.svg").stat().st_size > 0
-
-
-# --- save_figure
-
-
-def test_png_and_svg_by_suffix(tmp_path: Path) -> None:
-    figure = plot_metrics([a_result()])
-    png = save_figure(figure, tmp_path / "new folder" / "metrics.PNG")
-    assert png.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    svg = save_figure(figure, str(tmp_path / "metrics.svg"))
-    assert b"<svg" in svg.read_bytes()
-
-
-def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.png"
-    path.write_text("mine")
-    figure = plot_metrics([a_result()])
-    with pytest.raises(StorageError, match="exists already"):
-        save_figure(figure, path)
-    assert path.read_text() == "mine"
-    assert save_figure(figure, path, force=True).read_bytes().startswith(b"\x89PNG")
+    figure.savefig(tmp_path / "figure.svg")
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

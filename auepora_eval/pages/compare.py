@@ -171,7 +171,7 @@ def _change_row(one: MetricComparison, scale: Scale, href: str) -> list[Node]:
     counts = [(effect.wins, "up", "won"), (effect.ties, "", "tied"), (effect.losses, "down", "lost")]
     parts = [(count, kind, f"{count:,} {word}") for count, kind, word in counts]
     return [
-        ui.row_link(ui.arrow(one.name, up=one.higher_is_better), href),
+        ui.row_link(ui.breakable(ui.arrow(one.name, up=one.higher_is_better)), href),
         ui.verdict(verdict_text(one)),
         drawn,
         ui.number(one.baseline, one.unit),

@@ -124,7 +124,7 @@ def _chart(metric: str, lines: Sequence[TrendLine]) -> Node:
     drawn = [[_point(one, point, metric) for point in one.points] for one in known[: len(charts.SERIES)]]
     about = f"{known[0].dataset}, points: runs; band: 95% interval"
     label = f"{metric} over time of {', '.join(line.system for line in known)}"
-    title = [ui.arrow(metric, up=known[0].higher_is_better), " in s" if known[0].unit == "s" else None]
+    title = f"{ui.arrow(metric, up=known[0].higher_is_better)}{' in s' if known[0].unit == 's' else ''}"
     rows: list[list[Node]] = [
         [
             tag("a", ui.short(point.evaluation_id, 48), href=_samples_of(point, metric)),

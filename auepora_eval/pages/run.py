@@ -230,7 +230,7 @@ def _metric_table(
 def _metric_row(
     run_id: str, index: RunSamples | None, result: MetricResult, changes: Mapping[str, MetricComparison]
 ) -> list[Node]:
-    name: Node = ui.arrow(result.name, up=result.higher_is_better)
+    name: Node = ui.breakable(ui.arrow(result.name, up=result.higher_is_better))
     drawn: Node = None
     if index is not None and result.name in index.metrics:
         drawn = charts.histogram(bins_of(index, result)[0])

@@ -20,10 +20,14 @@ def short(text: str, limit: int = _LONGEST) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def arrow(name: str, *, up: bool) -> list[Node]:
-    """Return the name of a metric, with an arrow if lower is better; a narrow table breaks it after "_"."""
-    pieces = re.split(r"(?<=[_\[])", name if up else f"{name} ↓")
-    return [pieces[0], *([tag("wbr"), piece] for piece in pieces[1:])]
+def arrow(name: str, *, up: bool) -> str:
+    """Return the name of a metric, with an arrow if lower is better."""
+    return name if up else f"{name} ↓"
+
+
+def breakable(name: str) -> list[Node]:
+    """Return the name of a metric, which a phone may break after "_" and "["."""
+    return [[piece, tag("wbr")] for piece in re.split(r"(?<=[_\[])", name)]
 
 
 # Numbers. Three digits in tables, two in chips; a change always has its sign.

@@ -25,7 +25,7 @@ from ...metrics.citations.sources import Citation, Found
 from ...metrics.parse import meaning
 from .diff import changed_spans
 from .markup import Layer, Markup, Node, Span, join, layered, tag
-from .parts import arrow, card, chip, facts, folded, number, section, short
+from .parts import breakable, card, chip, facts, folded, number, section, short
 
 _LONGEST_ID = 120
 LONGEST_TEXT = 50_000  # characters of an answer or a reference; what is longer is not an answer
@@ -378,7 +378,7 @@ def _score(result: MetricResult, scores: Sequence[SampleScore | None], why: str,
         change = tag("span", f" {'▲' if gain > 0 else '▼'} {words}", class_="up" if gain > 0 else "down")
     return tag(
         "li",
-        tag("span", tag("b", arrow(result.name, up=True)), change),
+        tag("span", tag("b", breakable(result.name)), change),
         chip(value, result, failed=score is not None and score.failed),
         tag("small", short(why, 300)) if why else None,
         class_="led" if is_led else None,

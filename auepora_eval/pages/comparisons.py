@@ -141,23 +141,25 @@ OUTCOMES = ("lost", "won", "tied", "all")
 
 
 class Scores(NamedTuple):
-    """Both scores of each sample, and the gain: positive if the second run is better.
+    """Both scores of each sample, and which way is up.
 
     A failed call has the worst score of the metric, as in the comparison. NaN if one was not measured.
     """
 
     before: NDArray[np.float64]
     after: NDArray[np.float64]
-    gain: NDArray[np.float64]
+    up: bool
+
+    @property
+    def gain(self) -> NDArray[np.float64]:
+        """Return the gain of each sample, positive if the second run is better. Quicker made than kept."""
+        return self.after - self.before if self.up else self.before - self.after
 
     def mask(self, outcome: str) -> NDArray[np.bool_]:
         """Return which samples were lost, won or tied; all of them otherwise."""
-        signs: dict[str, NDArray[np.bool_]] = {
-            "lost": self.gain < 0,
-            "won": self.gain > 0,
-            "tied": self.gain == 0,
-        }
-        return signs.get(outcome, np.ones(len(self.gain), bool))
+        gain = self.gain
+        signs: dict[str, NDArray[np.bool_]] = {"lost": gain < 0, "won": gain > 0, "tied": gain == 0}
+        return signs.get(outcome, np.ones(len(gain), bool))
 
 
 @dataclass(frozen=True)
@@ -200,8 +202,7 @@ class Pair:
             before, after = _filled(self.baseline, metric), _filled(self.index, metric)
             if self._places is not None:
                 before = np.append(before, np.nan)[self._places]  # the place -1 is the last one
-            gain = after - before if self.index.metrics[metric].higher_is_better else before - after
-            self._kept[metric] = Scores(before, after, gain)
+            self._kept[metric] = Scores(before, after, self.index.metrics[metric].higher_is_better)
         return self._kept[metric]
 
     def order(self, metric: str) -> str:

@@ -320,14 +320,14 @@ def change_cell(pair: Pair | None, metric: str, place: int) -> Node:
     if pair is None or metric not in pair.metrics:
         return None
     scores, unit = pair.scores(metric), pair.index.metrics[metric].unit
-    before, after, gain = (float(each[place]) for each in scores)
-    if math.isnan(gain):
+    before, after = float(scores.before[place]), float(scores.after[place])
+    if math.isnan(before) or math.isnan(after):
         return ui.span("mute", NOT_MEASURED)
-    if not gain:
+    if before == after:
         return ui.span("mute", f"= {ui.number(after, unit, digits=2)}")
     change = ui.number(after - before, unit, signed=True, digits=2)
     both = f" {ui.number(before, unit, digits=2)} → {ui.number(after, unit, digits=2)}"
-    return [ui.span("up" if gain > 0 else "down", change), tag("small", both)]
+    return [ui.span("up" if (after > before) == scores.up else "down", change), tag("small", both)]
 
 
 def _words(index: RunSamples, place: int) -> str | None:

@@ -252,8 +252,8 @@ class RunSamples:
 
     @property
     def ids(self) -> list[str]:
-        """Return the id of each sample. Not kept: a server rarely needs the 8 MB of 100,000."""
-        return [name for (name,) in self.database.stream("SELECT id FROM sample ORDER BY n")]
+        """Return the id of each sample."""
+        return self._scores.ids
 
     def sample(self, place: int) -> tuple[EvaluationSample, SystemOutputs]:
         """Return one sample with its output."""

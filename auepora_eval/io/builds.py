@@ -35,7 +35,7 @@ import msgspec
 from ..core.dataset import InMemoryDataset
 from ..core.types import Document, EvaluationSample, Response
 from ..errors import DataError
-from ..read.records import wrong_record
+from ..read.records import as_struct
 from ..read.tasks import (
     SplitRecord,
     check_complete,
@@ -355,11 +355,7 @@ def read_manifest(path: str | Path) -> Snapshot:
     path = Path(path)
     content = read_content(path, _MAX_BYTES)
     document = parse_document(content, path.name)
-    try:
-        manifest = msgspec.convert(document, Manifest)
-    except msgspec.ValidationError as error:
-        place, what, _ = wrong_record(error)
-        raise DataError(f"{path.name}: {place}", what, fix="Is it the manifest of a build?") from error
+    manifest = as_struct(document, Manifest, path.name, fix="Is it the manifest of a build?")
     return Snapshot(path, manifest, hashlib.sha256(content).hexdigest())
 
 

@@ -18,7 +18,7 @@ import msgspec
 from ..core.dataset import EvaluationDataset, InMemoryDataset
 from ..core.types import Document, EvaluationSample, Response
 from ..errors import DataError
-from ..read.records import wrong_record
+from ..read.records import as_struct
 from .documents import read_document, write_document
 from .schema import DataFormatValidator, check_no_errors
 
@@ -187,12 +187,7 @@ def _is_own(value: Any) -> bool:
 def _sample(query: Record, corpus: Mapping[str, Document], where: str) -> EvaluationSample:
     metadata = _metadata(query, _QUERY_FIELDS, _OF_QUERY)
     own = metadata.pop(OF_THE_SAMPLE, {})
-    try:
-        msgspec.convert(own, _Own)
-    except msgspec.ValidationError as error:
-        path, what, fix = wrong_record(error, _Own.__struct_fields__)
-        place = f"{where}.metadata.{OF_THE_SAMPLE}{path.removeprefix('$')}"
-        raise DataError(place, what, fix=fix) from error
+    as_struct(own, _Own, f"{where}.metadata.{OF_THE_SAMPLE}", fields=_Own.__struct_fields__)
     answer = query.get("ground_truth_answer")
     ids, entries = query["relevant_documents"], own.get("relevant_docs", [])
     if [entry["doc_id"] for entry in entries] != ids:

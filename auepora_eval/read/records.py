@@ -52,6 +52,7 @@ class UnreadFields(Counter[str]):
 
 _MOST_UNREAD = 12  # names that are reported: a hostile file may have any number
 _Kind = TypeVar("_Kind", bound=msgspec.Struct)
+_Value = TypeVar("_Value")
 
 
 class _Strict(msgspec.Struct, forbid_unknown_fields=True):
@@ -190,11 +191,7 @@ def read_document_record(record: Any, where: str) -> Document:
     """Return the document of a record; unknown fields are ignored."""
     if isinstance(record, dict):
         record = {name: record[name] for name in RawDocument.__struct_fields__ if name in record}
-    try:
-        raw = msgspec.convert(record, RawDocument)
-    except msgspec.ValidationError as error:
-        path, what, fix = wrong_record(error)
-        raise DataError(f"{where}{path.removeprefix('$')}", what, fix=fix) from error
+    raw = as_struct(record, RawDocument, where)
     return Document(raw.doc_id, raw.text or "", raw.metadata or {})
 
 
@@ -313,11 +310,9 @@ def _converted(record: Record, kind: type[_Kind], where: str, unread: UnreadFiel
     check_spelling({name: value for name, value in record.items() if name not in fields}, missing, where)
     found = UnreadFields() if unread is None else unread
     try:
-        return msgspec.convert(_without_unknown_fields(record, kind, found), kind)
-    except msgspec.ValidationError as error:
+        known = _without_unknown_fields(record, kind, found)
         # Only the columns of a ranking are read as they are: unknown fields of other parts have a warning.
-        path, what, fix = wrong_record(error, RawRanking.__struct_fields__)
-        raise DataError(f"{where}: {path}", what, fix=fix) from error
+        return as_struct(known, kind, where, fields=RawRanking.__struct_fields__)
     finally:
         if unread is None:
             found.report(where)
@@ -455,6 +450,21 @@ def converted(
         path, what, fix = wrong_record(error, (*kind.__struct_fields__, *fields), hint)
         place = path.removeprefix("$").removeprefix(".")
         raise DataError(f"{where}: {place}" if place else where, what, fix=fix) from error
+
+
+def as_struct(
+    value: Any, kind: type[_Value], where: str, *, fix: str = "", fields: Sequence[str] = ()
+) -> _Value:
+    """Return data as a struct; DataError names the place, with the JSON path, what is wrong and what to do.
+
+    `fields` are suggested for an unknown one.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        path, what, hint = wrong_record(error, fields)
+        place = f"{where}{path.removeprefix('$')}" if ": $" in where else f"{where}: {path}"
+        raise DataError(place, what, fix=fix or hint) from error
 
 
 def wrong_record(

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from ..errors import AueporaError, DataError
-from .records import wrong_record
+from .records import as_struct, wrong_record
 from .text import parse_line
 
 # The record of a split. The fields have the order in which they are written.
@@ -87,11 +87,7 @@ def read_split_record(record: Mapping[str, object], where: str, task_type: str |
     if task_type is not None and isinstance(written, str) and written not in ("", task_type):
         what = f"{written!r:.40} is among records of the type {task_type!r:.40}."
         raise DataError(f"{where}: $.task_type", what, fix="A split holds one type: build it again.")
-    try:
-        read = msgspec.convert(record, kind)
-    except msgspec.ValidationError as error:
-        path, what, _ = wrong_record(error)
-        raise DataError(f"{where}: {path}", what, fix="Build the split again.") from error
+    read = as_struct(record, kind, where, fix="Build the split again.")
     if len(read.contexts) != len(read.sources):
         what = f"there are {len(read.contexts)} contexts but {len(read.sources)} sources."
         raise DataError(f"{where}: $.sources", what, fix="Give each context its source.")

@@ -36,7 +36,7 @@ from ...core.types import (
 )
 from ...core.verdict import Stopping
 from ...errors import DataError
-from ...read.records import wrong_record
+from ...read.records import as_struct
 
 # The second number grows with new fields, the first when old readers would go wrong.
 SCHEMA_VERSION = "1.1"
@@ -283,12 +283,9 @@ def results_to_run(
     if not is_ours(results):
         fix = f"Make a run of them: auepora score --dataset FILE --outputs {where}"
         raise DataError(where, "the results of another tool, which `auepora show` prints.", fix=fix)
+    stored = as_struct(results, _Stored, where, fix=EDITED)
     try:
-        stored = msgspec.convert(results, _Stored)
         metrics = stored_metrics(results, rows)
-    except msgspec.ValidationError as error:
-        path, what, _ = wrong_record(error)
-        raise DataError(f"{where}: {path}", what, fix=EDITED) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, DataError):
             raise
@@ -320,10 +317,7 @@ def stored_stopping(results: Mapping[str, Any], where: str) -> Stopping | None:
     stopping = results["metadata"].get("stopping")
     if stopping is None:
         return None
-    try:
-        return msgspec.convert(stopping, Stopping)
-    except msgspec.ValidationError as error:
-        raise DataError(f"{where}: $.metadata.stopping", f"{error}.", fix=EDITED) from error
+    return as_struct(stopping, Stopping, f"{where}: $.metadata.stopping", fix=EDITED)
 
 
 def is_ours(results: Mapping[str, Any]) -> bool:
@@ -506,11 +500,7 @@ class JsonRows:
     """Rows that are in the results file itself."""
 
     def __init__(self, rows: Any, where: str) -> None:
-        try:
-            self._rows = msgspec.convert(rows, list[_Row])
-        except msgspec.ValidationError as error:
-            what = f"not a results file of ours: {error}."
-            raise DataError(f"{where}: $.query_results", what, fix=EDITED) from error
+        self._rows = as_struct(rows, list[_Row], f"{where}: $.query_results", fix=EDITED)
 
     def scores(self, name: str) -> Scores:
         none = _Note()

@@ -53,7 +53,7 @@ def test_fields_at_the_top_that_differ_from_those_under_rag_are_reported(
     words = ["dataset", "build", "--offline-dataset", str(raw), "--manifest-output", str(tmp_path / "m.json")]
     outputs = ["--qa-output", str(tmp_path / "qa.jsonl"), "--summary-output", str(tmp_path / "s.jsonl")]
     assert main([*words, *outputs]) == 0
-    assert "two fields for one thing that differ (dataset check names them): 1" in capsys.readouterr().err
+    assert "fields differ: 1 (dataset check names the records)" in capsys.readouterr().err
     assert json.loads((tmp_path / "m.json").read_text())["notes"] == {"fields_differ": 1}
 
 

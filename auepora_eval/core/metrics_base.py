@@ -490,8 +490,11 @@ def metric(
     }
 
     def decorate(thing: Any) -> Any:
-        if isinstance(thing, type):
-            _check_usable(thing)
+        if isinstance(thing, type) and not issubclass(thing, SampleMetric):
+            what = f"@metric takes a function or a SampleMetric, and the class {thing.__name__} is neither."
+            raise TypeError(f"{what} Leave the decorator out: --metrics my_file.py:{thing.__name__}")
+        if missing := sorted(getattr(thing, "__abstractmethods__", ())):
+            raise TypeError(f"the class {thing.__name__} lacks {', '.join(missing)}")
         names = NameTemplate.parse(template or thing.__name__)
         made: Any = thing if isinstance(thing, type) else _class_of(thing)
         for name, value in attributes.items():
@@ -506,15 +509,6 @@ def metric(
         return METRICS.add(names.base)(made)
 
     return decorate
-
-
-def _check_usable(made: type) -> None:
-    """TypeError for a class that has no score for each sample."""
-    if not issubclass(made, SampleMetric):
-        what = f"@metric takes a function or a SampleMetric, and the class {made.__name__} is neither."
-        raise TypeError(f"{what} Leave the decorator out: --metrics my_file.py:{made.__name__}")
-    if missing := sorted(getattr(made, "__abstractmethods__", ())):
-        raise TypeError(f"the class {made.__name__} lacks {', '.join(missing)}")
 
 
 def _class_of(function: ScoreFunction) -> type[SampleMetric]:
@@ -638,9 +632,12 @@ def _of_a_class(name: str) -> Metric | None:
     if made is None or class_name in METRICS:
         return None
     try:
-        return made()
+        found = made()
     except TypeError as error:
         raise UnknownNameError(f"the metric {name!r} cannot be made without arguments: {error}") from error
+    if not isinstance(getattr(found, "name", None), str):
+        raise UnknownNameError(f"the metric {name!r} has no name: set `name` in the class.")
+    return found
 
 
 def metric_file(name: str) -> Path | None:

@@ -83,10 +83,7 @@ class EvaluationPlan:
 
     def validate_dataset(self, samples: Sequence[EvaluationSample]) -> None:
         """Raise PlanError if no sample has a field that a metric needs; warn if only some have it."""
-        survey = Survey.new(self)
-        for sample in samples:
-            survey.add(sample)
-        self.validate_survey(survey)
+        self.validate_survey(Survey.of(samples, self))
 
     def validate_survey(self, survey: Survey) -> None:
         """Do the same, by how many of the samples have each field.

@@ -51,6 +51,10 @@ ONE_RUN_EACH = (
     "run both several times and compare A1,A2,A3 B1,B2,B3"
 )
 NO_VALUE = "it has no value in one of the runs, so there is no difference to test"
+FAILED_AND_BETTER = (
+    "answers are scored by each other, and some of the better run failed: answered, they might make it worse"
+)
+
 FAILED_AND_FASTER = "calls of the faster one failed, and how long they would have taken is not known"
 
 
@@ -328,6 +332,9 @@ def tested_pairs(pairs: Pairs, *, seed: int, resamples: int) -> Tested:
         test = tested.test
         within = tested.interval.within(low - high, high - low)
         tested = replace(tested, interval=agreeing_with_test(within, test.statistic, test.p_value))
+    if pairs.gains_by_failing:
+        # A gain that failures may have caused, by changing the other answers' scores, is not tested.
+        return replace(tested, test=untested, not_tested=FAILED_AND_BETTER)
     return tested
 
 

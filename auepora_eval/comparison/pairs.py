@@ -185,6 +185,16 @@ class Pairs:
         values = (self.rows_a[self.both, 0], self.rows_b[self.both, 0])
         return all(bool(((one == 0.0) | (one == 1.0)).all()) for one in values)
 
+    @property
+    def gains_by_failing(self) -> bool:
+        """Whether the better side has failures that changed the scores of its other answers."""
+        if not self.known.scored_by_others:
+            return False
+        a, b = self.values()
+        # Used as an index into `failed`: False is the baseline, True the candidate.
+        ahead = (b > a) == self.known.higher_is_better
+        return bool(b != a and (self.failed[ahead] & self.both).any())
+
     def _worse(self, rows: Rows, other: Rows, failed_alone: Mask) -> Rows:
         """Return the rows, or those with the other's answers where this run failed: what is worse."""
         if not failed_alone.any():

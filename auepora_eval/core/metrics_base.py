@@ -116,6 +116,7 @@ class SampleMetric(Metric):
     whole_batch: ClassVar[bool] = False  # a sample's score depends on other samples: no scoring in chunks
     of_sums: ClassVar[bool] = False  # the aggregate needs no more than the sum of each column of the rows
     scores_failures: ClassVar[bool] = False  # a failed call is a score (failure_rate), not a sample lost
+    scored_by_others: ClassVar[bool] = False  # an answer that fails changes the scores of the other answers
     scores_blank: ClassVar[bool] = False  # a blank output has a score, unless none could (`not_about`)
     reads_documents: ClassVar[bool] = False  # not measured if no output of a run names documents
     matches_documents: ClassVar[bool] = False  # compares retrieved with judged documents (`matched_by`)

@@ -91,6 +91,18 @@ def test_the_low_bound_is_below_any_answer_as_long_as_its_reference(
     assert bounds is None or bounds[0] is None or bounds[0] <= value + 1e-9
 
 
+def test_answers_that_are_scored_by_each_other_are_no_better_for_failing() -> None:
+    """Every answer comes twice. Who crashes on the second ones is left with different ones."""
+    twice = [an_output(answer=reference(n // 2)) for n in range(SIZE)]
+    crashing = [a_failure() if n % 2 else output for n, output in enumerate(twice)]
+    found = compared(twice, crashing, "self_bleu")
+    assert found.candidate < found.baseline  # lower is better
+    assert (found.verdict, found.test.p) == ("inconclusive", None)
+    assert "some of the better run failed" in found.test.not_tested
+    back = compared(crashing, twice, "self_bleu")
+    assert (back.verdict, back.test.p) == ("inconclusive", None)
+
+
 def test_run_to_run_counts_failures_as_the_table_does() -> None:
     """Three runs each; in the last of b ten of forty fail: 1, 1 and 0.75."""
     right = [an_output(answer=reference(n)) for n in range(SIZE)]

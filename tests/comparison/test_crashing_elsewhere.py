@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.types import SystemOutputs
@@ -37,10 +39,11 @@ class _Stored:
         return self.outputs[query]
 
 
-def test_over_time_a_system_does_not_rise_by_crashing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("metric", ["bleu", "distinct_n_corpus"])
+def test_over_time_a_system_does_not_rise_by_crashing(tmp_path: Path, metric: str) -> None:
     hard = "z " * 30
     fine, crashing = answered(hard), answered(hard, crashing=True)
-    (line,) = nights(tmp_path, "bleu", crashing, fine, fine).lines
+    (line,) = nights(tmp_path, metric, crashing, fine, fine).lines
     values = [point.value for point in line.points]
     assert values[1] == values[2]
     assert math.isnan(values[0])

@@ -1,17 +1,18 @@
-"""Diversity: tables that can be checked by hand; pyndeval as the judge."""
+"""Diversity: tables that can be checked by hand; pyndeval and sacrebleu as the judges."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyndeval  # type: ignore[import-untyped]
 import pytest
+import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.core.types import Document, EvaluationSample, SystemOutputs
+from auepora_eval.core.types import Document, EvaluationSample, RetrievedDocument, SystemOutputs
 from auepora_eval.metrics.embeddings import embedder
 from auepora_eval.metrics.parse import parse_metric
-from tests.builders import a_sample, an_output
+from tests.builders import a_failure, a_sample, an_output, quick_scores
 
 PIER = "the boat is at the north pier"
 
@@ -51,6 +52,7 @@ def with_subtopics(gold: dict[str, list[str]]) -> EvaluationSample:
         pytest.param("distinct_source_share", an_output("aab"), 2 / 3, id="the id where no source is named"),
         pytest.param("distinct_n", an_output("", "a b a b a b"), 2 / 5, id="ab ba ab ba ab"),
         pytest.param("distinct_n@1", an_output("", "a b a b"), 1 / 2, id="two words of four"),
+        pytest.param("distinct_n_corpus", an_output("", "a b a b a b"), 2 / 5, id="one answer is a corpus"),
     ],
 )
 def test_the_value_of_one_sample(name: str, output: SystemOutputs, expected: float) -> None:
@@ -66,6 +68,8 @@ def test_the_value_of_one_sample(name: str, output: SystemOutputs, expected: flo
         ("distinct_source_share", an_output(), "no document was retrieved"),
         ("distinct_n", an_output("", "one"), "the answer is shorter than 2 words"),
         ("distinct_n@1", an_output("", "…"), "the answer is empty"),
+        ("distinct_n_corpus@3", an_output("", "a b"), "the answer is shorter than 3 words"),
+        ("self_bleu", an_output("", "alone"), "there is no other answer"),
     ],
 )
 def test_what_cannot_be_measured_is_skipped(name: str, output: SystemOutputs, reason: str) -> None:
@@ -112,3 +116,64 @@ def test_pyndeval_agrees(gold: dict[str, set[str]], ranking: list[str], alpha: f
         ):
             value = parse_metric(ours).compute([sample], [an_output(ranking)]).value
             assert value == pytest.approx(judged[f"{theirs}@{k}"], abs=1e-9)
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=6), min_size=1, max_size=6), st.integers(1, 3))
+@settings(deadline=None)
+def test_distinct_n_of_the_corpus_is_what_its_name_says(answers: list[list[str]], n: int) -> None:
+    value, _ = quick_scores(
+        parse_metric(f"distinct_n_corpus@{n}"),
+        [a_sample(str(place)) for place in range(len(answers))],
+        [an_output("", " ".join(answer)) for answer in answers],
+    )
+    grams = [tuple(a[start : start + n]) for a in answers for start in range(len(a) - n + 1)]
+    expected = len(set(grams)) / len(grams) if grams else float("nan")
+    assert value == pytest.approx(expected, nan_ok=True)
+
+
+sentences = st.lists(st.sampled_from("the boat is at a pier . gulls".split()), min_size=1, max_size=9)
+
+
+@given(st.lists(sentences.map(" ".join), min_size=2, max_size=6))
+@settings(deadline=None)
+def test_sacrebleu_agrees(answers: list[str]) -> None:
+    samples = [a_sample(str(n)) for n in range(len(answers))]
+    scores = parse_metric("self_bleu").compute(samples, [an_output("", answer) for answer in answers]).scores
+    for n, score in enumerate(scores):
+        others = answers[:n] + answers[n + 1 :]
+        assert score.value == pytest.approx(sacrebleu.sentence_bleu(answers[n], others).score, abs=1e-9)
+
+
+def test_failed_and_empty_answers_are_nobodys_reference() -> None:
+    samples = [a_sample(str(n)) for n in range(4)]
+    outputs = [
+        an_output("", "the north pier"),
+        an_output("", ""),
+        a_failure(),
+        an_output("", "the north pier"),
+    ]
+    result = parse_metric("self_bleu").compute(samples, outputs)
+    assert [score.value for score in result.scores] == [
+        pytest.approx(100.0),
+        None,
+        None,
+        pytest.approx(100.0),
+    ]
+
+
+@given(st.lists(st.text(), min_size=2, max_size=4))
+@settings(deadline=None, max_examples=50)
+def test_any_text_is_scored_or_explained(texts: list[str]) -> None:
+    hits = [RetrievedDocument(Document(str(n), text), 1.0, n) for n, text in enumerate(texts)]
+    output = SystemOutputs(hits, an_output("", texts[0]).response)
+    for name in (
+        "lexical_diversity",
+        "embedding_diversity",
+        "near_duplicate_rate",
+        "distinct_n",
+        "self_bleu",
+    ):
+        metric = parse_metric(name)
+        for score in quick_scores(metric, [a_sample("1"), a_sample("2")], [output, output])[1]:
+            low, high = metric.bounds
+            assert score.reason if score.value is None else low <= score.value <= high + 1e-9

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import string
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from functools import reduce
-from operator import or_
+from typing import Any
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class Bleu(CorpusOverlap):
 
     def compared(self, answer: str, golds: Sequence[str]) -> SampleScore:
         targets = [tokens_13a(gold.rstrip()) for gold in golds]
-        parts = _statistics(tokens_13a(answer.rstrip()), targets)
+        parts = statistics(tokens_13a(answer.rstrip()), most_ngrams(targets), map(len, targets))
         # A sentence shorter than four words has no 4-grams: its own value uses the orders that it has.
         return SampleScore(float(bleu(np.array(parts), effective_order=True)), parts=parts)
 
@@ -126,16 +126,23 @@ class Bleu(CorpusOverlap):
         }
 
 
-def _statistics(given: Sequence[str], targets: Sequence[Sequence[str]]) -> tuple[float, ...]:
+def most_ngrams(targets: Iterable[Sequence[str]]) -> list[Counter[Any]]:
+    """Return how often each n-gram, n = 1-4, is in the reference that has it most often."""
+    most: list[Counter[Any]] = [Counter() for _ in range(ORDERS)]
+    for target in targets:
+        for n, counts in enumerate(most, start=1):
+            for gram, times in ngrams(target, n).items():
+                # Counter's own union goes through all that was counted so far.
+                counts[gram] = max(times, counts.get(gram, 0))
+    return most
+
+
+def statistics(given: Sequence[str], most: Sequence[Counter[Any]], sizes: Iterable[int]) -> tuple[float, ...]:
     """Return matches and totals of orders 1-4, and the lengths of the answer and the nearest reference."""
-    matches, totals = [], []
-    for n in range(1, ORDERS + 1):
-        own = ngrams(given, n)
-        # Each n-gram counts as often as in the reference that has it most often.
-        allowed = reduce(or_, (ngrams(target, n) for target in targets))
-        matches.append(float((own & allowed).total()))
-        totals.append(float(own.total()))
-    nearest = min(map(len, targets), key=lambda size: (abs(size - len(given)), size))
+    grams = [ngrams(given, n) for n in range(1, ORDERS + 1)]
+    matches = [float((own & allowed).total()) for own, allowed in zip(grams, most, strict=True)]
+    totals = [float(own.total()) for own in grams]
+    nearest = min(sizes, key=lambda size: (abs(size - len(given)), size))
     return (*matches, *totals, float(len(given)), float(nearest))
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 MOST_TRIES = 3
 LOOK_SECONDS = 0.1  # between two checks of deadlines, and whether the run is to stop
-_CHUNK_SECONDS = 0.2  # that a chunk of calls takes
+CHUNK_SECONDS = 0.2  # that a chunk of calls takes
 _START_SECONDS = 120.0  # a start imports the system, which may load a model
 
 
@@ -41,7 +41,7 @@ class Worker(ABC):
 
     @abstractmethod
     def results(self, items: Sequence[Any]) -> Sequence[Any]:
-        """Return the results of calls; WorkerLostError if it dies, UnsendableError if they cannot move."""
+        """Return results of the first calls or of all; WorkerLostError, UnsendableError if there are none."""
 
     @abstractmethod
     def end(self) -> None:
@@ -184,8 +184,10 @@ class RemoteCalls(ABC, Generic[Item]):
                 for task in chunk:
                     self._make(self._last_place, [task])
             return
-        for (number, _), result in zip(chunk, results, strict=True):
+        for (number, _), result in zip(chunk, results, strict=False):
             self._done.put((number, result))
+        for task in chunk[len(results) :]:  # the calls have become slow
+            self._todo.put(task)
 
     def _results(self, items: list[Item], place: _Place) -> Sequence[Any]:
         """Return the results of calls; WorkerLostError if several workers died that had one alone."""
@@ -200,7 +202,7 @@ class RemoteCalls(ABC, Generic[Item]):
                 how = error
             else:
                 # In steps: a few quick calls do not predict the next ones.
-                wanted = int(len(items) * _CHUNK_SECONDS / max(time.perf_counter() - start, 1e-6))
+                wanted = int(len(results) * CHUNK_SECONDS / max(time.perf_counter() - start, 1e-6))
                 self._chunk = max(1, min(self.most_in_a_chunk, wanted, 4 * self._chunk))
                 return results
         raise WorkerLostError(f"the worker died {MOST_TRIES} times on it, {how}")

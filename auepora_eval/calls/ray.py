@@ -17,12 +17,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import cache, partial
+from time import perf_counter
 from typing import Any, TypeVar
 
 from ..errors import MissingDependencyError, PlanError, RunStoppedError, WorkerLostError, install_command
 from .asking import Caller
 from .executors import outcome, positive
-from .processes import LOOK_SECONDS, RemoteCalls, UnsendableError, Worker, sendable
+from .processes import CHUNK_SECONDS, LOOK_SECONDS, RemoteCalls, UnsendableError, Worker, sendable
 
 Item = TypeVar("Item")
 T = TypeVar("T")
@@ -217,6 +218,11 @@ class _Worker:
             self._call.limits.halt()
 
     def run(self, items: list[Any]) -> list[Any]:
-        """Return the results of calls, made one after the other."""
-        stopped = RunStoppedError("stopped as asked.")
-        return [stopped if self._is_halted else sendable(outcome(self._call, item)) for item in items]
+        """Return the results of calls, made one after the other: of the first ones, if they are slow."""
+        results: list[Any] = []
+        stopped, end = RunStoppedError("stopped as asked."), perf_counter() + 2 * CHUNK_SECONDS
+        for item in items:
+            results.append(stopped if self._is_halted else sendable(outcome(self._call, item)))
+            if perf_counter() > end:
+                break
+        return results

@@ -24,6 +24,7 @@ from ..comparison.regressions import lost_most, lost_samples, stored_texts
 from ..comparison.tables import (
     comparison_table,
     comparison_to_dict,
+    lost_to_dict,
     ranked_names,
     ranking_to_dict,
 )
@@ -188,7 +189,7 @@ def _compared(
 
 
 def _say_json(comparison: Comparison, ranking: Ranking | None, lost: Sequence[LostSample]) -> None:
-    regressions = {"largest_regressions": [asdict(one) for one in lost]}
+    regressions = {"largest_regressions": [lost_to_dict(one) for one in lost]}
     if ranking is None:
         echo.say_json({**comparison_to_dict(comparison), **regressions})
         return

@@ -283,6 +283,17 @@ def comparison_to_dict(comparison: Comparison) -> dict[str, Any]:
     }
 
 
+def lost_to_dict(lost: LostSample) -> dict[str, object]:
+    """Return a regression as a JSON document has it: both systems' texts at one level."""
+    document = asdict(lost)
+    sides = {"baseline": document.pop("before"), "candidate": document.pop("now")}
+    texts = {
+        f"{side}_{key}": text[key] for side, text in sides.items() for key in ("answer", "documents", "error")
+    }
+    right = (*lost.before.right, *lost.now.right)
+    return {**document, "query": lost.before.query or lost.now.query, **texts, "right": right}
+
+
 def metric_to_dict(metric: MetricComparison) -> dict[str, object]:
     """Return one metric as a JSON document has it: every number at one level."""
     test, effect, margin, power = metric.test, metric.effect, metric.margin, metric.power

@@ -131,7 +131,12 @@ def test_several_runs_have_pairs_slices_and_regressions(compare: Run) -> None:
     pair = document["shown_pair"]
     assert (pair["baseline"], pair["candidate"]) == ("again-demo-bm25", "demo-hybrid")
     assert pair["slices"][0]["field"] == "scenario"
-    assert pair["largest_regressions"][0]["metric"] == "mrr"
+    lost = pair["largest_regressions"][0]
+    assert lost["metric"] == "mrr"
+    texts = ("answer", "documents", "error")
+    assert {f"{side}_{text}" for side in ("baseline", "candidate") for text in texts} < lost.keys()
+    assert set(lost["right"]) <= {*lost["baseline_documents"], *lost["candidate_documents"]}
+    assert lost["query"]
     page, _ = compare(*three, "--by", "scenario", "--markdown", "-")
     assert "<summary>Pairs that differ significantly</summary>" in page
     assert "<summary>Slices, the worst first</summary>" in page

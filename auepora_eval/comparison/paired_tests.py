@@ -300,6 +300,8 @@ def spread_of(pairs: Pairs) -> Spread | None:
     if not differs.any():
         return Spread(0.0, 1.0) if is_share else None
     sd = float(units.numbers.std(ddof=1)) if len(units.numbers) > 1 else 0.0
+    if not math.isfinite(sd):  # a ratio whose denominator is 0
+        return None
     size = 1.0
     if not is_share or pairs.used()[2] is not None:
         size = float(np.sqrt((units.numbers[differs] ** 2).mean()))

@@ -186,7 +186,7 @@ def _metric_power(pairs: Pairs, guess: float | None, samples: int | None) -> Met
     else:
         # With equal spread s on both sides, Var(B - A) = 2 s² (1 - r).
         sd = float(side.numbers.std(ddof=1)) * math.sqrt(2 * (1 - guess)) if units > 1 else 0.0
-        spread = Spread(sd, sd)
+        spread = Spread(sd, sd) if math.isfinite(sd) else None
     questions = len(rows_a) / len(pairs.repeats)
     low, high = pairs.known.bounds
     return MetricPower(
@@ -236,6 +236,7 @@ def _check_levels(alpha: float, power: float) -> None:
 
 # What can be detected, and how many samples it takes, in words and as a table.
 
+_NO_SPREAD = "no sample differs, or too few samples count"
 _SHOWN = 2  # sentences about metrics; the table has them all
 
 
@@ -294,7 +295,8 @@ def power_to_dict(report: PowerReport) -> dict[str, object]:
 def _needed_in_words(report: PowerReport, metric: MetricPower, effect: float) -> str:
     change = f"a change of {_size(effect, metric.unit)} in {metric.name}"
     if metric.needed is None:
-        return f"How many samples detect {change} is unknown: no sample differs, or it cannot change so much."
+        why = "it cannot change so much" if metric.spread else _NO_SPREAD
+        return f"How many samples detect {change} is unknown: {why}."
     words = f"Detecting {change} with {report.power:.0%} power takes {_samples(metric.needed)}"
     if metric.samples is not None and report.runs:
         enough = ", which is enough" if metric.needed <= metric.samples else ""
@@ -304,7 +306,7 @@ def _needed_in_words(report: PowerReport, metric: MetricPower, effect: float) ->
 
 def _detectable_in_words(report: PowerReport, metric: MetricPower, samples: int) -> str:
     if metric.detectable is None:
-        why = "no sample differs" if metric.spread is None else f"{_samples(samples)} are too few"
+        why = f"{_samples(samples)} are too few" if metric.spread else _NO_SPREAD
         return f"The smallest change in {metric.name} that is detected is unknown: {why}."
     return (
         f"{_samples(samples).capitalize()} detect a change of {_size(metric.detectable, metric.unit)} in "

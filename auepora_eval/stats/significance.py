@@ -195,6 +195,8 @@ def _is_normal(units: Array) -> bool:
 
 
 def _normal_p(units: Array) -> float:
+    if not units.any():
+        return 1.0
     z = abs(float(units.sum())) / math.sqrt(float((units**2).sum()))
     return max(math.erfc(z / math.sqrt(2)), _SMALLEST_P)
 

@@ -13,6 +13,7 @@ from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.power import (
     power_from_numbers,
     power_from_runs,
+    power_in_words,
 )
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.scores import Note, Scores
@@ -131,6 +132,23 @@ def test_more_samples_do_not_tell_more_about_times() -> None:
     assert "but more runs do" in report.notes[0]
     with pytest.raises(PlanError, match="but more runs do"):
         power_from_runs(timed, metrics=["latency@0.95[end_to_end]"])
+
+
+def test_a_ratio_without_a_value_is_left_open() -> None:
+    """The second run declines nothing: the share of what it declined has no denominator."""
+    metric = parse_metric("abstention_precision")
+    assert isinstance(metric, SampleMetric)
+    runs = []
+    for name, count in (("a", 10), ("b", 0)):
+        run = a_run(name, ndcg_5=scores_of(count, 20)[0])
+        parts = np.eye(4)[[place % 2 + 2 * (place >= count) for place in range(20)]]
+        scores = Scores([f"s{place}" for place in range(20)], parts[:, [0, 3]].sum(axis=1), parts=parts)
+        runs.append(replace(run, results=[*run.results, metric.summarise(scores)]))
+    for pair in (runs, runs[1:]):
+        report = power_from_runs(*pair, effect=0.1)
+        assert report.metrics[0].needed is not None
+        assert report.metrics[1].spread is None
+        assert "too few samples count" in power_in_words(report)[1]
 
 
 def test_failures_count_as_the_worst() -> None:

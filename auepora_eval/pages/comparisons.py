@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
@@ -90,27 +94,38 @@ _CHILD = """
 import json, sys
 sys.path, *given = json.load(sys.stdin)
 from auepora_eval.pages import comparisons
-sys.stdout.buffer.write(comparisons.made_here(*given))
+comparisons.answer(*given)
 """
+_LOOK = 0.5  # seconds between two looks whether the server still runs
 
 
 def _in_child(kind: type[T], given: Sequence[Any]) -> T:
     """Make something in a process of its own: slices of 100,000 samples take 250 MB, which end with it."""
     # Not by multiprocessing: it would run the script of somebody who called `run.view()` again.
-    command, asked = (
-        [sys.executable, "-I", "-c", _CHILD],
-        json.dumps([list(map(str, sys.path)), *given]).encode(),
-    )
+    command = [sys.executable, "-I", "-c", _CHILD]
+    asked = json.dumps([list(map(str, sys.path)), os.getpid(), *given]).encode()
     done = subprocess.run(command, input=asked, capture_output=True, check=False)  # noqa: S603 - our own code
     if done.returncode:
         raise AueporaError(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
     return msgspec.msgpack.decode(done.stdout, type=kind)
 
 
-def made_here(name: str, arguments: Sequence[Any], given: Sequence[Any]) -> bytes:
-    """Return what a process makes for a server: a comparison, a ranking or a gate."""
+def answer(server: int, name: str, arguments: Sequence[Any], given: Sequence[Any]) -> None:
+    """Write what a process makes for a server: a comparison, a ranking or a gate. An error ends it."""
+    threading.Thread(target=_end_with, args=(server,), daemon=True).start()
     make = {one.__name__: one for one in (_compared, _ranked, _gated)}[name]
-    return msgspec.msgpack.encode(make(Workspace(*arguments), *given))
+    try:
+        with redirect_stdout(sys.stderr):  # what files with metrics print is no part of the answer
+            made = make(Workspace(*arguments), *given)
+    except AueporaError as error:
+        sys.exit(str(error))
+    sys.stdout.buffer.write(msgspec.msgpack.encode(made))
+
+
+def _end_with(server: int) -> None:
+    while os.getppid() == server:
+        time.sleep(_LOOK)
+    os._exit(1)
 
 
 def _without_regressions(comparison: Comparison) -> Comparison:

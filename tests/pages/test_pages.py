@@ -20,6 +20,7 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
+from auepora_eval.decide.rules import read_rules
 from auepora_eval.errors import AueporaError
 from auepora_eval.interventions.report import Diagnosis, Fix, StageShare
 from auepora_eval.pages import workspace as workspaces
@@ -337,7 +338,9 @@ def test_what_goes_wrong_in_the_background_is_said(tmp_path: Path, monkeypatch: 
             said = str(error)
         except workspaces.NotReadyError:
             time.sleep(0.05)
-    assert "no_such_rule" in said
+    with pytest.raises(AueporaError, match="no_such_rule") as here:
+        read_rules(rules)
+    assert said == str(here.value)
 
 
 def comparisons_of(workspace: workspaces.Workspace) -> list[str]:

@@ -115,7 +115,7 @@ def answer(server: int, name: str, arguments: Sequence[Any], given: Sequence[Any
     threading.Thread(target=_end_with, args=(server,), daemon=True).start()
     make = {one.__name__: one for one in (_compared, _ranked, _gated)}[name]
     try:
-        with redirect_stdout(sys.stderr):  # what files with metrics print is no part of the answer
+        with redirect_stdout(sys.stderr):  # files with metrics may print
             made = make(Workspace(*arguments), *given)
     except AueporaError as error:
         sys.exit(str(error))

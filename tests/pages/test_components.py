@@ -195,3 +195,15 @@ def test_a_gold_span_is_marked_in_a_document_that_goes_by_the_name_of_its_record
     sample = EvaluationSample("1", "How often?", [gold])
     body = sample_parts(sample, [Answered(output, match="source")], None)
     assert "<mark>Twice a day</mark>" in body.text
+
+
+def test_the_place_that_a_gold_citation_names_is_marked_beside_what_the_answer_cites() -> None:
+    gold = {"file_name": "tides", "start_char": 6, "end_char": 18}
+    cited = [{"file_name": "tides", "start_char": 0, "end_char": 5}]
+    tides = Document("tides", "Tide. Twice a day.")
+    output = SystemOutputs(
+        [RetrievedDocument(tides, 1.0, 1)], Response("Often.", metadata={"citations": cited})
+    )
+    sample = EvaluationSample("1", "How often?", [Document("tides", "")], metadata={"citations": [gold]})
+    body = sample_parts(sample, [Answered(output)], None)
+    assert '<mark class="cited">Tide.</mark> <mark>Twice a day.</mark>' in body.text

@@ -117,9 +117,13 @@ def shown_documents(sample: EvaluationSample, answers: Sequence[Answered]) -> li
         shown.gold = _gold_spans(shown, gold)
     for output in outputs:
         for citation, place, at in _citations(documents, sample, output):
-            _mark_citation(documents[at], citation, place)
+            documents[at].is_cited = True
+            documents[at].cited += _place_in(documents[at], citation, place)
             if citation.at is not None:
                 documents[at].anchor = f"c{at}"
+    for citation, place, at in _citations(documents, sample, outputs[-1], of_gold=True):
+        new = _place_in(documents[at], citation, place)
+        documents[at].gold += [span for span in new if span not in documents[at].gold]
     return documents
 
 
@@ -149,12 +153,17 @@ def _place(span: Mapping[str, object], doc: Document, text: str) -> Span | None:
 
 
 def _citations(
-    documents: Sequence[ShownDocument], sample: EvaluationSample, output: SystemOutputs
+    documents: Sequence[ShownDocument],
+    sample: EvaluationSample,
+    output: SystemOutputs,
+    *,
+    of_gold: bool = False,
 ) -> Iterator[tuple[Citation, Found, int]]:
-    """Yield what an answer cites, where that leads, and the number of the document among those shown."""
+    """Yield what an answer (or the gold) cites, where that leads, and which of the shown documents it is."""
     try:
         answer = answer_of(sample, output)
-        found = [(citation, answer.find(citation)) for citation in answer.attached]
+        cited = answer.gold if of_gold else answer.attached
+        found = [(citation, answer.find(citation)) for citation in cited]
     except ScoringError:
         return  # citations that cannot be read are a failed score, which is shown with the scores
     for citation, place in found:
@@ -163,13 +172,11 @@ def _citations(
                 yield citation, place, at
 
 
-def _mark_citation(shown: ShownDocument, citation: Citation, place: Found) -> None:
-    """Mark what an answer cites: a span of a document, or the document as a whole."""
-    shown.is_cited = True
+def _place_in(shown: ShownDocument, citation: Citation, place: Found) -> list[Span]:
+    """Return where the words of a citation are; nothing if it is of the document as a whole."""
     words = place.text if citation.span is not None else citation.excerpt
     at = shown.text.find(words) if words else -1
-    if at >= 0:
-        shown.cited.append((at, at + len(words)))
+    return [(at, at + len(words))] if at >= 0 else []
 
 
 # Markup.

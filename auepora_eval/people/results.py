@@ -213,7 +213,7 @@ def mean_in_words(desk: Desk) -> str:
     values = np.array([value for _, value in rows])
     clusters = shared_or_none([sample_id for sample_id, _ in rows])
     interval = mean_interval(values, clusters=clusters, bounds=(0.0, 1.0))
-    value = f"{value_text(float(values.mean()))} {interval_text(interval and interval[:2])}"
+    value = value_text(float(values.mean())) + (f" {interval_text(interval[:2])}" if interval else "")
     if task.kind == "pairs":
         first, second = task.runs
         return f"{first} wins {value} of the pairs against {second}; a tie counts one half."

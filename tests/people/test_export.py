@@ -14,7 +14,7 @@ from auepora_eval.people.agreement import annotator_agreement
 from auepora_eval.people.annotators import read_annotators
 from auepora_eval.people.desk import Desk
 from auepora_eval.people.labels import SETTLED, read_labels
-from auepora_eval.people.results import export, task_agreement
+from auepora_eval.people.results import export, mean_in_words, task_agreement
 from auepora_eval.people.task import Kind, create_task, labels_of
 from tests.people.tasks import a_task, an_item, stored_task
 
@@ -48,6 +48,11 @@ def test_judge_audit_reads_the_labels_of_each_person(tmp_path: Path) -> None:
     records = [record for _, record in read_records(path)]
     assert [record["sample_id"] for record in records] == ["q1", "q2", "q3", "q4"]
     assert records[1]["notes"] == {"ada": "half of it"}
+
+
+def test_a_share_of_one_answer_has_no_interval(tmp_path: Path) -> None:
+    labelled(tmp_path / "t", ada={"1": YES})
+    assert mean_in_words(Desk(tmp_path / "t")) == "Share of 'supported' in the answers: 1.0000."
 
 
 def test_the_decision_of_the_lead_counts_and_nobody_is_forgotten(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Each is also the builtin that a caller would expect, so `except ValueError` keep
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterable
@@ -203,7 +204,9 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
 
 def wrong_type(argument: str, accepted: str, value: object) -> ArgumentError:
     """Return the error for an argument that has none of the accepted forms."""
-    return ArgumentError(f"{argument} must be {accepted}, not {type(value).__name__}: {value!r:.80}")
+    # Without the address in memory, the same mistake of many calls has one message.
+    shown = re.sub(r" at 0x[0-9a-fA-F]+", "", f"{value!r:.120}")
+    return ArgumentError(f"{argument} must be {accepted}, not {type(value).__name__}: {shown:.80}")
 
 
 def check_type(argument: str, value: object, accepted: str, *types: type) -> None:

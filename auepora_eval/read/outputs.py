@@ -45,7 +45,7 @@ from .names import (
 
 READ_AS = "read_as"  # in `extra`: what was read under another name, such as "'result' as the answer"
 _OWN_NAMES = ("answer", "response", "retrieved", "timings", "extra", "citations")
-_ANSWER_FORMS = "a string, a Response, a dict or an object with one of " + ", ".join(ANSWER_PARTS)
+_ANSWER_FORMS = "a string, a Response, or a dict or an object with an answer"
 _HIT_FORMS = (
     "an id, an (id, text) or (id, score) pair, a dict with 'doc_id' or 'text', a Document, or a document of "
     "LangChain, LlamaIndex or Haystack"
@@ -177,7 +177,8 @@ def _check_is_retrieval_only(
     """Raise ArgumentError unless an output without an answer has documents, and no name that may be one."""
     if not is_dict:
         if documents_name is None:
-            raise wrong_type("answer", _ANSWER_FORMS, raw)
+            said = wrong_type("answer", _ANSWER_FORMS, raw)
+            raise ArgumentError(f"{said}. The answer may be called {', '.join(ANSWER_PARTS)}")
         return
     known = {documents_name, "timings", "extra", "citations", *QUERY_PARAMETERS} - {*ANSWER_PARTS}
     unknown = [str(name) for name in fields if name not in known]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -228,3 +229,21 @@ def test_a_system_cannot_change_the_documents_that_it_was_given() -> None:
     )
     run = ae.evaluate(edits, [sample], metrics="grounding_overlap")
     assert [(hit.doc.doc_id, hit.doc.text) for hit in run.outputs[0].retrieved] == [("a", "zero")]
+
+
+def test_an_asynchronous_generator_is_named_in_the_same_words_at_every_call() -> None:
+    async def answer(query: str) -> AsyncIterator[str]:
+        yield query
+
+    said = set()
+    for query in ("a", "b"):
+        with pytest.raises(ae.ArgumentError) as failed:
+            to_output(answer(query))
+        said.add(str(failed.value))
+        with pytest.raises(
+            ae.ArgumentError, match="retrieved must be a list of documents, not async_generator"
+        ):
+            to_output({"answer": "a", "retrieved": answer(query)})
+    [message] = said
+    assert "an answer, not async_generator: <async_generator" in message[:120]
+    assert "0x" not in message

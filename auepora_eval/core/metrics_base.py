@@ -341,12 +341,8 @@ class SampleMetric(Metric):
             rows = scores.rows()
             value = float(self.aggregate(rows))
             interval = self.interval(rows, shared_or_none(scores.clusters_of_scored()))
-        elif reason := next((note.reason for note in scores.notes.values() if note.failed), ""):
-            details["notes"] = [f"{self.name}: no sample was scored. The first one: {reason}."]
         elif scores.notes and not self.not_measured:
-            [(reason, count)] = Counter(note.reason for note in scores.notes.values()).most_common(1)
-            share = "" if count == coverage.total else f" ({count} of {coverage.total} samples)"
-            details["notes"] = [f"{self.name}: not measured, {reason}{share}."]
+            details["notes"] = [f"{self.name}: {_why_no_score(scores.notes.values(), coverage.total)}."]
         details["confidence_interval"] = None if interval is None else [interval.low, interval.high]
         details["interval_method"] = NOT_ESTIMABLE if interval is None else interval.method
         details["bounds_if_failed"] = self.bounds_if_failed(scores)
@@ -582,6 +578,19 @@ def parse_metric(name: str) -> SampleMetric:
         raise UnknownNameError(f"the metric {name!r}: {error}") from error
 
 
+def _why_no_score(notes: Iterable[Note], total: int) -> str:
+    """Return why no sample has a score: the first failure, unless more samples were skipped than failed."""
+    failed: list[str] = []
+    skipped: list[str] = []
+    for note in notes:
+        (failed if note.failed else skipped).append(note.reason)
+    if len(failed) >= len(skipped):
+        return f"no sample was scored. The first one: {failed[0]}"
+    [(reason, count)] = Counter(skipped).most_common(1)
+    share = "" if count == total else f" ({count} of {total} samples)"
+    return f"not measured, {reason}{share}"
+
+
 def metric_class(name: str) -> type[SampleMetric]:
     """Return the class of the metric of that name; UnknownNameError with the nearest names."""
     file = metric_file(name)
@@ -636,8 +645,14 @@ def _of_a_class(name: str) -> Metric | None:
         found = made()
     except TypeError as error:
         raise UnknownNameError(f"the metric {name!r} cannot be made without arguments: {error}") from error
-    if not isinstance(getattr(found, "name", None), str):
+    if not isinstance(called := getattr(found, "name", None), str) or not called:
         raise UnknownNameError(f"the metric {name!r} has no name: set `name` in the class.")
+    needs = found.required_fields
+    if not callable(needs) or not isinstance(needs(), list | tuple):
+        raise UnknownNameError(
+            f"the metric {name!r}: required_fields must be a method that returns a list of names, "
+            'such as ["reference_answer"], or [].'
+        )
     return found
 
 

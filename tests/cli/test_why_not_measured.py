@@ -56,3 +56,12 @@ def test_a_value_that_is_missing_has_its_reason(
     monkeypatch.chdir(tmp_path)
     printed = scored(capsys, [{"sample_id": name, "answer": "a"} for name in "abc"], "mean_latency,token_f1")
     assert "mean_latency[end_to_end]: not measured, " in printed
+
+
+def test_what_no_answer_has_is_said_once_if_a_call_failed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = scored(capsys, [{"sample_id": name, "answer": "a"} for name in "ab"], "recall@5,token_f1")
+    assert "Not measured (no output names documents): recall@5" in printed
+    assert "no sample was scored" not in printed

@@ -31,6 +31,16 @@ class Floats(Mine):
 
 class Nameless(Mine):
     name = None
+
+class Empty(Mine):
+    name = ""
+
+class Listed(Mine):
+    required_fields = ["query"]
+
+class Needless(Mine):
+    def required_fields(self):
+        pass
 """
 
 
@@ -58,7 +68,15 @@ def test_a_metric_class_is_scored_stored_and_shown(folder: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize(
-    ("metric", "cause"), [("Raises", "KeyError"), ("Floats", "MetricResult"), ("Nameless", "has no name")]
+    ("metric", "cause"),
+    [
+        ("Raises", "KeyError"),
+        ("Floats", "MetricResult"),
+        ("Nameless", "has no name"),
+        ("Empty", "has no name"),
+        ("Listed", "required_fields must be a method"),
+        ("Needless", "required_fields must be a method"),
+    ],
 )
 def test_a_metric_class_that_fails_is_named(
     folder: Path, capsys: pytest.CaptureFixture[str], metric: str, cause: str

@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 # Escape sequences, control characters, bidirectional overrides, invisible tags: model output may hold them.
 _UNSAFE = re.compile(
@@ -29,9 +30,14 @@ def terminal_line(text: object, limit: int = 300) -> str:
 
 
 def terminal_width(otherwise: int = 80) -> int:
-    """Return the width of the terminal, or another number of columns if there is none."""
+    """Return the width of the terminal that stdout or stderr goes to, or else another number of columns."""
+    import os
     import shutil
+    import sys
 
+    # None in a process without streams, an object without a number in a notebook.
+    with suppress(AttributeError, OSError, ValueError):
+        otherwise = os.get_terminal_size(sys.__stderr__.fileno()).columns or otherwise  # type: ignore[union-attr]
     return shutil.get_terminal_size((otherwise, 24)).columns
 
 

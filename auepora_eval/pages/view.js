@@ -125,7 +125,8 @@ document.addEventListener("click", (event) => {
 
 // A run that is going: the page asks for itself until the run has ended.
 async function followed() {
-  const now = $("[data-going]", parsed(await (await fetch(location)).text()));
+  const reply = await fetch(location).catch(() => null);  // the next one may be answered
+  const now = reply ? $("[data-going]", parsed(await reply.text())) : $("[data-going]");
   if (!now) return location.reload();
   // Only what changed is read out by a screen reader.
   if (now.innerHTML !== $("[data-going]").innerHTML) $("[data-going]").replaceWith(now);

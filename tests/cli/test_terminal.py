@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pty
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -101,3 +104,20 @@ def test_exit_code_does_not_depend_on_the_reader(here: Path, form: tuple[str, ..
         assert found == code
         assert "Traceback" not in err
         assert "Exception ignored" not in err
+
+
+def test_sentences_fit_the_terminal_though_stdout_is_a_pipe(here: Path) -> None:
+    """`auepora compare a b | less`: both streams end on a screen of 60 columns."""
+    keyboard, screen = pty.openpty()
+    termios.tcsetwinsize(screen, (24, 60))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    words = [sys.executable, "-m", "auepora_eval", "score", "rows.jsonl", "--id", "wrapped"]
+    row = {"question": "What?", "answer": "42", "contexts": ["It is 42."], "ground_truth": "42"}
+    (here / "rows.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=screen, env=environment, check=False)
+    os.close(screen)
+    printed = os.read(keyboard, 65536).decode()
+    os.close(keyboard)
+    assert done.returncode == 0, printed
+    assert "sample ids are made from the queries" in " ".join(printed.split())
+    assert max(len(line) for line in printed.splitlines() if "\x1b" not in line) <= 60

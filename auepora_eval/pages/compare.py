@@ -104,7 +104,7 @@ def _verdict(pair: Pair, run_ids: Sequence[str]) -> Markup:
     kind = strip_kind(comparison)
     word = {"up": "better", "down": "worse"}.get(kind, "inconclusive")
     count = sum(str(one.verdict) == word for one in comparison.metrics)
-    others = [each for each in verdict_counts(comparison) if f" {word}" not in each.text]
+    others = verdict_counts(comparison, but=word)
     lost, href = lost_most(comparison), None
     if lost is not None and lost.name in pair.metrics:
         href = tag("a", "Samples that got worse", href=_samples(run_ids, sort=lost.name, outcome="lost"))

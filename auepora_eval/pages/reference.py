@@ -188,4 +188,7 @@ def experiment_page(ask: Ask) -> Reply:
         pair = link(f"against {control}", "compare", query=[("run", first), ("run", run)])
         items.append(tag("li", f"{name}: ", link(run, "run", run), " ", pair if run != first else None))
     main = join(ui.lead(experiment_in_words(results)), tag("ul", items, class_="links"))
-    return Page(f"Experiment {run_id}", main, ask.workspace.command("show", ask.workspace.name(run_id)))
+    command = ask.workspace.command("show", ask.workspace.name(run_id))
+    return Page(
+        f"Experiment {run_id}", main, command, facts=str(results.get("name", "")), crumbs=[("Runs", "/")]
+    )

@@ -154,16 +154,17 @@ def _strip(
 
 
 def strip_kind(comparison: Comparison) -> str:
-    """Return the colour of a comparison: green if something is better, red if there are only losses."""
-    if comparison.with_verdict(Verdict.BETTER):
+    """Return the colour of a comparison: green if more is better than worse, else red if any is worse."""
+    better, worse = (len(comparison.with_verdict(each)) for each in (Verdict.BETTER, Verdict.WORSE))
+    if better > worse:
         return "up"
-    return "down" if comparison.with_verdict(Verdict.WORSE) else "same"
+    return "down" if worse else "same"
 
 
-def verdict_counts(comparison: Comparison) -> list[Markup]:
-    """Return how many metrics are better, worse, inconclusive: "▲ 8 better"."""
+def verdict_counts(comparison: Comparison, but: str = "") -> list[Markup]:
+    """Return how many metrics are better, worse, inconclusive, but for one verdict: "▲ 8 better"."""
     counts = Counter(one.verdict for one in comparison.metrics)
-    named = [(counts[each], str(each), *ui.sign_of(each)) for each in Verdict if counts[each]]
+    named = [(counts[each], str(each), *ui.sign_of(each)) for each in Verdict if counts[each] and each != but]
     return [
         tag("span", tag("span", sign, aria_hidden="true"), f" {count} {word}", class_=kind)
         for count, word, sign, kind in named

@@ -70,7 +70,7 @@ def test_a_missing_extra_is_named(
 def test_a_port_that_no_machine_has_is_an_error(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["view", "--no-open", "--port", port]) == 2
     err = capsys.readouterr().err
-    assert f"--port: {port} is not from 1 to 65535" in err
+    assert f"--port: '{port}' is not a number from 1 to 65535" in err
     assert "Traceback" not in err
 
 

@@ -220,6 +220,24 @@ def test_three_runs_are_ranked(tmp_path: Path) -> None:
     assert 'aria-label="one 1.000' in page, "a dot for each run, with its value in words"
 
 
+def test_a_comparison_has_the_colour_of_the_larger_count(tmp_path: Path) -> None:
+    """One metric is better and two are worse: the page is not green. The other way round it is."""
+    storage = EvaluationResultsStorage(tmp_path)
+    samples = [a_sample(str(n), str(n), relevant="ad") for n in range(12)]
+    for name, documents in (("one", "a"), ("two", "bad")):
+        evaluator = AueporaEvaluator(Retrieving(list(documents)), EvaluationPlan("recall@5,mrr,hit@1"))
+        evaluator.run(a_dataset(*samples), evaluation_id=name, storage=storage)
+    for pair, kind, words in (
+        ("one two", "down", "▼ 2 worse ▲ 1 better"),
+        ("two one", "up", "▲ 2 better ▼ 1 worse"),
+    ):
+        run, other = pair.split()
+        with serving(tmp_path) as client:
+            page = client.enter().get(f"/compare?run={run}&run={other}").text
+        assert words in text_of(page)
+        assert f'class="strip {kind}"' in page
+
+
 # The gate, experiments and trends.
 
 
@@ -292,6 +310,8 @@ def test_an_experiment_leads_to_its_samples(tmp_path: Path, capsys: pytest.Captu
     with serving(tmp_path) as client:
         page = client.enter().get(f"/experiment/{results['evaluation_id']}").text
         assert f"Winner: {results['winner']}" in text_of(page)
+        assert results["name"] in text_of(page)
+        assert ">Runs</a>" in page.partition('class="crumbs"')[2].partition("</nav>")[0]
         for one in results["variants"].values():
             assert f"/run/{one['run']}" in links(page)
         (compare,) = links(page, "/compare?")

@@ -12,7 +12,6 @@ the outputs alone are looked at.
 
 from __future__ import annotations
 
-import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -36,7 +35,7 @@ from ..store.identity import system_facts
 from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import notes_printed_once, progress_bar
-from .flags import add_flag, add_json, add_out, add_settings, call_executor, count, named_system, out_flag
+from .flags import add_flag, add_json, add_out, add_settings, call_executor, count, named_system
 from .interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
@@ -243,13 +242,6 @@ def _say(found: Diagnosis, probe: Probe, args: Namespace) -> None:
         echo.say(str(found))
         if found.stages and not found.unreached:
             echo.say(f"More: --stage {found.stages[0].name} (its answers), --save wrong.jsonl, --json")
-
-
-def _command(args: Namespace) -> str:
-    """Return the command with the flags that decide what is diagnosed."""
-    given = {name: getattr(args, name) for name in ("system", "corpus", "metric", "sample", "config")}
-    flags = [f" --{name} {shlex.quote(str(value))}" for name, value in given.items() if value]
-    return f"auepora diagnose {shlex.quote(args.run_id)}{''.join(flags)}{out_flag(args.out)}"
 
 
 def _say_stage(found: Diagnosis, probe: Probe, name: str) -> None:

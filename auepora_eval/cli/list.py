@@ -56,7 +56,7 @@ def run(args: Namespace) -> int:
     own = [head for head in sound if not _is_intervention(head, sound)]
     echo.show_all(table for table in _tables(own, unfinished) if table.rows)
     if hidden := len(sound) - len(own):
-        echo.note(f"{hidden} runs of diagnose and stress (RUN~NAME) are not listed; --json has them.")
+        echo.note(f"Not listed: runs of diagnose and stress (RUN~NAME), {hidden} in all; --json has them.")
     if not heads and not unfinished:
         echo.note(f"no runs in {args.out}. Make one with auepora run, or with auepora demo.")
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,6 +50,7 @@ from ..store.cache import CallCache, call_key
 from ..store.database import ANSWER, ANSWERED, CallRow
 from ..store.identity import system_facts
 from ..store.lock import locked
+from ..store.state import RunState, read_results_head
 from ..store.storage import EvaluationResultsStorage
 from ..store.writer import call_reply
 from .documents import DEPTH, FIXES, Case, Corpus
@@ -64,6 +66,17 @@ Documents = Mapping[str, Sequence[Document]]  # by sample
 
 def _documents_alone(raw: Any) -> SystemOutputs:
     return SystemOutputs(to_output(raw).retrieved, Response(""), extra={ANSWER_MISSING: True})
+
+
+def _use_of(output: SystemOutputs) -> Usage:
+    return {**usage_of(output), CALLS: attempts_of(output)}
+
+
+def _with_shared_texts(output: SystemOutputs) -> SystemOutputs:
+    """Keep each text in memory once: the lists of many questions have the same documents."""
+    for hit in output.retrieved:
+        hit.doc.text = sys.intern(hit.doc.text)
+    return output
 
 
 class Intervention:
@@ -317,22 +330,25 @@ class Prober:
         made_of = sha256(canonical_json([[metric.name for metric in plan.metrics], answers])).hexdigest()
         about = {"of": self.base.evaluation_id, "name": name, "sha256": made_of}
         run_id, system = (f"{one}~{name}" for one in (self.base.evaluation_id, self.base.system_name))
-        state = None if self.storage is None else self.storage.state(run_id + self.mark)
-        if self.storage is not None and state is not None and state.has_results:
-            run = self.storage.load_run(state.evaluation_id)
-            if run.configuration.get("intervention") == about:  # people may have judged or labelled it
-                return run
         dataset = InMemoryDataset(self.base.dataset_name, list(samples))
         record = RunRecord(dataset, plan, system, run_id + self.mark)
         for sample, output in zip(samples, outputs, strict=True):
             record.keep(sample, output)
         configuration, top_k = {"intervention": about}, self.base.top_k
         run = score_record(record, plan, system_name=system, top_k=top_k, seed=0, configuration=configuration)
-        if self.storage is not None and state is not None:
-            with locked(state.database):
-                state.remove()
+        if self.storage is not None and not self._is_stored(self.storage.state(run.evaluation_id), about):
             self.storage.save_run(run)
         return run
+
+    def _is_stored(self, state: RunState, about: Mapping[str, str]) -> bool:
+        """Return whether this run is there, maybe judged or labelled by now; remove an earlier one."""
+        if not state.has_results:
+            return False
+        stored = (read_results_head(state.path).get("configuration") or {}).get("intervention")
+        if isinstance(stored, Mapping) and stored.get("of") == about["of"] and stored != about:
+            with locked(state.database):
+                state.remove()
+        return bool(stored == about)
 
     def _asked(
         self, name: str, samples: Sequence[EvaluationSample], shown: Documents | None = None
@@ -364,12 +380,14 @@ class Prober:
                     if output.error is None
                 )
 
+        new = [output for output in outputs.values() if not is_from_cache(output)]  # of earlier diagnoses
+        self._usages += map(_use_of, new)
         self.evaluator.start(self._usages)  # the budget is that of all interventions
         for sample, output in in_this_folder(self.evaluator.outputs(missing, store)):
-            outputs[sample.sample_id] = output
-        new = [output for output in outputs.values() if not is_from_cache(output)]
-        self._usages += [{**usage_of(output), CALLS: attempts_of(output)} for output in new]
-        self.calls["retrieve" if shown is None and self.answerer.retrieves_alone else "generate"] += len(new)
+            outputs[sample.sample_id] = _with_shared_texts(output)
+            self._usages.append(_use_of(output))
+        count = len(new) + len(missing)
+        self.calls["retrieve" if shown is None and self.answerer.retrieves_alone else "generate"] += count
         answered = {keys[name]: output for name, output in outputs.items() if output.error is None}
         self._known = answered | self._known
         return [outputs[one.sample_id] for one in samples]
@@ -390,7 +408,9 @@ class Prober:
             output = self._known[key]
             return replace(output, extra={**output.extra, CACHED: True})
         reply = None if self._cache is None else self._cache.reply(key)
-        return None if reply is None else read_prediction(msgspec.json.decode(reply), "calls")[1]
+        if reply is None:
+            return None
+        return _with_shared_texts(read_prediction(msgspec.json.decode(reply), "calls")[1])
 
     def _key(self, name: str, sample: EvaluationSample, documents: Iterable[Document]) -> bytes:
         """Return the hash of what is asked, and of who is asked; equal documents need one answer."""

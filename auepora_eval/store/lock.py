@@ -59,8 +59,7 @@ def _taken(path: Path, database: Path) -> int:
                     return file
         os.close(file)
         if holder:
-            fix = "Wait for it, stop it, or choose another id."
-            raise StorageError(f"{database} is being written by {holder}. {fix}")
+            raise StorageError(f"{database} is being written by {holder}. Wait for it, or stop it.")
         if holder == "":
             path.unlink(missing_ok=True)
 

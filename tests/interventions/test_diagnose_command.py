@@ -179,9 +179,12 @@ def test_a_budget_stops_it_and_the_rest_is_asked_later(
     here: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = len((project / "calls.txt").read_text())
-    assert diagnosed(here, "--budget-calls", "60") == 1
+    assert diagnosed(here, "--budget-calls", "80") == 1
     assert "budget" in capsys.readouterr().err
-    assert len((project / "calls.txt").read_text()) - before <= 60
+    assert len((project / "calls.txt").read_text()) - before <= 80
+    made = len((project / "calls.txt").read_text())
+    assert diagnosed(here, "--budget-calls", "80") == 1  # it is that of all sessions, as for a run
+    assert len((project / "calls.txt").read_text()) == made
     assert diagnosed(here) == 0
     assert ae.load_run(here / "base~gold")["right"].value == 1
 
@@ -203,6 +206,17 @@ def test_what_people_or_judges_added_to_an_intervention_stays(here: Path) -> Non
     EvaluationResultsStorage(here).save_fact("base~gold", judge={"seen": True})
     assert diagnosed(here, "--stage", "cutoff") == 0
     assert EvaluationResultsStorage(here).load_fact("base~gold", "judge") == {"seen": True}
+
+
+def test_a_run_of_the_user_with_the_name_of_an_intervention_stays(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = "run --dataset questions.jsonl --system app.py:rag --id base~gold"
+    assert main([*own.split(), "--out", str(here)]) == 0
+    before = (here / "base~gold.results.json").read_bytes()
+    assert diagnosed(here) == 4
+    assert "base~gold.results.json exists already" in capsys.readouterr().err
+    assert (here / "base~gold.results.json").read_bytes() == before
 
 
 def test_a_sample_has_runs_of_its_own(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -389,4 +403,4 @@ def test_interventions_are_not_listed_beside_their_run(
     shown = capsys.readouterr()
     assert "mine" in shown.out
     assert "~gold" not in shown.out
-    assert "runs of diagnose and stress" in shown.err
+    assert "runs of diagnose and stress (RUN~NAME), 9 in all" in shown.err

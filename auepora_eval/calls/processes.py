@@ -8,6 +8,7 @@ process.
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import signal
 import sys
@@ -300,14 +301,18 @@ class _Process(Worker):
             raise UnsendableError(error) from error
         try:
             self._wire.send_bytes(message)
-            return [self.message(self.timeout)]
+            reply = self.message(self.timeout)
         except TimeoutError as error:
             self.end()
             return [error]
         except (EOFError, OSError):
             raise WorkerLostError(f"by {self.fate()}") from None
+        try:
+            return [pickle.loads(reply)]  # noqa: S301 - of our own worker
+        except Exception as error:  # an object may raise anything
+            raise UnsendableError(error) from error
 
-    def message(self, seconds: float | None, check: Callable[[], None] = lambda: None) -> Any:
+    def message(self, seconds: float | None, check: Callable[[], None] = lambda: None) -> bytes:
         """Return the next message; EOFError if none can come, TimeoutError if it is late."""
         end = time.monotonic() + (seconds or 0)
         while not self._wire.poll(LOOK_SECONDS if seconds is None else min(LOOK_SECONDS, seconds)):
@@ -316,7 +321,7 @@ class _Process(Worker):
                 raise EOFError  # a child that the system forked keeps the pipe open
             if seconds is not None and time.monotonic() >= end:
                 raise late(seconds)
-        return self._wire.recv()
+        return self._wire.recv_bytes()
 
     def end(self) -> None:
         # Killed, not asked to end: a system may catch SIGTERM.
@@ -375,7 +380,7 @@ def _work(wire: Connection, call: Callable[[Any], Any], halted: Any) -> None:
     threading.Thread(target=_watch, args=(call, halted), daemon=True).start()
     with suppress(EOFError, OSError):  # the parent is gone
         # The system is imported by now, so from here on the timeout is that of a call.
-        wire.send(None)  # ready
+        wire.send_bytes(b"ready")
         while True:
             item = wire.recv()
             result = RunStoppedError("stopped as asked.") if halted.value else sendable(outcome(call, item))

@@ -42,10 +42,11 @@ def test_a_hung_call_ends_with_its_process() -> None:
 
 
 def test_what_cannot_be_copied_becomes_words() -> None:
-    results = dict(ProcessExecutor(concurrency=1).map(odd, range(4)))
+    results = dict(ProcessExecutor(concurrency=1).map(odd, range(6)))
     assert (str(results[1]), type(results[1])) == ("OddError: odd", RuntimeError)
     assert "cannot leave its process" in str(results[2])
-    assert (results[0], results[3]) == (0, 3)
+    assert "cannot leave its process" in str(results[4])
+    assert (results[0], results[3], results[5]) == (0, 3, 5)
 
 
 def test_an_item_that_cannot_be_sent_fails_alone() -> None:

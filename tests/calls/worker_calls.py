@@ -43,6 +43,8 @@ def odd(number: int) -> Any:
     """What cannot leave its process: an exception that cannot be copied, a result that cannot."""
     if number == 1:
         raise OddError("odd", more=1)
+    if number == 4:
+        return [OddError("odd", more=4)]
     return (lambda: number) if number == 2 else number
 
 

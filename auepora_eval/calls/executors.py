@@ -10,7 +10,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..errors import RunStoppedError
@@ -91,31 +91,31 @@ class AsyncExecutor:
         self.concurrency = positive(concurrency)
 
     def map(self, call: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
+        import asyncio
+
         loop = background_loop()
         done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
         todo: deque[tuple[int, Item]] = deque()
-        stopped = threading.Event()
         # The loop has only weak references to its tasks: without these, one that waits could be collected.
-        tasks: set[asyncio.Task[None]] = set()
-
-        async def work() -> None:
-            while todo and not stopped.is_set():
-                place, item = todo.popleft()
-                done.put((place, await _outcome_async(call, item)))
+        tasks: set[asyncio.Task[Any]] = set()
 
         def begin() -> None:
             if todo and len(tasks) < self.concurrency:
-                task = loop.create_task(work())
+                place, item = todo.popleft()
+                # One each: what a call leaves behind, a context or a cancellation, is not for the next one.
+                task = loop.create_task(_outcome_async(call, item))
                 tasks.add(task)
-                task.add_done_callback(end)
+                task.add_done_callback(partial(end, place))
 
-        def end(task: asyncio.Task[None]) -> None:
+        def end(place: int, task: asyncio.Task[Any]) -> None:
             tasks.discard(task)
-            begin()  # it may have ended just before the last item came
+            begin()
+            lost = asyncio.CancelledError() if task.cancelled() else task.exception()
+            done.put((place, lost or task.result()))
 
         def send(place: int, item: Item) -> None:
             todo.append((place, item))
-            if len(tasks) < self.concurrency:  # else a task takes it: to wake the loop takes time
+            if len(tasks) < self.concurrency:  # else a task that ends begins it: to wake the loop takes time
                 loop.call_soon_threadsafe(begin)
 
         def dismiss() -> None:
@@ -126,7 +126,6 @@ class AsyncExecutor:
         try:
             yield from through_a_window(items, window(self.concurrency), send, done.get)
         finally:
-            stopped.set()
             loop.call_soon_threadsafe(dismiss)
 
 
@@ -234,10 +233,16 @@ def awaited(awaitable: Awaitable[Any]) -> Any:
     """Return the result of an awaitable, waited for in this thread."""
     import asyncio
 
-    async def wait() -> Any:
-        return await awaitable
+    async def wait() -> tuple[Any, BaseException | None]:
+        try:
+            return await awaitable, None
+        except (SystemExit, KeyboardInterrupt) as error:  # raised in a task, it would end the loop
+            return None, error
 
-    return asyncio.run_coroutine_threadsafe(wait(), background_loop()).result()
+    result, error = asyncio.run_coroutine_threadsafe(wait(), background_loop()).result()
+    if error is not None:
+        raise error
+    return result
 
 
 @cache

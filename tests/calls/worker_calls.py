@@ -39,6 +39,17 @@ async def squared_async(number: int) -> int:
     return squared(number)
 
 
+def ending(number: int) -> Any:
+    """Return what must be awaited; 5 ends the program."""
+
+    async def answer() -> int:
+        if number == 5:
+            raise SystemExit(5)
+        return number
+
+    return answer()
+
+
 def odd(number: int) -> Any:
     """What cannot leave its process: an exception that cannot be copied, a result that cannot."""
     if number == 1:

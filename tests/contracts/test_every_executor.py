@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from contextvars import ContextVar
 from typing import Any, cast
 
 import pytest
@@ -21,7 +23,7 @@ from auepora_eval.core.systems.named import load_system
 from auepora_eval.core.types import Document
 from auepora_eval.errors import RunStoppedError
 from tests.builders import a_dataset, a_sample
-from tests.calls.worker_calls import squared, squared_async
+from tests.calls.worker_calls import ending, squared, squared_async
 
 LOCAL = ("serial", "threads", "async", "processes")
 # Ray leaves threads and signal handlers in its driver: tests/calls/test_ray.py starts a cluster, and
@@ -76,6 +78,34 @@ def test_every_item_has_one_result(name: str, call: Callable[[int], Any]) -> Non
     assert (type(found[7]), str(found.pop(7))) == (LookupError, "seven")
     assert type(found.pop(8)).__name__ == "CancelledError"  # that of asyncio, or that of its futures
     assert all(value == place * place for place, value in found.items())
+
+
+@every_executor
+def test_what_would_end_an_event_loop_fails_its_item_alone(name: str) -> None:
+    results = list(executor_named(name).map(ending, range(12)))
+    assert sorted(place for place, _ in results) == list(range(12))
+    assert isinstance(dict(results)[5], SystemExit)
+    assert [value for place, value in sorted(results) if place != 5] == [n for n in range(12) if n != 5]
+
+
+def test_a_coroutine_leaves_nothing_behind_for_the_next_one() -> None:
+    seen: ContextVar[int] = ContextVar("seen", default=0)
+
+    async def call(number: int) -> tuple[int, int]:
+        before = seen.get()
+        seen.set(number)
+        task = asyncio.current_task()
+        assert task is not None
+        cancelled = task.cancelling()
+        if number % 4 == 3:
+            task.cancel()
+        await asyncio.sleep(0)
+        return before, cancelled
+
+    results = dict(EXECUTORS.get("async")(concurrency=2).map(call, range(12)))
+    assert len(results) == 12
+    assert all(isinstance(results.pop(n), asyncio.CancelledError) for n in (3, 7, 11))
+    assert set(results.values()) == {(0, 0)}
 
 
 @every_executor

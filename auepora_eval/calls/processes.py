@@ -8,7 +8,6 @@ process.
 from __future__ import annotations
 
 import os
-import pickle
 import queue
 import signal
 import sys
@@ -295,6 +294,8 @@ class _Process(Worker):
         self._process, self._wire = process, wire
 
     def results(self, items: Sequence[Any]) -> Sequence[Any]:
+        from multiprocessing.reduction import ForkingPickler
+
         try:
             message = _pickled(items[0])
         except Exception as error:  # an object may raise anything
@@ -308,7 +309,7 @@ class _Process(Worker):
         except (EOFError, OSError):
             raise WorkerLostError(f"by {self.fate()}") from None
         try:
-            return [pickle.loads(reply)]  # noqa: S301 - of our own worker
+            return [ForkingPickler.loads(reply)]
         except Exception as error:  # an object may raise anything
             raise UnsendableError(error) from error
 

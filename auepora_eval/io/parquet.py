@@ -47,9 +47,11 @@ def load_parquet_dataset(path: str | Path, name: str | None = None) -> InMemoryD
 def parquet_rows(path: Path) -> tuple[list[Record], dict[bytes, bytes]]:
     """Return the rows of a file, and what it says of itself."""
     pyarrow, parquet = import_pyarrow()
-    with opened(path) as file:
+    # `opened` is only for its errors. A thread of Arrow may hold a file of Python's longer than Python lives,
+    # and that aborts the process, so Arrow opens the file itself and reads it in this thread.
+    with opened(path):
         try:
-            table = parquet.read_table(pyarrow.PythonFile(file, mode="r"))
+            table = parquet.ParquetFile(str(path)).read(use_threads=False)
             return table.to_pylist(), table.schema.metadata or {}
         except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
             raise not_parquet(path.name) from error

@@ -86,12 +86,13 @@ def _record(sample: EvaluationSample, output: SystemOutputs | None, left_out: Co
     record: Record = {"id": sample.sample_id, "question": sample.query, TRUE_LABEL: label}
     if stored.get("turns"):
         record["question_sequence"] = stored["turns"]
+        metadata.pop(HISTORY, None)  # made of the turns
     else:
         record["llm_answer"] = stored.get("answer", "")
     record["retrieved_passages"] = stored.get("passages", [])
     record |= {name: metadata.pop(name) for name in _FOR_PEOPLE if name in metadata}
-    for name in (HISTORY, "cluster"):  # made of the turns and of the pair
-        metadata.pop(name, None)
+    if metadata.get("cluster") == sample.labels.get(PAIR):  # made of the pair
+        metadata.pop("cluster", None)
     documents = [name for name in ("relevant_docs", "candidate_docs") if getattr(sample, name)]
     left_out.update(documents + ["reference_answer"] * (sample.reference_answer is not None))
     left_out.update([*(f"labels.{name}" for name in labels), *(f"metadata.{name}" for name in metadata)])

@@ -341,9 +341,14 @@ def test_a_dataset_without_labels_cannot_become_a_label_set(
 
 def test_what_a_label_set_has_no_place_for_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = {"kind": "x", "ground_truth_label": "accurate"}
-    written(here / "q.jsonl", {"sample_id": "1", "query": "q", "reference_answer": "a", "labels": labels})
+    own = {"cluster": "k", "history": [{"role": "user", "content": "hi"}]}
+    sample = {"sample_id": "1", "query": "q", "reference_answer": "a", "labels": labels, "metadata": own}
+    written(here / "q.jsonl", sample)
     printed = said(capsys, "dataset", "convert", "q.jsonl", "x.labels.json")
-    assert "a label set has no place for reference_answer (1), labels.kind (1)" in printed
+    assert (
+        "a label set has no place for reference_answer (1), labels.kind (1), metadata.cluster (1)" in printed
+    )
+    assert "metadata.history (1)" in printed
 
 
 def test_a_system_that_answers_can_be_run_on_a_label_set(

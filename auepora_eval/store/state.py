@@ -20,7 +20,7 @@ from ..io.results.document import check_version
 from ..read.text import kind_of, parse_document
 from .database import FAILED, MAY_PASS, Database, remove_database
 from .database import SUFFIX as DATABASE
-from .lock import writer_of
+from .lock import locked, writer_of
 
 SUFFIX = ".results.json"
 YAML = (".results.yaml", ".results.yml")  # as `dataset convert` writes them; read by their path
@@ -140,10 +140,11 @@ class RunState:
         return [one for one in runs if _made_of(one) == self.evaluation_id]
 
     def remove_interventions(self) -> None:
-        """Remove what a diagnosis made of the run."""
-        for run in self.interventions():
-            run.remove()
-        remove_database(self.calls)
+        """Remove what a diagnosis made of the run; StorageError if one is going on."""
+        with locked(self.calls):
+            for run in self.interventions():
+                run.remove()
+            remove_database(self.calls)
 
 
 def _made_of(state: RunState) -> str:

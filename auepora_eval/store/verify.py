@@ -210,19 +210,19 @@ def _compared(results: Mapping[str, Any], expected: Mapping[str, Any], skipped: 
     """Compare two documents: metrics, hashes and counts one by one, anything else by its section."""
     stored = _parts(results)
     computed = _parts(msgspec.json.decode(encode(expected)))  # as a file has it: an infinite bound is null
-    for name in {**stored, **computed}:
+    for section, name in {**stored, **computed}:
         if name not in skipped:
-            yield check_same(name, stored.get(name), computed.get(name))
+            what = f"summary.{name}" if section == "summary" else name
+            yield check_same(what, stored.get((section, name)), computed.get((section, name)))
 
 
-def _parts(document: Mapping[str, Any]) -> dict[str, Any]:
-    parts: dict[str, Any] = {}
+def _parts(document: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
+    parts: dict[tuple[str, str], Any] = {}
     for section, content in document.items():
         if section in (*SECTIONS, "metadata", "summary") and isinstance(content, dict):
-            start = "summary." if section == "summary" else ""
-            parts |= {f"{start}{name}": part for name, part in content.items()}
+            parts |= {(section, name): part for name, part in content.items()}
         elif section not in _NOT_COMPARED:
-            parts[section] = content
+            parts["", section] = content
     return parts
 
 

@@ -12,6 +12,7 @@ import auepora_eval as ae
 from auepora_eval import EvaluationResultsStorage
 from auepora_eval.cli.main import main
 from auepora_eval.interventions.report import Diagnosis
+from auepora_eval.store.lock import locked
 from tests.pages.serving import serving
 
 SYSTEM = """
@@ -330,6 +331,17 @@ def test_a_run_that_is_replaced_by_force_leaves_no_interventions(
     assert main([*run.split(), "--out", str(here)]) == 0
     assert "runs of its diagnosis" in capsys.readouterr().err
     assert {path.name for path in here.glob("*.run.db")} == {"base.run.db", "base~mine.run.db"}
+
+
+def test_a_run_is_not_replaced_while_it_is_diagnosed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diagnosed(here) == 0
+    calls = EvaluationResultsStorage(here).state("base").calls
+    run = "run --dataset questions.jsonl --system app.py:rag --id base --force"
+    with locked(calls):
+        assert main([*run.split(), "--out", str(here)]) == 4
+    assert "base~calls.db is being written by process" in capsys.readouterr().err
+    assert calls.exists()
+    assert ae.load_run(here / "base~gold")["right"].value == 1
 
 
 def test_one_question_has_no_limits_on_the_screen_and_on_the_page(

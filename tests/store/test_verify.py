@@ -129,6 +129,15 @@ def changed(folder: Path, statement: str) -> None:
         assert database.execute(statement).rowcount == 1
 
 
+def test_a_metric_in_another_section_is_found(tmp_path: Path) -> None:
+    def move(document: dict[str, Any]) -> None:
+        document["answer_quality_metrics"]["ndcg@3"] = document["retrieval_metrics"].pop("ndcg@3")
+
+    storage = stored(tmp_path)
+    edit(tmp_path / "run.results.json", move)
+    assert "ndcg@3" in wrong(storage)
+
+
 @pytest.mark.parametrize("most_rows", [100, 3])
 @pytest.mark.parametrize(
     ("statement", "expected"),

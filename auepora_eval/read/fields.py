@@ -487,7 +487,7 @@ def _hits(value: Any, name: str, where: str) -> list[RetrievedDocument]:
         items = [_without_text(item) if isinstance(item, str) else item for item in items]
     try:
         hits = as_hits(items)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(where, f"{error}.") from error
     found = zip(hits, items, strict=True)
     scored = ((hit.doc, hit.score if _has_score(item) else None, hit.rank) for hit, item in found)

@@ -81,3 +81,12 @@ def test_a_set_is_not_a_ranking() -> None:
 
     with pytest.raises((TypeError, ValueError), match="a set has no order"):
         to_output({"answer": "x", "retrieved": {"a", "b"}})
+
+
+def test_a_score_that_no_float_holds_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    hit = {"doc_id": "d", "score": 10**400}
+    row = {"sample_id": "1", "query": "q", "reference_answer": "a", "answer": "a", "retrieved": [hit]}
+    path.write_text(json.dumps(row) + "\n")
+    with pytest.raises(DataError, match=r"answers.jsonl:1: retrieved: int too large"):
+        load_dataset(path)

@@ -253,15 +253,15 @@ def stop_rule(
     settings: RunSettings, plan: EvaluationPlan, storage: EvaluationResultsStorage
 ) -> StopRule | None:
     """Return when the run may stop early, or None if it uses all samples."""
-    from ..decide.early_stop import StopRule
-    from ..decide.goals import goal_in_words, goals_of
-
     if settings.stop_when is None:
         for name in settings.given(known.OF_STOPPING):
             raise PlanError(f"{name} is for early stopping: add 'stop_when: clear', or leave it out.")
         return None
     if settings.stop_when != "clear":
         raise PlanError(f"stop_when accepts only `clear`, not {settings.stop_when!r:.40}.")
+    from ..decide.early_stop import StopRule
+    from ..decide.goals import goal_in_words, goals_of
+
     baseline = None if settings.baseline is None else storage.load_run(settings.baseline, texts=False)
     rule = StopRule(tuple(goals_of(settings, plan)), settings.alpha or ALPHA, baseline)
     goals = ", ".join(f"{goal.metric} {goal_in_words(goal)}" for goal in rule.goals)

@@ -47,7 +47,6 @@ class ResourceMonitor:
         self._cpu_before: tuple[float, float] | None = None  # the time of the last look, and the CPU seconds
 
     def __enter__(self) -> ResourceMonitor:
-        self._look()
         self._thread.start()
         return self
 
@@ -61,6 +60,7 @@ class ResourceMonitor:
         return {"memory_mb": _summary(self._memory), "cpu_percent": _summary(self._cpu)}
 
     def _watch(self) -> None:
+        self._look()  # here: to import psutil and to find the children takes longer than the first call may
         while not self._stop.wait(self._interval):
             self._look()
 

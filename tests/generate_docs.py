@@ -175,7 +175,7 @@ def flag_line(action: Action) -> str:
 
 def flag_help(action: Action) -> str:
     """Return the help of a flag, for Markdown."""
-    return " ".join((action.help or "").replace("%%", "%").split()).replace("<", "&lt;")
+    return markdown(" ".join((action.help or "").replace("%%", "%").split()))
 
 
 def flag_name(action: Action) -> str:
@@ -341,7 +341,13 @@ def paragraphs(thing: object) -> list[str]:
     """Return the paragraphs of a docstring in words, for Markdown: no examples, no lists of names."""
     texts = (inspect.getdoc(thing) or "").split("\n\n")
     in_words = [text for text in texts[1:] if not text.startswith((">>>", " "))]
-    return [" ".join(text.split()).replace("<", "&lt;") for text in [texts[0], *in_words]]
+    return [markdown(" ".join(text.split())) for text in [texts[0], *in_words]]
+
+
+def markdown(text: str) -> str:
+    """Return a text for Markdown, where `<` outside of code would start a tag."""
+    parts = text.split("`")
+    return "`".join(part if place % 2 else part.replace("<", "&lt;") for place, part in enumerate(parts))
 
 
 def signature_lines(name: str, thing: object) -> list[str]:

@@ -27,7 +27,6 @@ from ..judges.trust.audit import compare_with_people, read_audit, write_audit
 from ..judges.trust.calibration import calibrate
 from ..judges.trust.labels import labelled_claims
 from ..judges.trust.record import GROUNDING
-from ..metrics.entailment import SUPPORTS
 from ..store.cache import CallCache
 from . import echo
 from .common import coverage_code, progress_bar
@@ -56,8 +55,7 @@ def run(args: Namespace) -> int:
     if args.score:
         found = calibrate(args.score, [one.score for one in labelled], labelled, threshold=args.threshold)
     else:
-        judge = settings.judge or _JUDGE
-        settings.judge = f"support:{judge}" if judge in SUPPORTS else judge
+        settings.judge = settings.judge or _JUDGE
         with _asking(args.cache, settings, len(labelled)) as asking:
             known = read_audit(Path(args.out), asking.judge.identity(kind_named(GROUNDING)))
             found = compare_with_people(known, asking, labelled, args.threshold)

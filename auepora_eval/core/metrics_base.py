@@ -468,7 +468,7 @@ def metric(
 
     The class becomes a dataclass that cannot be changed after `__init__`. Its whole numbers must be at
     least 1; `ranges` gives other limits: {"p": "(0, 1)"}. A function gets a sample and an output, and
-    its keyword-only parameters are the fields:
+    its keyword-only parameters are the fields.
 
     >>> @metric("brevity@{words}", target="generation_relevance")
     ... def brevity(sample, output, *, words: int = 10) -> float:

@@ -169,7 +169,7 @@ def next_commands(desk: Desk) -> list[str]:
     commands = []
     if desk.task.kind != "pairs":
         path = shlex.quote(str(desk.folder / LABELS_FILE))
-        commands.append(f"auepora judge-audit --labels {path} --judge lexical")
+        commands.append(f"auepora judge-audit --labels {path} --judge support:lexical")
     if sum(desk.progress(person).labelled > 0 for person in desk.task.people) > 1:
         commands.append(f"auepora annotate --agree {shlex.quote(str(desk.folder / GROUND_TRUTH))}")
     return commands

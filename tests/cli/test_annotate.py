@@ -63,7 +63,7 @@ def test_judge_audit_reads_the_labels_of_every_kind(kind: str, capsys: pytest.Ca
     assert main(["annotate", str(folder), "--export", f"{kind}.jsonl", "--force"]) == 0
     printed = capsys.readouterr()
     assert "me: 12 of 12 labelled, 0 not sure" in printed.out
-    assert main(["judge-audit", "--labels", f"{kind}.jsonl", "--judge", "lexical"]) == 0
+    assert main(["judge-audit", "--labels", f"{kind}.jsonl", "--judge", "support:lexical"]) == 0
     assert "12 labelled claims" in capsys.readouterr().out
 
 

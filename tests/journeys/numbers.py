@@ -160,7 +160,7 @@ def labels() -> Any:
 def people() -> Any:
     return {
         "agree": call("annotate --agree demo --json"),
-        "audit": call("judge-audit --labels demo --judge lexical --threshold 0.7 --json"),
+        "audit": call("judge-audit --labels demo --judge support:lexical --threshold 0.7 --json"),
     }
 
 

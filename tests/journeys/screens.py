@@ -175,7 +175,7 @@ def judge() -> str:
 def judge_audit() -> str:
     with_judge()
     return screens(
-        "judge-audit --labels demo --judge lexical --threshold 0.7",
+        "judge-audit --labels demo --judge support:lexical --threshold 0.7",
         "judge-audit --labels demo --judge judge.py:judge",
     )
 

@@ -41,7 +41,7 @@ def test_a_queue_is_labelled_to_its_end_and_judge_audit_reads_it(
             assert (reply.status, reply.headers["location"]) == (303, "/label/task/ada")
         end = server.get("/label/task/ada").text
         assert "All 4 items are done: 4 labels, 0 not sure." in end
-        command = f"auepora judge-audit --labels {tmp_path}/t/labels.jsonl --judge lexical"
+        command = f"auepora judge-audit --labels {tmp_path}/t/labels.jsonl --judge support:lexical"
         assert command in end
         assert server.stop() == 0
         assert "ada: 4 of 4 labelled" in server.printed

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
+from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.runner import name_of
 from ..core.scores import Batch
 from ..core.scoring import measurable
-from ..core.settings import OF_STOPPING, RunSettings, as_names
+from ..core.settings import OF_STOPPING, PATHS, RunSettings, as_names
 from ..core.watches import UnmatchedIds
 from ..decide.first_rules import decidable, guarded_metrics, units_of
 from ..errors import installed_from
@@ -56,6 +57,8 @@ def run(args: Namespace) -> int:
     }
     # The run has its own place, and is never stopped early: later runs are compared with it.
     plan = {name: value for name, value in plan.items() if name not in ("id", "out", *OF_STOPPING)}
+    # The plan is committed: what a plan file elsewhere names is read from this folder on any machine.
+    plan |= {name: relpath(plan[name]) for name in PATHS if plan.get(name, "demo") != "demo"}
     own = {"id": BASELINE, "out": BASELINES, "estimate": True, "force": args.force}
     settings = RunSettings.merged(plan, own)
     check_present(settings, "Example: auepora init --dataset questions.jsonl --system my_rag.py:my_rag")

@@ -102,9 +102,9 @@ def made_output(
 def as_failure(error: Any) -> Failure:
     """Return why a call failed, from a text, or from an object with a type, a message and more."""
     said = error if isinstance(error, Mapping) else {"message": str(error)}
-    seconds = said.get("seconds")
+    kind, seconds = said.get("type"), said.get("seconds")
     return Failure(
-        str(said.get("type") or "error"),
+        "error" if kind is None else str(kind),
         str(said.get("message") or ""),
         seconds if isinstance(seconds, float) and is_time(seconds) else None,
         str(said.get("traceback") or ""),

@@ -84,7 +84,7 @@ def commands_page() -> str:
     lines = [
         "# Commands",
         "",
-        "Made from the code by `make docs`. Every command also has `--help`. For completion with Tab, write",
+        "Made from the code by `make docs`. For completion with Tab, write",
         '`eval "$(auepora completion bash)"` into `~/.bashrc`, the same with `zsh` into `~/.zshrc`, or',
         "`auepora completion fish | source` into `~/.config/fish/config.fish`.",
         "",
@@ -247,8 +247,8 @@ def api_page() -> str:
     lines = [
         "# Python API",
         "",
-        "Made from the code by `make docs`. Every name can be imported from `auepora_eval`. The names stay",
-        "importable from their modules too. Each example continues the last:",
+        "Made from the code by `make docs`. Every name can be imported from `auepora_eval`. Each example",
+        "continues the last:",
     ]
     examples = api_examples()
     lines += ["", *examples["start"]]

@@ -6,6 +6,7 @@ its command must start.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -26,8 +27,9 @@ OURS = re.compile(
 
 def run(*words: object, folder: Path = ROOT) -> str:
     """Run a command and return what it prints; end with its messages if it fails."""
+    wide = {**os.environ, "COLUMNS": "100"}  # as the output in README
     done = subprocess.run(
-        [str(word) for word in words], cwd=folder, capture_output=True, text=True, check=False
+        [str(word) for word in words], cwd=folder, env=wide, capture_output=True, text=True, check=False
     )
     if done.returncode:
         sys.exit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")

@@ -309,15 +309,13 @@ def _say_part(label: str, text: str, most: int | None = None) -> None:
 
 def _say_claims(path: Path, run: EvaluationRun, sample: EvaluationSample, output: SystemOutputs) -> None:
     """Print what each judge of the run says of each claim of an answer, with its evidence."""
-    from ..judges.runs import claim_metrics, claims_of
+    from ..judges.runs import checked_claims
 
-    for title, metric in claim_metrics(path, run.results).items():
-        checks = claims_of(metric, sample, output)
-        if checks:
-            echo.say_words(f"  claims ({echo.one_line(title, 300)}):")
+    for title, checks in checked_claims(path, run.results, sample, output):
+        echo.say_words(f"  claims ({echo.one_line(title, 300)}):")
         for check in checks:
-            score = " n/a" if check.score is None else f"{check.score:.2f}"
-            echo.say_words(f"    {score}  {echo.one_line(check.claim, 500)}")
+            score = "" if check.score is None else f" {check.score:.2f}"
+            echo.say_words(f"    {check.verdict}{score}: {echo.one_line(check.claim, 500)}")
             if check.evidence is not None and check.evidence.quote:
                 words = echo.one_line(check.evidence.quote, 300)
                 echo.say_words(f"          {check.evidence.source} in {check.evidence.passage_id}: {words}")

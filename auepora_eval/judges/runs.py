@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 
 from ..calls.executors import Executor
 from ..calls.policy import CallPolicy
+from ..core.metric_names import split_outside_brackets
 from ..core.plan import EvaluationPlan
 from ..core.scores import Batch
 from ..core.scoring import measurable
@@ -27,7 +29,7 @@ from ..store.storage import EvaluationResultsStorage, database_of
 from ..store.writer import rewrite
 from .ask import JUDGE, Asked, Asking, copy_verdicts, key_of, stored_verdicts, verdicts_in
 from .judge import Judge, as_judge
-from .jury import judge_named
+from .jury import Jury, judge_named
 from .metric import JudgedMetric, add_note
 from .metrics.faithfulness import CheckedClaims, ClaimCheck
 from .metrics.preference import with_preference
@@ -221,7 +223,7 @@ def copy_judging(path: Path, to: Path) -> None:
 
 
 class _StoredJudge(Judge):
-    """The judge of a stored run: it has verdicts, and cannot be asked."""
+    """A judge of a stored run: it has verdicts, and cannot be asked."""
 
     def __init__(self, identities: Mapping[str, str]) -> None:
         self._identities = identities
@@ -233,26 +235,38 @@ class _StoredJudge(Judge):
         raise StorageError("a stored judge cannot be asked")
 
 
-def claim_metrics(path: Path, results: Iterable[MetricResult]) -> dict[str, CheckedClaims]:
-    """Return the metrics of a run that check claims, by name, with the verdicts of the judge asked last."""
-    judged = [parse_metric(result.name) for result in results if "judge" in result.signature]
-    checked = [metric for metric in judged if isinstance(metric, CheckedClaims)]
-    if not checked:
-        return {}
-    asking = _stored_judge(path, path.stat().st_mtime_ns)
-    return {metric.name: metric.judged_by(asking) for metric in checked}
+def checked_claims(
+    path: Path, results: Iterable[MetricResult], sample: EvaluationSample, output: SystemOutputs
+) -> list[tuple[str, list[ClaimCheck]]]:
+    """Return the claims of an answer by the verdicts that its metrics were computed from.
+
+    They are listed once for all metrics with the same verdicts, whose names come first.
+    """
+    names: dict[tuple[ClaimCheck, ...], list[str]] = {}
+    for result in results:
+        identities = result.signature.get("judge")
+        if not isinstance(identities, list):
+            continue
+        metric = parse_metric(result.name)
+        if isinstance(metric, CheckedClaims):
+            asking = _stored_judge(path, path.stat().st_mtime_ns, tuple(identities))
+            with suppress(ScoringError):  # the verdicts are not in the database of the run
+                checks = tuple(metric.judged_by(asking).explain(sample, output))
+                names.setdefault(checks, []).append(metric.name)
+    return [(", ".join(listed), list(checks)) for checks, listed in names.items() if checks]
 
 
-@lru_cache(maxsize=2)  # pages ask for the claims of one sample after the other
-def _stored_judge(path: Path, changed: int) -> Asking:
-    stored = stored_verdicts(path)
-    judge = _StoredJudge({verdict.kind: verdict.identity for verdict in stored})
-    return Asking(judge, stored, is_replay=True)
-
-
-def claims_of(metric: CheckedClaims, sample: EvaluationSample, output: SystemOutputs) -> list[ClaimCheck]:
-    """Return the claims of an answer with their evidence; none if their verdicts are of another judge."""
-    try:
-        return metric.explain(sample, output)
-    except ScoringError:
-        return []
+@lru_cache(maxsize=4)  # pages ask for the claims of one sample after the other
+def _stored_judge(path: Path, changed: int, identities: tuple[str, ...]) -> Asking:
+    """Return the judge of these identities, one for each kind of questions, with its verdicts."""
+    members: dict[int, dict[str, str]] = {}
+    for identity in identities:
+        kind, _, rest = identity.partition("/")
+        listed = [identity]
+        if rest.startswith("jury:["):
+            listed = split_outside_brackets(rest.removeprefix("jury:[").removesuffix("]"))
+        for place, member in enumerate(listed):
+            members.setdefault(place, {})[kind] = member.strip()
+    judges = [_StoredJudge(each) for each in members.values()]
+    judge = judges[0] if len(judges) == 1 else Jury(judges)
+    return Asking(judge, stored_verdicts(path), is_replay=True)

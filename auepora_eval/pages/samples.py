@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..core.display import NOT_MEASURED
 from ..core.matching import match_of
 from ..core.types import EvaluationSample, SystemOutputs
-from ..errors import ScoringError, UnknownNameError
+from ..errors import UnknownNameError
 from ..store.pages import Filter, RunSamples
 from ..store.pages import Page as Places
 from .annotate import label_card, labels_by_sample
@@ -30,9 +30,6 @@ from .diagnosis import diagnosis_of
 from .layout import address, with_id
 from .requests import Ask, Download, Page, Pairs, Reply
 from .run import BINS, bins_of, most_to_explain, score_chip
-
-if TYPE_CHECKING:
-    from ..judges.metrics.faithfulness import CheckedClaims, ClaimCheck
 
 ROWS = 50  # on a page
 _METRICS = 4  # columns, unless others are chosen
@@ -459,28 +456,16 @@ def _claims(index: RunSamples, sample: EvaluationSample, output: SystemOutputs) 
     if not any("judge" in result.signature for result in index.metrics.values()):
         return []
     # Judges are a large package, and most runs were not judged.
-    from ..judges.runs import claim_metrics, claims_of
+    from ..judges.runs import checked_claims
 
     claims = []
-    for title, metric in claim_metrics(index.database.path, index.run.results).items():
-        for check in claims_of(metric, sample, output):
-            score = NOT_MEASURED if check.score is None else f"{check.score:.2f}"
+    for title, checks in checked_claims(index.database.path, index.run.results, sample, output):
+        for check in checks:
+            score = check.failed if check.score is None else f"{check.score:.2f}"
             evidence = check.evidence
-            quote, source = ("", "") if evidence is None else (evidence.quote or "", evidence.passage_id)
-            at, support = check.at, _support(metric, check)
-            claims.append(Claim(check.claim, title, score, quote, source, at, support))
+            quote, source = ("", "") if evidence is None else (evidence.quote, evidence.passage_id)
+            claims.append(Claim(check.claim, title, score, quote, source, check.at, check.verdict))
     return claims
-
-
-def _support(metric: CheckedClaims, check: ClaimCheck) -> str:
-    """Return whether a claim is supported; "open" if that is not known, or it is only not contradicted."""
-    try:
-        reaches = metric.reaches(check)
-    except ScoringError:
-        return "open"
-    if metric.higher_is_better:
-        return "supported" if reaches else "unsupported"
-    return "unsupported" if reaches else "open"
 
 
 def _walk(ask: Ask, selection: Selection, place: int) -> tuple[str, list[Markup]]:

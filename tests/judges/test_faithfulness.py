@@ -173,6 +173,8 @@ def test_contradictions_are_read_from_the_verdicts_of_faithfulness() -> None:
     for name in ("judged_faithfulness", "judged_contradiction"):
         assert score_of(by(name, asking), output).value == 0.5
     assert len(asking.asked) == 1, "one call for both"
+    verdicts = [check.verdict for check in by("judged_contradiction", asking).explain(a_sample(), output)]
+    assert verdicts == ["supported", "contradicted"]
     nothing = score_of(by("judged_contradiction", asking), answered("The Annet is red."))
     assert nothing.value == 1.0, "no system gains by retrieving nothing"
     failed = Asking(Whole(Part("contradicted", 0.0, [1]), Part(failed="missing")))
@@ -210,7 +212,7 @@ def test_evidence_is_the_quote_of_the_judge_in_its_passage() -> None:
     document = f"{long} {PIER}"
     check = metric_checks(metric, answered("The Annet moors at the north pier.", b=CARS, a=document))[0]
     assert check.evidence is not None
-    assert (check.score, check.label, check.at) == (1.0, "supported", (0, 34))
+    assert (check.score, check.verdict, check.at) == (1.0, "supported", (0, 34))
     assert (check.evidence.passage_id, check.evidence.source, check.evidence.quote) == (
         "a",
         "quoted",

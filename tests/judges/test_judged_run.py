@@ -17,6 +17,8 @@ from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_sample, plan, scored_run
 from tests.judges.oracles import RUBRIC
 from tests.judges.scripted import Material, material_of, supported, verdicts_by
+from tests.pages.serving import serving
+from tests.pages.test_pages import text_of
 from tests.servers import chat_server, completion
 
 VALUES = {
@@ -119,3 +121,36 @@ def test_every_place_that_shows_a_value_names_its_judge(
         "judged_faithfulness": "support:lexical",
         "unsupported_span_share": "support:trained",
     }
+
+
+def test_claims_are_shown_by_the_verdicts_of_their_own_metric(
+    storage: EvaluationResultsStorage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of several judges, each metric has its own; a jury votes; a failed verdict is none on the claim."""
+    functions = tmp_path / "judging.py"
+    functions.write_text(
+        "def yes(question): return 'yes'\ndef no(question): return 'no'\ndef bad(question): 1/0"
+    )
+    folder = ["--out", str(tmp_path)]
+    asked = {
+        f"{functions}:yes": "judged_faithfulness,unsupported_span_share",
+        f"{functions}:no": "judged_faithfulness@0.6",
+        f"jury:[{functions}:yes,{functions}:yes,{functions}:no]": "judged_faithfulness@0.7",
+        f"{functions}:bad": "judged_faithfulness[ask=claim]",
+    }
+    for judge, metrics in asked.items():
+        main(["judge", "first", "--judge", judge, "--metrics", metrics, *folder])
+    capsys.readouterr()
+    assert main(["show", "first", "--sample", "1", *folder]) == 0
+    _, *panels = capsys.readouterr().out.replace("\n  judged_f", " judged_f").split("  claims (")
+    shown = {panel.partition(")")[0]: panel.split("\n")[1].strip() for panel in panels}
+    assert shown == {
+        "judged_faithfulness, unsupported_span_share": "supported 1.00: The Annet is red.",
+        "judged_faithfulness@0.6": "unsupported 0.00: The Annet is red.",
+        "judged_faithfulness@0.7": "unsupported 0.67: The Annet is red.",
+        "judged_faithfulness[ask=claim]": "failed: The Annet is red.",
+    }
+    with serving(tmp_path) as client:
+        page = text_of(client.enter().get("/run/first/sample?id=1").text)
+    assert "Claims, judged_faithfulness, unsupported_span_share ✓ supported The Annet is red. — 1.00" in page
+    assert "Claims, judged_faithfulness[ask=claim] ? failed The Annet is red. — ZeroDivisionError" in page

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from ...core.metrics_base import metric, skip
 from ...core.scores import Scores
@@ -33,6 +33,8 @@ from ..texts import (
 
 _ADDS_UP = "each claim was compared with several passages, one by one"
 _CUT = "the passages were shortened for the judge"
+
+Verdict = Literal["supported", "unsupported", "contradicted", "no passages", "failed"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class ClaimCheck:
     claim: str
     at: Span | None
     score: float | None
-    label: str = ""
+    verdict: Verdict
     evidence: Evidence | None = None
     failed: str = ""
 
@@ -76,8 +78,6 @@ class CheckedClaims(JudgedMetric):
     reads_documents = True
     ranges = {"threshold": "(0, 1]"}  # noqa: RUF012
     kinds = ("grounding",)
-    # An answer without passages: the worst score, or a system would gain by retrieving nothing.
-    score_without_passages: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         check_claim_source(self.claims)
@@ -129,7 +129,7 @@ class CheckedClaims(JudgedMetric):
         if not claims:
             return skip("the answer makes no claims")
         if not passages:
-            return [ClaimCheck(claim.text, claim.at, self.score_without_passages) for claim in claims]
+            return [ClaimCheck(claim.text, claim.at, 0.0, "no passages") for claim in claims]
         parts = self._parts(claims, passages)
         # Looking for words of evidence takes longer than all the rest, and a score does not need it.
         return [
@@ -137,7 +137,7 @@ class CheckedClaims(JudgedMetric):
                 claim.text,
                 claim.at,
                 part.score,
-                part.label,
+                self._verdict(part),
                 _evidence(claim, part, passages) if with_evidence else None,
                 part.failed,
             )
@@ -158,9 +158,12 @@ class CheckedClaims(JudgedMetric):
             for verdict in self.answers_to(questions)
         ]
 
-    def reaches(self, check: ClaimCheck) -> bool:
-        """Return whether a claim has at least the threshold."""
-        return (check.score or 0.0) >= self.threshold
+    def _verdict(self, part: Part) -> Verdict:
+        if part.score is None:
+            return "failed"
+        if part.score >= self.threshold:
+            return "supported"
+        return "contradicted" if part.label == "contradicted" else "unsupported"
 
     def question_kinds(self) -> list[Kind]:
         kinds = super().question_kinds()
@@ -192,8 +195,9 @@ class JudgedFaithfulness(CheckedClaims):
         return not self.soft
 
     def of_checks(self, checks: Sequence[ClaimCheck], answer: str) -> float:
-        of_claim = self._calibrated if self.soft else self.reaches
-        return sum(map(of_claim, checks)) / len(checks)
+        if self.soft:
+            return sum(map(self._calibrated, checks)) / len(checks)
+        return sum(check.verdict == "supported" for check in checks) / len(checks)
 
     def _calibrated(self, check: ClaimCheck) -> float:
         audit, score = self.asking and self.asking.audit, check.score or 0.0
@@ -209,7 +213,6 @@ class JudgedContradiction(CheckedClaims):
     """
 
     higher_is_better = False
-    score_without_passages = 1.0
 
     def ready(self) -> None:
         super().ready()
@@ -220,10 +223,8 @@ class JudgedContradiction(CheckedClaims):
             )
 
     def of_checks(self, checks: Sequence[ClaimCheck], answer: str) -> float:
-        return sum(map(self._is_contradicted, checks)) / len(checks)
-
-    def _is_contradicted(self, check: ClaimCheck) -> bool:
-        return check.label == "contradicted" or (not check.label and check.score == 1)
+        # Without passages the worst score, or a system would gain by retrieving nothing.
+        return sum(check.verdict in ("contradicted", "no passages") for check in checks) / len(checks)
 
 
 @metric("unsupported_span_share@{threshold?}[ask={ask?}]")
@@ -237,7 +238,7 @@ class UnsupportedSpanShare(CheckedClaims):
     higher_is_better = False
 
     def of_checks(self, checks: Sequence[ClaimCheck], answer: str) -> float:
-        unsupported = [check.at for check in checks if not self.reaches(check) and check.at is not None]
+        unsupported = [check.at for check in checks if check.verdict != "supported" and check.at is not None]
         return sum(_characters(answer[start:end]) for start, end in unsupported) / _characters(answer)
 
 

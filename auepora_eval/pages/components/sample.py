@@ -45,28 +45,32 @@ class Answered:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of an answer, the metric that judged it, its verdict ("0.93"), and its evidence.
+    """A claim of an answer, the metrics that judged it, its score or why it has none, and its evidence.
 
-    `at` is its place in the answer, if it is there word by word. `support` is "open" if the judge did not
-    say: its verdict failed, or it was only asked whether a passage contradicts the claim.
+    `at` is its place in the answer, if it is there word by word.
     """
 
     text: str
-    metric: str
-    verdict: str
+    metrics: str
+    score: str
     quote: str = ""
     source: str = ""
     at: Span | None = None
-    support: str = "open"
+    verdict: str = "failed"
+
+    @property
+    def sign(self) -> str:
+        """Return the mark of its verdict."""
+        return {"failed": "?", "supported": "✓"}.get(self.verdict, "✗")
 
     @property
     def kind(self) -> str | None:
         """Return the class of its marks. Without one they are of a supported claim: the most frequent."""
-        return None if self.support == "supported" else self.support
+        return _CLASSES[self.sign]
 
 
 # What is to be seen of a claim at one place that several metrics judged is the last of these.
-_SIGNS = {"open": "?", "supported": "✓", "unsupported": "✗"}
+_CLASSES = {"?": "open", "✓": None, "✗": "unsupported"}
 
 
 @dataclass
@@ -305,12 +309,12 @@ def _answer_text(
         for citation, _, at in _citations(docs, sample, each.output):
             if citation.at is not None and citation.at not in [span for span, _ in layers]:
                 layers.append((citation.at, partial(tag, "a", href=f"#{docs[at].anchor}")))
-    ranks = list(_SIGNS)
-    places = {claim.at: claim for claim in sorted(each.claims, key=lambda one: ranks.index(one.support))}
+    ranks = list(_CLASSES)
+    places = {claim.at: claim for claim in sorted(each.claims, key=lambda one: ranks.index(one.sign))}
     for place, claim in places.items():
         if place is not None:
             layers.append((place, partial(tag, "u", class_=claim.kind)))
-            after[place[1]] = tag("sup", _SIGNS[claim.support], class_=claim.kind)
+            after[place[1]] = tag("sup", claim.sign, class_=claim.kind)
     return layered(text, layers, after)
 
 
@@ -330,24 +334,24 @@ def _soft(text: str) -> Markup:
 
 
 def _claims(each: Answered) -> Markup:
-    """Return the claims of an answer, in one panel for each metric that judged them."""
+    """Return the claims of an answer, in one panel for all metrics with the same verdicts."""
     lists: dict[str, list[Markup]] = {}
     for claim in each.claims:
-        lists.setdefault(claim.metric, []).append(_claim(claim))
+        lists.setdefault(claim.metrics, []).append(_claim(claim))
     title = f"Claims of {each.name}" if each.name else "Claims"
     return join(
-        card(f"{title}, {metric}", tag("ol", items, class_="claims")) for metric, items in lists.items()
+        card(f"{title}, {metrics}", tag("ol", items, class_="claims")) for metrics, items in lists.items()
     )
 
 
 def _claim(claim: Claim) -> Markup:
-    sign = tag("b", f"{_SIGNS[claim.support]} {claim.support}", class_=claim.kind)
-    verdict, words = claim.verdict, None
+    sign = tag("b", f"{claim.sign} {claim.verdict}", class_=claim.kind)
+    score, words = claim.score, None
     if claim.quote == claim.text != "":  # the same words twice would only make the page longer
-        verdict += f", word for word in {claim.source}"
+        score += f", word for word in {claim.source}"
     elif claim.quote:
         words = tag("blockquote", claim.quote, tag("span", f" ({claim.source})"))
-    return tag("li", sign, " ", claim.text, _soft(f" — {verdict}"), words)
+    return tag("li", sign, " ", claim.text, _soft(f" — {score}"), words)
 
 
 def _scores(answers: Sequence[Answered], led: str | None, documents: Sequence[ShownDocument]) -> Markup:

@@ -42,7 +42,7 @@ def compare_page(ask: Ask) -> Page:
         return _choose_page(ask, run_ids)
     if len(run_ids) > 2:
         return ranking_page(ask.workspace, run_ids, ranking_of(ask.workspace, run_ids))
-    pair = pair_of(ask.workspace, *run_ids)
+    pair = pair_of(ask.workspace, run_ids[0], run_ids[1])
     metric, names = shown_metric(ask, pair), pair.names
     total = pair.baseline.size + pair.index.size - pair.paired
     columns: Node = None
@@ -189,7 +189,7 @@ def compare_csv(ask: Ask) -> Reply:
     run_ids = ask.lists.get("run", [])
     if len(run_ids) != 2:
         raise DataError("", "A comparison needs two runs.", fix="Tick them on the page of all runs.")
-    return Download("comparison", _csv(pair_of(ask.workspace, *run_ids)))
+    return Download("comparison", _csv(pair_of(ask.workspace, run_ids[0], run_ids[1])))
 
 
 def _csv(pair: Pair) -> Iterator[Sequence[Any]]:

@@ -222,7 +222,7 @@ class Pair:
 
     def order(self, metric: str) -> str:
         """Return the name by which the samples of the run are sorted, from the largest loss."""
-        name = f"gain of {metric} over {self.baseline.digest}"
+        name = f"gain of {metric} over {self.baseline.results.name} {self.baseline.digest}"
         self.index.once(name, lambda: self.index.add_order(name, self.scores(metric).gain))
         return name
 
@@ -237,8 +237,11 @@ def _filled(index: RunSamples, metric: str) -> NDArray[np.float64]:
     return values if worst is None or not failed.any() else np.where(failed, worst, values)
 
 
-def pair_of(workspace: Workspace, baseline: str, run_id: str) -> Pair:
+def pair_of(workspace: Workspace, baseline: str, run_id: str, comparison: Comparison | None = None) -> Pair:
     """Return a run and its baseline; NotReadyError while the comparison of large runs is being made."""
     first, second = workspace.index(baseline), workspace.index(run_id)
-    key = ("pair", first.digest, second.digest)
-    return workspace.kept.get(key, lambda: Pair(first, second, comparison_of(workspace, baseline, run_id)))
+    # Kept by the index of the run, whose orders a pair adds to: an index that is opened again has its own.
+    return second.once(
+        f"pair with {baseline} {first.digest}",
+        lambda: Pair(first, second, comparison or comparison_of(workspace, baseline, run_id)),
+    )

@@ -166,7 +166,7 @@ def _passed_row(one: RuleResult, scale: charts.Scale, href: str | None) -> list[
     if one.change is not None and one.gain is not None and not one.unit:
         kind, up = "up" if one.why.startswith("better") else "same", one.gain == one.change
         drawn = charts.gain_bar(scale, one.change, one.change_interval, up=up, kind=kind)
-    name = ui.short(one.rule.title, 80)
+    name = ui.short(one.rule.name or one.rule.title, 80)
     return [
         ui.row_link(name, href) if href else name,
         ui.verdict("passed"),

@@ -147,10 +147,18 @@ def _switch(workspace: Workspace | None, run_id: str, href: str) -> Node:
 
 def _top(shown: Page, ask: Ask | None, *, places: bool) -> Node:
     way = crumbs(shown, ask.workspace if ask else None) if places else brand()
+    find = tag(  # on a phone, where the rail has no space for it
+        "button",
+        icon("M7 2a5 5 0 1 0 0 10 5 5 0 0 0 0-10zM11 11l4 4"),
+        type="button",
+        popovertarget="find",
+        class_="button quiet narrow-only",
+        aria_label="Find",
+    )
     keys = tag(
         "button", "?", type="button", popovertarget="keys", class_="button quiet", aria_label="Keys (?)"
     )
-    return [way, keys]
+    return [way, find if places else None, keys]
 
 
 def _palette(shown: Page) -> Markup:

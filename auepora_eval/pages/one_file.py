@@ -21,7 +21,7 @@ from ..core.types import EvaluationRun
 from ..errors import UnknownNameError
 from ..io.files import write_bytes
 from .compare import compare_page, ranking_page, shown_metric
-from .comparisons import Pair
+from .comparisons import pair_of
 from .components.markup import Markup, join, raw_element, tag
 from .layout import address, brand, crumbs, document, heading, inside, own_file
 from .requests import Ask, Page
@@ -87,14 +87,14 @@ def _comparison(
     workspace: Workspace, run_ids: Sequence[str], comparison: Comparison, most: int
 ) -> Iterator[Section]:
     """Yield the page of a comparison, the list of its samples, and each of them in both runs."""
-    a, b = map(workspace.index, run_ids)
     # The comparison that was made with the settings of the command, not the one that the pages would make.
-    pair = workspace.kept.get(("pair", a.digest, b.digest), lambda: Pair(a, b, comparison))
+    baseline, candidate = run_ids
+    pair = pair_of(workspace, baseline, candidate, comparison)
     ask = Ask(workspace, lists={"run": list(run_ids)}, rows=most)
     yield _compare_address(run_ids), compare_page(ask)
     if metric := shown_metric(ask, pair):
-        lists = {"baseline": [run_ids[0]], "sort": [metric]}
-        yield from _samples(Ask(workspace, {"run": run_ids[1]}, lists, rows=most))
+        lists = {"baseline": [baseline], "sort": [metric]}
+        yield from _samples(Ask(workspace, {"run": candidate}, lists, rows=most))
 
 
 def _samples(ask: Ask) -> Iterator[Section]:

@@ -488,6 +488,8 @@ def test_on_a_phone_the_sample_is_a_page_of_its_own(enter: Enter) -> None:
     assert seen.is_in_window(".query")
     assert seen.is_in_window(".rail nav ul"), "the pages to go to are a bar at the bottom"
     assert seen.page.locator("table.list").count() == 0
+    seen.page.get_by_role("button", name="Find").click()  # a phone has no Ctrl+K
+    seen.page.locator("#find").get_by_role("link", name="demo-bm25").first.wait_for()
 
 
 def test_a_run_that_is_going_is_followed(tmp_path: Path, visit: Visitor) -> None:

@@ -197,6 +197,45 @@ def test_a_gold_span_is_marked_in_a_document_that_goes_by_the_name_of_its_record
     assert "<mark>Twice a day</mark>" in body.text
 
 
+def test_a_document_says_where_it_was_in_the_other_run() -> None:
+    """Which place it had there, also if this run lost it; nothing of a document that neither found."""
+    gold = [Document(name, "text") for name in ("kept", "lost", "never")]
+    rankings = ["lost kept up", "up kept more"]
+    answers = [
+        Answered(
+            SystemOutputs(
+                [
+                    RetrievedDocument(Document(name, "text"), 9.0 - at, at)
+                    for at, name in enumerate(ranking.split(), start=1)
+                ],
+                Response("x"),
+            ),
+            name=name,
+        )
+        for name, ranking in zip(("old", "new"), rankings, strict=True)
+    ]
+    body = words(sample_parts(EvaluationSample("1", "q", gold), answers, None))
+    for part in (
+        "2 kept ✓ gold same in old score 7 text",
+        "– lost ✕ gold, not retrieved ▼ was 1 in old text",
+        "– never ✕ gold, not retrieved text",
+        "1 up ▲ was 3 in old score 8 text",
+        "3 more new score 6 text",
+    ):
+        assert part in body
+
+
+def test_a_reason_that_several_metrics_have_is_said_once() -> None:
+    sample = EvaluationSample("1", "q", [Document("a", "")])
+    scores = [
+        (MetricResult(name, TargetCategory.RETRIEVAL_RELEVANCE, 0.0), SampleScore(0.0))
+        for name in ("hit@5", "mrr")
+    ]
+    body = words(sample_parts(sample, [Answered(SystemOutputs([], Response("x")), scores)], "mrr"))
+    assert "mrr 0.00 0 of 1 gold documents retrieved; missed a hit@5 0.00" in body
+    assert body.count("missed a") == 1
+
+
 def test_the_place_that_a_gold_citation_names_is_marked_beside_what_the_answer_cites() -> None:
     gold = {"file_name": "tides", "start_char": 6, "end_char": 18}
     cited = [{"file_name": "tides", "start_char": 0, "end_char": 5}]

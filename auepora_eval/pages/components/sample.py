@@ -223,13 +223,17 @@ def _tags(shown: ShownDocument, names: Sequence[str]) -> Iterator[Markup]:
         yield tag("span", "not retrieved", class_="tag")
     if shown.is_cited:
         yield tag("span", "cited", class_="tag news")
-    if len(shown.ranks) == 2:
+    if len(shown.ranks) == 2 and any(shown.ranks):
         before, after = shown.ranks
-        moved = (before or 0) - (after or 0) if before and after else 0
-        sign, kind = ("▲ ", " up") if moved > 0 else ("▼ ", " down") if moved < 0 else ("", "")
-        words = f"{'was' if moved else 'same'} {before} in {short(names[0], 24)}" if before else "new"
-        yield tag("span", f"{sign}{words}", class_=f"tag{kind}")
-    if shown.score is not None:
+        is_up = before is not None and after is not None and after < before
+        words, kind = (
+            f"{'▲' if is_up else '▼'} was {before} in {short(names[0], 24)}",
+            " up" if is_up else " down",
+        )
+        if before is None or before == after:
+            words, kind = "new" if before is None else f"same in {short(names[0], 24)}", ""
+        yield tag("span", words, class_=f"tag{kind}")
+    if shown.score is not None and shown.ranks[-1] is not None:
         yield tag("span", f"score {shown.score:.3g}", class_="mute")
 
 
@@ -360,6 +364,7 @@ def _scores(answers: Sequence[Answered], led: str | None, documents: Sequence[Sh
     metrics = {result.name: result for each in reversed(answers) for result, _ in each.scores}
     order = sorted(metrics, key=lambda name: name != led)
     items: list[Markup] = []
+    said: set[str] = set()
     skipped: dict[str, list[str]] = {}
     for name in order:
         scores = [by_name.get(name) for by_name in by_run]
@@ -369,6 +374,9 @@ def _scores(answers: Sequence[Answered], led: str | None, documents: Sequence[Sh
         why = ""
         if answers[-1].output.error is None:
             why = _why(metrics[name], scores[-1], documents) or (meaning(name) if name == led else "")
+        # Several metrics have the same reason: which gold was missed.
+        why = "" if why in said else why
+        said.add(why)
         items.append(_score(metrics[name], scores, why, is_led=name == led))
     if skipped:
         texts = (tag("p", f"{', '.join(names)}: {why}", class_="note") for why, names in skipped.items())

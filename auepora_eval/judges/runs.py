@@ -17,7 +17,7 @@ from ..core.plan import EvaluationPlan
 from ..core.scores import Batch
 from ..core.scoring import measurable
 from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SystemOutputs
-from ..errors import ScoringError, StorageError
+from ..errors import PlanError, ScoringError, StorageError
 from ..metrics.parse import parse_metric
 from ..store.cache import CallCache
 from ..store.columns import score_row
@@ -93,6 +93,12 @@ class RunJudging:
         self.audit = read_audit(self.storage.results_directory, identity, audited)
         sample_ids = {sample.sample_id for sample in self.run.samples}
         self.claims, self.labels = labels_in(self.labelled, sample_ids)
+        if self.labels and (len(self.metrics) > 1 or not self.metrics[0].higher_is_better):
+            names = ", ".join(metric.name for metric in self.metrics)
+            raise PlanError(
+                f"Labels of samples say how good each is, by one metric: they cannot correct {names}. Name "
+                "one metric in --metrics, for which higher is better."
+            )
         self.asking = self._asking(stored_verdicts(self.replay or self.state.database))
         for metric in self._bound():
             metric.ready()

@@ -1,9 +1,10 @@
 """Labels as other commands read them: `auepora judge-audit`, `judge --calibrate`, `annotate --agree`.
 
-A label file (JSONL) has a line per item: {"claim", "evidence", "label": {person: number}}, the scores of the
-run's metrics by their names, and `sample_id` where a line is about one sample of one run. "Not sure" is not a
-label, and `settled` is the decision of the lead. A `.gt.json` has an annotation per person and item. A
-`.labels.json` is a label set of the answers of one run, which `auepora labels score` reads.
+A label file (JSONL) has a line per item: {"claim", "evidence", "label": {person: number}} of answers and
+claims, the texts of an item of another kind, the scores of the run's metrics by their names, and `sample_id`
+where a line is about one sample of one run. "Not sure" is not a label, and `settled` is the decision of the
+lead. A `.gt.json` has an annotation per person and item. A `.labels.json` is a label set of the answers of
+one run, which `auepora labels score` reads.
 """
 
 from __future__ import annotations
@@ -106,11 +107,11 @@ def _label_records(desk: Desk) -> Iterator[Record]:
 
 
 def _texts(kind: Kind, item: Item) -> Record:
-    """Return what a judge compares: a claim and its evidence."""
+    """Return the texts of an item: of answers and claims what a judge compares, a claim and its evidence."""
     if kind == "pairs":
         return {"query": item.query, "first": item.text, "second": item.second}
     if kind == "documents":
-        return {"claim": item.query, "evidence": [item.text], "doc_id": item.doc_id}
+        return {"query": item.query, "document": item.text, "doc_id": item.doc_id}
     return {"query": item.query, "claim": item.text, "evidence": [each.text for each in item.documents]}
 
 
@@ -167,7 +168,7 @@ def _ground_truth(desk: Desk) -> Iterator[Annotation]:
 def next_commands(desk: Desk) -> list[str]:
     """Return the commands to type when the labels are in the folder's label files."""
     commands = []
-    if desk.task.kind != "pairs":
+    if desk.task.kind in ("answers", "claims"):
         path = shlex.quote(str(desk.folder / LABELS_FILE))
         commands.append(f"auepora judge-audit --labels {path} --judge support:lexical")
     if sum(desk.progress(person).labelled > 0 for person in desk.task.people) > 1:

@@ -150,6 +150,21 @@ def test_labels_of_people_correct_the_value(runs: Path, capsys: pytest.CaptureFi
     assert "AUROC 0.90 [0.73, 1.00]" in " ".join(capsys.readouterr().out.split())
 
 
+def test_labels_of_samples_correct_the_metric_that_they_are_about(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not another one: 1 is the best label, and the worst score of unsupported_span_share."""
+    lines = [f'{{"sample_id": "q{number:03}", "label": {number % 2}}}\n' for number in range(1, 9)]
+    Path("labels.jsonl").write_text("".join(lines))
+    command = ["judge", "one", "--judge", "support:lexical", "--calibrate", "labels.jsonl", "--metrics"]
+    for metrics in ("judged_faithfulness,judged_citation_recall", "unsupported_span_share"):
+        before = scores(runs / "one.results.json")
+        assert main([*command, metrics]) == 2
+        assert "say how good each is, by one metric: they cannot correct" in capsys.readouterr().err
+        assert scores(runs / "one.results.json") == before
+    assert main([*command, "judged_faithfulness"]) == 0
+
+
 @pytest.mark.parametrize("how", ["named", "by its id"])
 def test_resume_judges_a_run_that_was_stopped_after_its_last_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], how: str
@@ -206,7 +221,7 @@ def test_score_of_a_run_computes_judged_metrics_from_stored_verdicts(
     assert {"judged_faithfulness", "judged_faithfulness@0.7", "unsupported_span_share", "recall@3"} <= found
     # Its verdicts came along: they explain its scores, and can be used again.
     assert main(["show", "again", "--sample", "q001"]) == 0
-    assert "claims (judged_faithfulness@0.7):" in capsys.readouterr().out
+    assert "judged_faithfulness@0.7" in capsys.readouterr().out.partition("claims (")[2]
     assert main(["score", "--run", "again", "--metrics", "judged_faithfulness@0.9"]) == 0
     assert main(["score", "--run", "one", "--metrics", "judged_answer_relevance"]) == 2
     assert (

@@ -123,7 +123,7 @@ def test_the_same_answer_of_two_runs_is_one_annotation_of_a_person(tmp_path: Pat
         (
             "documents",
             "partly relevant",
-            {"claim": "question 1?", "evidence": ["answer 1"], "label": {"ada": 0.5}},
+            {"query": "question 1?", "document": "answer 1", "label": {"ada": 0.5}},
         ),
         ("pairs", "first", {"first": "answer 1", "second": "another answer", "label": {"ada": 1.0}}),
         ("pairs", "equally good", {"label": {"ada": 0.5}}),

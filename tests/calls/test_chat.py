@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from auepora_eval.calls import transport
 from auepora_eval.calls.chat import ChatModel, Reply, parse_strictly
 from auepora_eval.calls.http import BadReplyError, tidy
-from auepora_eval.calls.keys import Redactor, Secret, key_from_environment
+from auepora_eval.calls.keys import Secret, key_from_environment
 from auepora_eval.calls.policy import CallClock, CallPolicy, retry_after
 from auepora_eval.core.dataset import canonical_json
 from auepora_eval.errors import AueporaError, CallError, DataError
@@ -223,19 +223,6 @@ def test_keys_come_from_the_environment_by_name(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(DataError) as raised:
             key_from_environment(typed)
         assert not typed or typed not in str(raised.value)
-
-
-@given(
-    st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=12, max_size=60),
-    st.text(max_size=20),
-    st.text(max_size=20),
-)
-def test_redaction_in_every_form(secret: str, before: str, after: str) -> None:
-    redacted = Redactor([secret])
-    written = msgspec.json.encode(secret).decode()[1:-1]
-    for form in (secret, quote(secret, safe=""), written):
-        assert form not in redacted(f"{before}{form}{after}") or form in f"{before}***{after}"
-    assert Redactor(["short"])("a short one") == "a short one"
 
 
 class Verdict(msgspec.Struct, forbid_unknown_fields=True):

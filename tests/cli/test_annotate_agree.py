@@ -42,19 +42,6 @@ def agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 TWO = ("ada.gt.json", "ben.gt.json")
 
 
-def test_the_table_and_the_disagreements(agree: Run) -> None:
-    out, _ = agree(*TWO)
-    assert "2 annotators and their numbers of annotations: ada (7), ben (7)" in out
-    assert "character Jaccard" in out
-    assert "0.800" in out
-    for name in ("Cohen's kappa", "alpha, nominal", "alpha, ordinal", "alpha, interval"):
-        assert name in out
-    first, *_ = [line for line in out.splitlines() if line.startswith(("q0", "q3"))]
-    assert first.split()[:2] == ["q3", "aspect_ratings.tone"]
-    assert "ada: poor; ben: good" in first
-    assert "ada: 0-10; ben: 0-8" in out
-
-
 def test_the_settled_spans_are_written(agree: Run) -> None:
     _, err = agree(*TWO, "--export", "s.gt.json")
     assert "written: s.gt.json, spans of 1 queries, 1 of them need a decision" in err

@@ -77,18 +77,6 @@ def test_flags_of_score_that_do_not_fit_together(flags: str, message: str, refus
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        pytest.param("missing.jsonl", "there is no such file", id="missing"),
-        pytest.param("good.jsonl/x", "cannot be opened", id="below a file"),
-        pytest.param("x" * 5000, "File name too long", id="long name"),
-    ],
-)
-def test_unreadable_datasets(work: Path, refused: Refuse, name: str, message: str) -> None:
-    assert message in refused("run", "--dataset", name, "--system", "bad_input_system.py:answer")
-
-
-@pytest.mark.parametrize(
     ("dataset", "prediction"),
     [
         pytest.param('{"sample_id":"1","query":"q"}', PREDICTION, id="no gold"),
@@ -111,13 +99,6 @@ def test_sparse_data_are_scored(
     assert "Traceback" not in capsys.readouterr().err
     assert main(["show", "sparse", "--out", "out"]) == 0
     assert "1 sample," in capsys.readouterr().out
-
-
-def test_metric_without_gold_is_an_error(work: Path, refused: Refuse) -> None:
-    (work / "nogold.jsonl").write_text('{"sample_id":"1","query":"q"}', encoding="utf-8")
-    system = ("--system", "bad_input_system.py:answer")
-    line = refused("run", "--dataset", "nogold.jsonl", "--metrics", "recall@5", *system)
-    assert "relevant_docs" in line
 
 
 @pytest.mark.parametrize(
@@ -251,18 +232,6 @@ def test_odd_values_in_a_results_file(
         assert "Traceback" not in printed.err, words
         if code == 2:
             assert len([line for line in printed.err.splitlines() if line.startswith("auepora: ")]) == 1
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [["--top-k", "0"], ["--limit", "0"], ["--timeout", "nan"], ["--concurrency", "x"], ["--nosuch"]],
-    ids=" ".join,
-)
-def test_flags_out_of_range(refused: Refuse, capsys: pytest.CaptureFixture[str], flags: list[str]) -> None:
-    assert main(["run", "--dataset", "good.jsonl", "--system", "bad_input_system.py:answer", *flags]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.splitlines()[-1].startswith("auepora run: error: ")
 
 
 LIST_IN_AN_OBJECT = '{"version": 2, "data": [{"id": "1", "question": "q"}, {"id": "2", "question": "r"}]}'

@@ -116,32 +116,6 @@ def test_a_page_and_a_comment_are_files(compare: Run, tmp_path: Path) -> None:
         assert "Leave out --allow-mismatch and repeats" in compare(*words, *files, code=2)[1]
 
 
-def test_several_runs_have_pairs_slices_and_regressions(compare: Run) -> None:
-    three = ("again-demo-bm25", "demo-bm25", "demo-hybrid")
-    out, _ = compare(*three, "--by", "scenario", "--regressions", "1", "--full")
-    flat = " ".join(out.split())
-    assert "Pairs that differ significantly (b - a is b less a)" in flat
-    change = re.search(r"^recall@5 +c - a +\+0\.\d{4} +0\.\d{3} +better", out, re.MULTILINE)
-    assert change is not None
-    shown = "are those of demo-hybrid, the best of the others on recall@5, against again-demo-bm25."
-    assert shown in flat
-    assert "scenario=paraphrase" in out
-    assert "Largest regressions on recall@5" in out
-    document = json.loads(compare(*three, "--by", "scenario", "--regressions-of", "mrr", "--json")[0])
-    pair = document["shown_pair"]
-    assert (pair["baseline"], pair["candidate"]) == ("again-demo-bm25", "demo-hybrid")
-    assert pair["slices"][0]["field"] == "scenario"
-    lost = pair["largest_regressions"][0]
-    assert lost["metric"] == "mrr"
-    texts = ("answer", "documents", "error")
-    assert {f"{side}_{text}" for side in ("baseline", "candidate") for text in texts} < lost.keys()
-    assert set(lost["right"]) <= {*lost["baseline_documents"], *lost["candidate_documents"]}
-    assert lost["query"]
-    page, _ = compare(*three, "--by", "scenario", "--markdown", "-")
-    assert "<summary>Pairs that differ significantly</summary>" in page
-    assert "<summary>Slices, the worst first</summary>" in page
-
-
 @pytest.mark.parametrize("form", [(), ("--markdown", "-")])
 def test_run_name_starts_no_ci_command(demo_runs: Path, compare: Run, form: tuple[str, ...]) -> None:
     text = (demo_runs / "demo-hybrid.results.json").read_text(encoding="utf-8")
@@ -175,25 +149,6 @@ def test_a_run_is_not_compared_with_itself(compare: Run, names: tuple[str, ...])
     _, err = compare(*names, code=2)
     assert "is named twice" in err
     assert "Name different runs." in err
-
-
-def test_single_runs_give_no_ranks_of_times(compare: Run) -> None:
-    three = (*TWO, "again-demo-bm25")
-    out, _ = compare(*three)
-    row = next(line for line in out.splitlines() if line.startswith("mean_latency"))
-    assert "#" not in row
-    assert "*" not in row
-    assert "[end_to_end]: one run each is not enough to compare times" in " ".join(out.split())
-    assert "best value on mean_latency" not in " ".join(out.split())
-    document = json.loads(compare(*three, "--json")[0])
-    times = next(one for one in document["metrics"] if one["name"].startswith("mean_latency"))
-    assert [one["rank"] for one in times["standings"]] == [None] * 3
-    assert [one["best"] for one in times["standings"]] == [False] * 3
-    assert "the best of the others on mean_latency" in " ".join(
-        compare("again-demo-bm25", *TWO, "--regressions-of", "mean_latency[end_to_end]", "--by", "scenario")[
-            0
-        ].split()
-    )
 
 
 @pytest.mark.parametrize(

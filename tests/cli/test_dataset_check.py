@@ -11,7 +11,7 @@ import pytest
 from auepora_eval.cli.main import main
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document
-from auepora_eval.io.loader import load_dataset, save_dataset
+from auepora_eval.io.loader import save_dataset
 from tests.builders import a_sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::auepora_eval.core.plan.PartialCoverageWarning")
@@ -79,44 +79,6 @@ def test_check_as_json_and_its_thresholds(here: Path, capsys: pytest.CaptureFixt
     assert main(["dataset", "check", "size.eval.json", "--fail-on", "warning"]) == 1
 
 
-def test_description(here: Path, boats: InMemoryDataset, capsys: pytest.CaptureFixture[str]) -> None:
-    save_dataset(boats, "boats.eval.json")
-    assert main(["dataset", "check", "boats.eval.json"]) == 0
-    out = capsys.readouterr().out
-    assert "boats: 2 samples (eval_json, " in out
-    for text in (
-        "version:     1.0.0",
-        "1 in the corpus",
-        "reference answer",
-        "GENERATION_CORRECTNESS",
-        "kind",
-    ):
-        assert text in out
-    assert main(["dataset", "check", "demo", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)["files"][0]["description"]
-    assert (document["samples"], document["format"], document["bytes"]) == (160, "jsonl", None)
-    assert document["labels"]["difficulty"]["values"] == {"medium": 83, "hard": 48, "easy": 29}
-
-
-@pytest.mark.parametrize("name", ["boats.jsonl", "boats.parquet", "boats.yaml", "boats.jsonl.gz"])
-def test_diff_of_two_formats(
-    here: Path, boats: InMemoryDataset, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
-    save_dataset(boats, "boats.eval.json")
-    save_dataset(load_dataset("boats.eval.json"), name)
-    assert main(["dataset", "diff", "boats.eval.json", name]) == 0
-    assert capsys.readouterr().out == "the same: 2 samples\n"
-    changed = load_dataset(name)
-    next(iter(changed)).labels["kind"] = "b"
-    save_dataset(changed, f"changed-{name}")
-    assert main(["dataset", "diff", "boats.eval.json", f"changed-{name}"]) == 1
-    out = capsys.readouterr().out
-    assert "samples: 0 added, 0 removed, 1 changed, 1 unchanged" in out
-    assert 'labels.kind: "a" -> "b"' in out
-
-
 def test_sample(here: Path, boats: InMemoryDataset, capsys: pytest.CaptureFixture[str]) -> None:
     save_dataset(boats, "boats.eval.json")
     assert main(["dataset", "check", "boats.eval.json", "--id", "q1"]) == 0
@@ -171,20 +133,3 @@ def test_clap_nq_has_supported_references(here: Path, capsys: pytest.CaptureFixt
     assert main(["dataset", "check", "clapnq.jsonl", "--json"]) == 0
     issues = json.loads(capsys.readouterr().out)["files"][0]["content"]["issues"]
     assert [issue["check"] for issue in issues] == ["duplicate_documents"] * 3
-
-
-# The form of files: every error is counted once, and every file is checked.
-
-
-def a_dataset(path: str, wrong: int) -> None:
-    queries: list[dict[str, Any]] = [{"query_id": "0", "query_text": "?", "relevant_documents": []}]
-    queries += [{"query_id": str(n), "query_text": 1, "relevant_documents": []} for n in range(1, wrong + 1)]
-    document = {"dataset_id": "d", "name": "D", "version": "1", "queries": queries}
-    Path(path).write_text(json.dumps(document), encoding="utf-8")
-
-
-@pytest.mark.parametrize("wrong", [100, 101])
-def test_hundred_errors_are_all_listed(wrong: int, capsys: pytest.CaptureFixture[str]) -> None:
-    a_dataset("d.eval.json", wrong)
-    main(["dataset", "check", "d.eval.json"])
-    assert ("... and 1 more" in capsys.readouterr().out) == (wrong == 101)

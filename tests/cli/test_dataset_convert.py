@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,11 @@ from auepora_eval.cli.main import main
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.io.csv import read_rows
-from auepora_eval.io.documents import read_document, write_document
+from auepora_eval.io.documents import read_document
 from auepora_eval.io.loader import load_dataset
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output
-from tests.io.documents import BASELINE, RECORD, SUITE
 
 SEED = Path(__file__).parents[1] / "golden" / "seed_003"
 
@@ -55,17 +53,6 @@ def test_round_trip(work: Path, source: str, steps: list[str]) -> None:
         converted(before, step)
         before = step
     assert read_document(work / before) == read_document(work / source)
-
-
-@pytest.mark.parametrize(
-    "document", [{"records": [RECORD]}, BASELINE, SUITE, {"records": [], "baselines": BASELINE}]
-)
-def test_benchmarks_round_trip(work: Path, document: Any) -> None:
-    write_document(document, work / "b.benchmark.json")
-    steps = ["b.benchmark.json", "c.benchmark.parquet", "d.benchmark.h5", "e.benchmark.json"]
-    for before, after in pairwise(steps):
-        converted(before, after)
-    assert read_document(work / "e.benchmark.json") == document
 
 
 def test_fields_lost_in_csv_are_noted(work: Path, capsys: pytest.CaptureFixture[str]) -> None:

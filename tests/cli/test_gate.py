@@ -44,25 +44,6 @@ def gate(runs: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (("same", "--min", "hit@5=0.75"), 0),
-        (("same", "--min", "hit@5=0.76"), 1),
-        (("same", "--min", "mrr=0.1"), 3),
-        (("same", "--baseline", "old"), 0),
-        (("worse", "--baseline", "old"), 1),
-        (("worse", "--baseline", "old", "--margin", "0.5"), 3),
-        (("shaky", "--min", "hit@5=0.7"), 3),
-        (("shaky", "--min", "hit@5=0.7", "--if-inconclusive", "pass"), 0),
-        (("shaky", "--min", "hit@5=0.7", "--if-inconclusive", "fail"), 1),
-        (("shaky", "--max-failed", "0.09"), 3),
-    ],
-)
-def test_exit_codes(gate: Run, words: tuple[str, ...], code: int) -> None:
-    assert gate(*words, code=code)[0].splitlines()[-1].startswith("gate ")
-
-
-@pytest.mark.parametrize(
     ("words", "rules", "code"),
     [
         (("same",), "min: {hit@5: 0.75}\non: bound", 1),

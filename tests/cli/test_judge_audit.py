@@ -49,13 +49,6 @@ def test_sections_of_the_report(audit: Run) -> None:
     assert "\x1b[2J" not in out
 
 
-def test_json_output(audit: Run) -> None:
-    document = json.loads(audit("--json")[0])
-    assert document["identity"] == "said"
-    assert document["people"]["value"] > 0.3
-    assert json.loads(audit("--json")[0]) == document
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [

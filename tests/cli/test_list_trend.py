@@ -36,14 +36,6 @@ def listed(nights: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     return run
 
 
-def test_the_line(listed: Listed) -> None:
-    out, err = listed("--trend", "recall@1")
-    assert "recall@1: rag on small (" in out
-    assert "▁▁▁██" in out
-    assert "Lines that are in --json only: 1" in err
-    assert "Other samples, systems, settings" in err
-
-
 def test_failures_are_shown_and_not_counted_as_gains(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -40,12 +40,6 @@ def test_the_metrics_that_a_dataset_supports(tmp_path: Path, capsys: Capture) ->
     assert "recall@k" not in printed
 
 
-def test_one_metric_in_full(capsys: Capture) -> None:
-    printed = "\n".join(lines(capsys, "recall@5"))
-    assert "|relevant ∩ retrieved[:k]| / |relevant|." in printed
-    assert "range:   0 to 1, higher is better" in printed
-
-
 def test_a_metric_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.chdir(tmp_path)
     code = (

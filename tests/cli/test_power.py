@@ -38,20 +38,6 @@ def power(demo_runs: Path, capsys: pytest.CaptureFixture[str]) -> Power:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        pytest.param(("--effect", "0.2", "--sd", "1"), "takes 202 samples", id="sd"),
-        pytest.param(("--effect", "0.1", "--rate", "0.8"), "takes 162 samples", id="rate"),
-        pytest.param(("--n", "100", "--sd", "0.3"), "100 samples detect a change of 0.08", id="n"),
-        pytest.param(("demo-bm25", "--metric", "recall@5"), "120 samples detect a change of", id="one run"),
-        pytest.param(("demo-bm25", "demo-hybrid"), "shared by 6 metrics", id="two runs"),
-    ],
-)
-def test_report(power: Power, words: tuple[str, ...], told: str) -> None:
-    assert told in power(*words)[0]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
         ((), "Nothing to estimate"),
         (("--effect", "0.1"), "how much do scores vary"),
         (("--n", "100", "--rate", "0.5", "--correlation", "1"), "not a correlation"),

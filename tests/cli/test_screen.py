@@ -60,12 +60,6 @@ def test_no_colour_is_honoured(
     assert "\x1b" not in screen.getvalue()
 
 
-def test_a_pipe_gets_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
-    echo.show(TABLE)
-    echo.say_words("gate FAILED", "bold red")
-    assert "\x1b" not in capsys.readouterr().out
-
-
 def test_sentences_and_notes_wrap_to_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from auepora_eval.cli import echo
 from auepora_eval.cli.main import main
 from tests.commands import ran
 
@@ -36,23 +35,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "quick.py").write_text(SLOW.format(0))
     (tmp_path / "d.jsonl").write_text(DATA)
     return tmp_path
-
-
-@pytest.mark.parametrize("width", [30, 45, 60, 80, 120])
-def test_nothing_is_cut_at_any_width(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    monkeypatch.setattr(echo, "_PIPE_WIDTH", width)
-    words = "run --dataset d.jsonl --system quick.py:system --metrics exact_match,mean_latency".split()
-    assert main([*words, "--id", "x"]) == 0
-    capsys.readouterr()
-    assert main(["show", "x"]) == 0
-    out = capsys.readouterr().out
-    for text in ("exact_match", "mean_latency[end_to_end]", "1.0000", "50/50", "[0.9421, 1.0000]"):
-        assert text in " ".join(out.split())  # on a narrow screen a cell may be wrapped
-    # Behind the two lines that say what was run; commands to copy are never broken.
-    table = out.split("\n", 2)[2].partition("Next: ")[0]
-    assert all(len(line.rstrip()) <= width for line in table.splitlines())
 
 
 def test_terminal_encoding_without_unicode(here: Path) -> None:

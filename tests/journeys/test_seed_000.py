@@ -11,7 +11,7 @@ import pytest
 
 from auepora_eval.cli.main import main
 from tests.builders import plan
-from tests.raw_tasks import records, write_tasks
+from tests.raw_tasks import write_tasks
 from tests.servers import chat_server
 
 pytestmark = pytest.mark.full
@@ -79,23 +79,6 @@ def results(name: str) -> dict[str, Any]:
     return document
 
 
-def test_from_raw_tasks_to_valid_splits(run: Run) -> None:
-    out, err = run("dataset", "build", "--splits", "qa,summaries")
-    assert "v1 built: 10 records" in out
-    assert "citations (1)" in err
-    manifest = json.loads(Path("evaluation/datasets/manifest.json").read_text())
-    assert {name: split["count"] for name, split in manifest["splits"].items()} == {"qa": 6, "summaries": 3}
-    assert manifest["excluded_task_types"] == {"citations": 1}
-    record = records(Path("evaluation/datasets/qa_pairs.jsonl"))[0]
-    assert list(record) == [
-        *("task_id", "task_type", "question", "reference_answer", "rag_prompt", "contexts", "sources"),
-        *("retrieved", "citations", "answer_citations", "metadata"),
-    ]
-    assert record["answer_citations"] == record["citations"]
-    out, _ = run("dataset", "check", "evaluation/datasets/manifest.json")
-    assert "valid (manifest)" in out
-
-
 def test_a_split_is_chosen_by_its_type(run: Run) -> None:
     run("dataset", "build", "--splits", "qa,summaries,citations")
     for kind, count in (("qa", 6), ("summaries", 3), ("citations", 1)):
@@ -155,14 +138,6 @@ def test_grounding_is_scored_against_what_the_model_was_shown(run: Run, by: str)
     assert value("good", "from_prompt") == pytest.approx(1.0)
     assert value("bad", "inventing") < 0.5
     run("show", "good", "--verify")
-
-
-def test_the_flags_of_the_seeds_builder(run: Run) -> None:
-    run("dataset", "build", "--force", "--version", "v2", "--limit", "4")
-    manifest = json.loads(Path("evaluation/datasets/manifest.json").read_text())
-    assert (manifest["version"], manifest["filters"]) == ("v2", {"limit": 4})
-    _, err = run("dataset", "build", "--version", "v2", code=4)
-    assert "is of v2 already, with other content" in err
 
 
 def test_what_is_wrong_with_records_is_found_before_a_run(run: Run) -> None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from auepora_eval.core.types import EvaluationSample
-from auepora_eval.demo.world import demo_labels
-from auepora_eval.errors import DataError, PlanError
+from auepora_eval.errors import PlanError
 from auepora_eval.io.label_set import ScoredSample
 from auepora_eval.labels.detector import scored_by_metric
-from auepora_eval.labels.thresholds import SCENARIO_FHRI_THRESHOLDS, labels_by_score, read_thresholds
-from auepora_eval.text.label_terms import LABELS, SCENARIO_NAMES
+from auepora_eval.labels.thresholds import SCENARIO_FHRI_THRESHOLDS, labels_by_score
+from auepora_eval.text.label_terms import SCENARIO_NAMES
 from tests.labels.labelled import a_labelled
 
 
@@ -28,18 +23,6 @@ def scored(samples: Sequence[EvaluationSample], **options: Any) -> list[ScoredSa
 def test_every_scenario_has_a_threshold() -> None:
     assert set(SCENARIO_FHRI_THRESHOLDS) == set(SCENARIO_NAMES)
     assert SCENARIO_FHRI_THRESHOLDS["multi_ticker"] == 0.70  # the example of the annotation guide
-
-
-def test_thresholds_of_ones_own(tmp_path: Path) -> None:
-    sample, score = a_labelled(scenario="sea"), ScoredSample(0.5, False)
-    with pytest.raises(DataError, match="sample '1': the scenario 'sea' has no threshold"):
-        labels_by_score([sample], [score])
-    path = tmp_path / "mine.yaml"
-    path.write_text("sea: 0.01\nnews: 0.9\n")
-    thresholds = read_thresholds(path)
-    assert thresholds == {**SCENARIO_FHRI_THRESHOLDS, "sea": 0.01, "news": 0.9}
-    (output,) = labels_by_score([sample], [score], thresholds)
-    assert output.extra["predicted_label"] == "accurate"
 
 
 def test_an_answer_is_scored_by_its_passages() -> None:
@@ -95,31 +78,3 @@ def test_the_thresholds_of_scenarios_label_any_scores(
     (output,) = labels_by_score([a_labelled(scenario=scenario)], [scored])
     assert output.extra.get("predicted_label") == label
     assert (output.error is None) == (label is not None)
-
-
-def _scrambled(samples: Sequence[EvaluationSample], seed: int, *, labels: bool) -> list[EvaluationSample]:
-    """The samples with other words of people, and, if asked for, with other true labels."""
-    rng = random.Random(seed)
-    changed = []
-    for sample in samples:
-        metadata = {
-            **sample.metadata,
-            "notes": f"accurate {rng.random()}",
-            "rubric": [f"hallucination {rng.random()}"],
-            "your_annotation": rng.choice(LABELS),
-            "expected_behavior": rng.choice(LABELS),
-            "ground_truth_hint": rng.choice(LABELS),
-            "expected_scenario": rng.choice(sorted(SCENARIO_NAMES)),
-        }
-        own = {**sample.labels}
-        if labels:
-            own["ground_truth_label"] = rng.choice(LABELS)
-        changed.append(EvaluationSample(sample.sample_id, sample.query, labels=own, metadata=metadata))
-    return changed
-
-
-@given(seed=st.integers(0, 2**32), labels=st.booleans())
-@settings(max_examples=15, deadline=None)
-def test_neither_labels_nor_the_words_of_people_change_a_score(seed: int, labels: bool) -> None:
-    samples = list(demo_labels())
-    assert scored(_scrambled(samples, seed, labels=labels)) == scored(samples)

@@ -120,24 +120,6 @@ def test_a_newer_file_is_refused_and_listed_as_such(tmp_path: Path, version: Any
     assert says in storage.list_results()[0]["error"]
 
 
-def test_the_seeds_example_is_stored_as_it_is(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path / "new" / "folder")
-    results = {
-        "evaluation_id": "sample_eval_001",
-        "timestamp": "2025-08-30T12:00:00Z",
-        "dataset_id": "sample_eval_v1.0.0",
-        "results": [],
-    }
-    path = storage.save_results(results)
-    assert Path(path).name == "sample_eval_001.results.json"
-    stored = storage.load_results("sample_eval_001")
-    note = stored.pop("_metadata")
-    assert stored == results
-    assert note["file_path"] == path
-    assert note["evaluation_type"] == "standard"
-    assert storage.list_results()[0]["dataset_id"] == "sample_eval_v1.0.0"
-
-
 def test_a_list_has_the_heads_of_our_files_and_of_others(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path)
     rows = [{"query_id": str(n)} for n in range(5000)]
@@ -152,32 +134,3 @@ def test_a_list_has_the_heads_of_our_files_and_of_others(tmp_path: Path) -> None
     assert heads["ours"]["total_queries"] == 5000
     assert heads["theirs"]["evaluation_type"] == heads["nested"]["evaluation_type"] == "nightly"
     assert [head["evaluation_id"] for head in storage.list_results("nightly")] == ["nested", "theirs"]
-
-
-def test_results_side_by_side(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    stats = {"mean": 1250, "p50": 1100}
-    storage.save_results(
-        {
-            "evaluation_id": "a",
-            "retrieval_metrics": {"hit@1": {"value": 0.72}, "mrr": {"value": None}},
-            "citation_metrics": {"span_accuracy": {"mean_exact_jaccard": 0.85, "note": "x"}},
-            "performance_metrics": {"latency_stats": stats, "resource_usage": {"memory_mb": {"mean": 1}}},
-        }
-    )
-    storage.save_results({"evaluation_id": "b", "retrieval_metrics": {"hit@1": {"value": 0.8}, "odd": [1]}})
-    assert storage.compare_results(["a", "b"]) == {
-        "evaluations": ["a", "b"],
-        "failures": {},
-        "metrics_comparison": {
-            "hit@1": {"a": 0.72, "b": 0.8},
-            "mrr": {"a": None},
-            "span_accuracy.mean_exact_jaccard": {"a": 0.85},
-        },
-        "performance_comparison": {
-            "latency_stats": {"a": stats},
-            "resource_usage": {"a": {"memory_mb": {"mean": 1}}},
-        },
-    }
-    with pytest.raises(FileNotFoundError):
-        storage.compare_results(["a", "c"])

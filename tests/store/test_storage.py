@@ -161,15 +161,6 @@ def test_what_would_be_read_back_as_something_else_is_refused(
     assert not list(tmp_path.iterdir())
 
 
-def test_list_newest_first_and_by_type(tmp_path: Path) -> None:
-    storage = EvaluationResultsStorage(tmp_path)
-    assert storage.list_results() == []
-    for name, when, kind in (("a", "2024-01-01", "x"), ("b", "2024-01-02", "y"), ("c", None, "x")):
-        storage.save_results({"evaluation_id": name, "timestamp": when}, kind)
-    assert [head["evaluation_id"] for head in storage.list_results()] == ["b", "a", "c"]
-    assert [head["evaluation_id"] for head in storage.list_results("x")] == ["a", "c"]
-
-
 @pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\0 and no more"])
 def test_a_file_that_is_not_a_database_is_named(storage: EvaluationResultsStorage, content: bytes) -> None:
     (storage.results_directory / "first.run.db").write_bytes(content)

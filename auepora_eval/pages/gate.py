@@ -89,15 +89,22 @@ def _report(ask: Ask, report: GateReport, run_id: str, baseline: str) -> Node:
 
 def _panel(ask: Ask, one: RuleResult, index: RunSamples, run_id: str, baseline: str) -> Markup:
     """Return a rule that did not pass: what was found, what is required, and its worst samples."""
-    href = samples_of(one.rule, index, run_id, baseline)
-    more = tag("a", "Samples", href=href, data_row=True) if href else None
-    wanted = asked(one.rule, one.unit)
+    rule, items, text = one.rule, None, "Samples"
+    pair = pair_of(ask.workspace, baseline, run_id) if baseline and _is_of_pairs(rule, index) else None
+    if pair is not None and rule.name in pair.metrics:
+        items = lost_items(pair, [baseline, run_id], rule.name, _SHOWN)
+        text = f"{pair.scores(rule.name).mask('lost').sum():,} samples lost"
+    elif rule.name in index.metrics:
+        baseline = ""  # the rule is about the run alone, or the baseline lacks the metric
+        items = worst_items(run_id, index, rule.name, _SHOWN)
+    href = samples_of(rule, index, run_id, baseline)
+    more = tag("a", text, href=href, data_row=True) if href else None
     drawn = _drawn(one, index)
     found: list[Node] = [
         tag("b", _found(one)),
         # Of a change, the reason below has the interval.
         f" ({ui.interval(one.interval, one.unit)})" if one.change is None and one.interval else None,
-        f", required: {wanted}",
+        f", required: {asked(rule, one.unit)}",
         ui.span("other", " ┃") if drawn else None,
     ]
     sign, kind = ("✕", "down") if one.outcome is Outcome.FAILED else ("~", "warn")
@@ -105,9 +112,9 @@ def _panel(ask: Ask, one: RuleResult, index: RunSamples, run_id: str, baseline: 
     # The terminal's next step is a command; here the samples are one click away.
     why = one.why if href else f"{one.why}. {one.fix}"
     return ui.card(
-        join(word, f" {ui.short(one.rule.name or one.rule.title, 80)}"),
+        join(word, f" {ui.short(rule.name or rule.title, 80)}"),
         tag("div", tag("p", found), drawn, tag("p", why, class_="note"), class_="pad"),
-        _panel_samples(ask, one.rule, index, run_id, baseline),
+        items,
         about=more,
         kind="down" if one.outcome is Outcome.FAILED else "",
     )
@@ -126,15 +133,6 @@ def _drawn(one: RuleResult, index: RunSamples) -> Node:
     scale = charts.linear_scale([required, value, *limits])
     bar = charts.interval_bar(scale, value, limits, baseline=required, kind="down")
     return tag("div", bar, charts.axis("", scale, signed=is_change), class_="limit")
-
-
-def _panel_samples(ask: Ask, rule: Rule, index: RunSamples, run_id: str, baseline: str) -> Node:
-    """Return some samples that a rule is about: those that lost most, or the worst."""
-    if rule.name not in index.metrics:
-        return None
-    if baseline and rule.kind not in ("min", "max"):
-        return lost_items(pair_of(ask.workspace, baseline, run_id), [baseline, run_id], rule.name, _SHOWN)
-    return worst_items(run_id, index, rule.name, _SHOWN)
 
 
 def _found(one: RuleResult) -> str:
@@ -183,7 +181,12 @@ def samples_of(rule: Rule, index: RunSamples, run_id: str, baseline: str) -> str
         return address("run", run_id, "samples", query={"failed": 1}) if index.errors else None
     if rule.name not in index.metrics:
         return None
-    if baseline and rule.kind not in ("min", "max"):
-        query = {"baseline": baseline, "sort": rule.name, "outcome": "lost"}
-        return address("run", run_id, "samples", query=query)
-    return address("run", run_id, "samples", query={"sort": rule.name})
+    query = {"sort": rule.name}
+    if baseline and _is_of_pairs(rule, index):
+        query = {"baseline": baseline, **query, "outcome": "lost"}
+    return address("run", run_id, "samples", query=query)
+
+
+def _is_of_pairs(rule: Rule, index: RunSamples) -> bool:
+    """Return whether a rule is about the change of each sample, and not about the values of the run."""
+    return rule.name in index.metrics and rule.kind not in ("min", "max")

@@ -210,12 +210,12 @@ def test_a_comparison_is_shown_whatever_was_opened_in_between(tmp_path: Path) ->
     assert "two against one" in text_of(again.text)
 
 
-def ranked_runs(folder: Path, runs: Mapping[str, str] | None = None) -> None:
+def ranked_runs(folder: Path, runs: Mapping[str, str] | None = None, metrics: str = "mrr") -> None:
     """Store runs of twelve samples, of which "two" has the right document second."""
     storage = EvaluationResultsStorage(folder)
     samples = [a_sample(str(n), str(n), relevant="a") for n in range(12)]
     for name, documents in (runs or {"one": "a", "two": "ba", "three": "a"}).items():
-        evaluator = AueporaEvaluator(Retrieving(list(documents)), EvaluationPlan("mrr"))
+        evaluator = AueporaEvaluator(Retrieving(list(documents)), EvaluationPlan(metrics))
         evaluator.run(a_dataset(*samples), evaluation_id=name, storage=storage)
 
 
@@ -286,6 +286,16 @@ def test_a_gate_by_the_rules_of_a_file(demo_runs: Path, tmp_path: Path) -> None:
         failed = text_of(client.get("/gate?run=demo-hybrid&baseline=").text)
         assert "✕ FAILED: 1 of 1 rules" in failed
         assert "required: ≥ 0.9" in failed
+
+
+def test_a_gate_on_a_metric_that_the_baseline_lacks(tmp_path: Path) -> None:
+    ranked_runs(tmp_path, {"old": "ba"})
+    ranked_runs(tmp_path, {"new": "a"}, "mrr,hit@1")
+    (rules := tmp_path / "gate.yaml").write_text("no_regression: [hit@1]\n")
+    with serving(tmp_path, rules=rules) as client:
+        page = client.enter().get("/gate?run=new&baseline=old").text
+    assert "INCONCLUSIVE" in text_of(page)
+    assert "/run/new/samples?sort=hit%401" in page
 
 
 def test_a_diagnosis_leads_to_the_samples_of_a_stage(demo_runs: Path, tmp_path: Path) -> None:

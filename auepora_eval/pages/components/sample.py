@@ -248,7 +248,12 @@ def sample_parts(
     """Return everything about a sample: texts and documents, and beside them the scores; `led` is first."""
     documents = shown_documents(sample, answers)
     gold = [one for one in documents if one.is_gold]
-    found = f"{sum(not one.is_missed for one in gold)} of {len(gold)} gold found" if gold else ""
+    marks = [
+        tag("mark", "gold span") if any(one.gold for one in documents) else None,
+        " ",
+        tag("mark", "cited", class_="cited") if any(one.cited for one in documents) else None,
+    ]
+    found = f"{sum(not one.is_missed for one in gold)} of {len(gold)} gold found " if gold else ""
     names = [each.name for each in answers]
     texts: list[Node] = [
         _texts(sample, answers, documents),
@@ -264,7 +269,7 @@ def sample_parts(
     parts = (
         tag("div", texts, class_="column"),
         tag("div", beside, class_="column"),
-        section("Documents", items, about=found),
+        section("Documents", items, about=[found, marks]),
     )
     return tag("div", parts, class_="sides sample")
 

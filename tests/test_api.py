@@ -63,34 +63,6 @@ def test_the_agreed_block_runs_as_it_was_written(here: Path, capsys: pytest.Capt
     assert ae.load_run(f"results/{names['run'].evaluation_id}")["recall@5"].value == 1.0
 
 
-def test_the_first_example(here: Path) -> None:
-    run = ae.evaluate(my_rag, SAMPLES, metrics=METRICS, top_k=5, evaluation_id="mine")
-    assert str(run).startswith("my_rag on samples: 20 samples, top_k 5\nMetric ")
-    assert '<th scope="row">recall@5' in run._repr_html_()
-    assert run["recall@5"].value == 1.0
-    assert run["recall@5"].interval is not None
-    assert run["recall@5"].coverage.failed == 0
-    assert len(run.to_records()) == 20
-    run.save("results/")
-    loaded = ae.load_run("results/mine")
-    assert str(loaded) == str(run)
-
-    other = ae.evaluate(worse_rag, SAMPLES, metrics=METRICS, top_k=5, evaluation_id="other")
-    comparison = ae.compare(run, other)
-    verdict, table = str(comparison).split("\n\n", 1)
-    assert "worse" in verdict
-    assert table.startswith("Metric ")
-    assert all(len(line) <= 100 for line in str(comparison).splitlines())
-    assert "<table>" in comparison._repr_html_()
-    p = ae.compare(run, other)["recall@5"].test.p
-    assert p is not None
-    assert p < 0.001
-    assert ae.compare(loaded, other).metrics == comparison.metrics
-    other.save("results")
-    assert ae.compare("results/mine", "results/other").metrics == comparison.metrics
-    assert ae.compare([run], [other]).metrics == comparison.metrics
-
-
 @pytest.mark.parametrize("kind", ["dicts", "samples", "generator", "path", "text path", "dataset", "frame"])
 def test_every_form_of_a_dataset_gives_the_same_values(here: Path, kind: str) -> None:
     samples = [ae.EvaluationSample(**record) for record in SAMPLES]
@@ -160,14 +132,6 @@ def test_the_evaluator_takes_samples_and_dicts() -> None:
     assert evaluator.run([a_sample("1", "q1", reference="answer 1")])["token_f1"].value == 1.0
     assert evaluator.run(SAMPLES)["token_f1"].value == 1.0
     assert evaluator.evaluate(SAMPLES)[0].value == 1.0
-
-
-def test_executors_and_policies() -> None:
-    policy = ae.CallPolicy(retries=1)
-    run = ae.evaluate(
-        my_rag, SAMPLES, metrics="mrr", executor=ae.ThreadExecutor(concurrency=2), policy=policy
-    )
-    assert run["mrr"].value == 1.0
 
 
 WRONG: Any = 5

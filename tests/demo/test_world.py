@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,18 +61,6 @@ def occurs(phrase: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(phrase.lower())}(?!\w)", text.lower()) is not None
 
 
-def failing(samples: list[Row], holds: Callable[[Row], bool]) -> list[str]:
-    """The ids of the samples for which a condition does not hold, for a readable failure."""
-    return [s["sample_id"] for s in samples if not holds(s)]
-
-
-@pytest.mark.parametrize("name", ["corpus.jsonl", "counterfactual.jsonl", "questions.jsonl"])
-def test_ids_are_unique(name: str) -> None:
-    key = "sample_id" if name == "questions.jsonl" else "doc_id"
-    counts = Counter(row[key] for row in load(name))
-    assert [i for i, n in counts.items() if n > 1] == []
-
-
 def test_readme_gives_the_true_counts() -> None:
     readme = (DATA / "README.md").read_text(encoding="utf-8")
     for label in ("scenario", "query_type"):
@@ -95,18 +82,6 @@ def test_edited_document_differs_in_one_fact(doc: Row) -> None:
     assert {k: metadata[k] for k in original["metadata"]} == original["metadata"]
 
 
-@pytest.mark.parametrize("sample", SAMPLES.values(), ids=lambda sample: sample["sample_id"])
-def test_sample_has_its_fields(sample: Row) -> None:
-    assert set(sample) == {
-        "sample_id", "query", "relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata",
-    }  # fmt: skip
-    labels = sample["labels"]
-    assert sample["query"].strip()
-    assert labels["difficulty"] in {"easy", "medium", "hard"}
-    assert labels["answerable"] is (labels["scenario"] != "unanswerable")
-    assert sample["metadata"]["cluster"] == labels.get("variant_of", sample["sample_id"])
-
-
 @pytest.mark.parametrize("sample", with_gold(), ids=lambda sample: sample["sample_id"])
 def test_gold_documents_and_spans(sample: Row) -> None:
     for doc in sample["relevant_docs"]:
@@ -117,28 +92,6 @@ def test_gold_documents_and_spans(sample: Row) -> None:
             assert span["text"] == doc["text"][span["start"] : span["end"]] != ""
     assert len(grades(sample["relevant_docs"])) == len(sample["relevant_docs"])
     assert answering(sample)
-
-
-@pytest.mark.parametrize(
-    "sample", [s for s in SAMPLES.values() if s["candidate_docs"]], ids=lambda sample: sample["sample_id"]
-)
-def test_candidates(sample: Row) -> None:
-    for doc in sample["candidate_docs"]:
-        assert doc["text"] == (CORPUS | EDITED)[doc["doc_id"]]["text"], f"{doc['doc_id']} differs"
-    candidates = grades(sample["candidate_docs"])
-    assert len(candidates) == len(sample["candidate_docs"])
-    assert set(candidates.values()) <= {0, 1, 2}
-    if sample["labels"]["scenario"] == "counterfactual":
-        return
-    gold = grades(sample["relevant_docs"])
-    assert {i: grade for i, grade in candidates.items() if grade > 0} == gold
-
-
-def test_unanswerable_have_no_gold() -> None:
-    def holds(s: Row) -> bool:
-        return s["relevant_docs"] is None and s["reference_answer"] is None and s["candidate_docs"] is None
-
-    assert failing(scenario("unanswerable"), holds) == []
 
 
 @pytest.mark.parametrize("sample", variants(), ids=lambda sample: sample["sample_id"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -146,38 +145,14 @@ def external_link(file: Any) -> None:
     file["document"] = h5py.ExternalLink("secret.h5", "/secret")
 
 
-def soft_link(file: Any) -> None:
-    file["document"] = h5py.SoftLink("/records/duration")
-
-
-def external_storage(file: Any) -> None:
-    file.create_dataset("document", (6,), "u1", external=[("secret.txt", 0, 6)])
-
-
 def virtual(file: Any) -> None:
     layout = h5py.VirtualLayout((1,), "u1")
     layout[:] = h5py.VirtualSource("secret.h5", "secret", (1,))
     file.create_virtual_dataset("document", layout)
 
 
-def objects(file: Any) -> None:
-    file.create_dataset("document", data=["a"], dtype=h5py.string_dtype())
-
-
-def a_group(file: Any) -> None:
-    file.create_group("document")
-
-
 def huge_claim(file: Any) -> None:
     file.create_dataset("document", (10**12,), "u1", chunks=(1000,), compression="gzip")
-
-
-def huge_chunk(file: Any) -> None:
-    file.create_dataset("document", (1,), "u1", maxshape=(None,), chunks=(8 * 10**8,), compression="gzip")
-
-
-def strange_filter(file: Any) -> None:
-    file.create_dataset("document", data=np.zeros(1, dtype="u1"), compression="lzf")
 
 
 def not_json(file: Any) -> None:
@@ -188,14 +163,8 @@ def not_json(file: Any) -> None:
     ("tamper", "message"),
     [
         (external_link, "not an HDF5 file of ours"),
-        (soft_link, "not an HDF5 file of ours"),
-        (external_storage, "not an HDF5 file of ours"),
         (virtual, "not an HDF5 file of ours"),
-        (objects, "not an HDF5 file of ours"),
-        (a_group, "not an HDF5 file of ours"),
         (huge_claim, "not an HDF5 file of ours"),
-        (huge_chunk, "b.benchmark.h5"),
-        (strange_filter, "b.benchmark.h5"),
         (not_json, "/document: not JSON"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
@@ -214,33 +183,3 @@ def test_hostile_hdf5(
         tamper(file)
     with pytest.raises(DataError, match=message):
         load_benchmark(path)
-
-
-@pytest.mark.parametrize("start", [b"", b"PAR1", b"\x89HDF\r\n\x1a\n"])
-@settings(max_examples=60, deadline=None)
-@given(content=st.binary(max_size=200))
-def test_any_bytes_are_data_or_a_data_error(start: bytes, content: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "b.benchmark.json"
-        path.write_bytes(start + content)
-        with suppress(DataError):
-            assert isinstance(load_benchmark(path), dict)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None)
-@given(
-    changes=st.lists(
-        st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=8
-    )
-)
-def test_a_damaged_file_is_data_or_a_data_error(name: str, changes: list[tuple[float, int]]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        save_benchmark({"records": [RECORD] * 3, "baselines": BASELINES}, path)
-        content = bytearray(path.read_bytes())
-        for place, byte in changes:
-            content[int(place * len(content))] = byte
-        path.write_bytes(content)
-        with suppress(DataError):
-            assert load_benchmark(path)

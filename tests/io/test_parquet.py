@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import string
-import tempfile
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,9 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import Document, EvaluationSample, Response
-from auepora_eval.errors import AueporaError
 from auepora_eval.io.loader import detected_format, load_dataset
 from auepora_eval.io.parquet import load_parquet_dataset, save_parquet_dataset
 
@@ -82,21 +78,3 @@ def test_another_text_than_the_corpus_has_stays(tmp_path: Path) -> None:
     loaded = load_parquet_dataset(tmp_path / "d.parquet")
     assert list(loaded) == list(dataset)
     assert list(loaded.documents) == corpus
-
-
-@settings(max_examples=150, deadline=None)
-@given(place=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
-@pytest.mark.filterwarnings("ignore::auepora_eval.read.records.UnknownFieldWarning")
-def test_a_changed_byte_is_read_or_refused(place: float, change: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "data.parquet"
-        save_parquet_dataset(InMemoryDataset("d", [SAMPLE]), path)
-        content = bytearray(path.read_bytes())
-        content[int(place * len(content))] ^= change
-        path.write_bytes(content)
-        message = "data.parquet"
-        try:
-            load_parquet_dataset(path)
-        except AueporaError as error:
-            message = str(error)
-    assert message.startswith("data.parquet")

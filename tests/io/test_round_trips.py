@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auepora_eval.core.dataset import InMemoryDataset
 from auepora_eval.core.types import (
     Document,
     EvaluationRun,
@@ -25,10 +23,7 @@ from auepora_eval.core.types import (
     SystemOutputs,
     TargetCategory,
 )
-from auepora_eval.io.jsonl import save_jsonl_dataset
-from auepora_eval.io.loader import load_dataset
 from auepora_eval.io.outputs import load_predictions
-from auepora_eval.io.parquet import save_parquet_dataset
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import save_predictions
 
@@ -72,23 +67,6 @@ OUTPUTS = st.builds(
     error=st.none() | st.builds(Failure, TEXTS, TEXTS),
 )
 FEW = settings(max_examples=30, deadline=None)
-
-
-@pytest.mark.parametrize(
-    ("name", "save"),
-    [
-        ("data.jsonl", save_jsonl_dataset),
-        ("data.jsonl.gz", save_jsonl_dataset),
-        ("data.parquet", save_parquet_dataset),
-    ],
-)
-@FEW
-@given(samples=SAMPLES)
-def test_samples(name: str, save: Callable[..., None], samples: list[EvaluationSample]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        save(InMemoryDataset("d", samples), path)
-        assert list(load_dataset(path)) == samples
 
 
 @FEW

@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from auepora_eval.errors import DataError
 from auepora_eval.io.spans import Span, SpanDump
-from auepora_eval.io.traces import TraceReader
 
 NESTED = {
     "name": "search",
@@ -168,37 +165,3 @@ def test_hostile_files_are_refused_in_words(tmp_path: Path, content: str, words:
     (tmp_path / "s.jsonl").write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=words):
         spans_of(tmp_path / "s.jsonl")
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-KEYS = st.sampled_from(
-    """resourceSpans scopeSpans spans traceId spanId context attributes key value stringValue arrayValue
-    values kvlistValue intValue start_time end_time status code message parent_id input.value output.value
-    name openinference.span.kind gen_ai.input.messages gen_ai.retrieval.documents
-    events messages role content kwargs choices id gen_ai.choice gen_ai.user.message""".split()
-)
-RECORDS = st.dictionaries(
-    KEYS,
-    st.recursive(
-        JSON,
-        lambda inner: st.dictionaries(KEYS, inner, max_size=4) | st.lists(inner, max_size=3),
-        max_leaves=12,
-    ),
-    max_size=6,
-)
-
-
-@given(record=RECORDS)
-def test_nothing_that_is_json_breaks_the_reader(record: dict[str, Any], tmp_path_factory: Any) -> None:
-    path = tmp_path_factory.getbasetemp() / "fuzz.jsonl"
-    with_ids = {**record, "traceId": "t", "spanId": "s"}
-    path.write_text(json.dumps(record) + "\n" + json.dumps(with_ids) + "\n", encoding="utf-8")
-    try:
-        traces = list(TraceReader().add(SpanDump(path)))
-    except DataError:
-        return
-    assert all(trace.problem or trace.sample.query for trace in traces)

@@ -29,7 +29,6 @@ from ..judges.ask import cost_of, key_of, stored_verdicts
 from ..judges.jury import judge_named
 from ..judges.llm import LABEL
 from ..judges.metric import JudgedMetric
-from ..judges.question import numbered_texts
 from ..judges.runs import JudgeRecord, RunJudging, read_judge_record
 from ..metrics.parse import parse_metrics
 from ..store.cache import CallCache
@@ -53,9 +52,7 @@ if TYPE_CHECKING:
     from ..calls.policy import CallPolicy
     from ..core.types import MetricResult
     from ..judges.judge import Judge
-    from ..judges.question import Judgement, Kind, Question
-
-_REPLY_TOKENS = 40  # of a quote and a verdict
+    from ..judges.question import Judgement, Kind
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -228,13 +225,16 @@ def judge_calls(settings: RunSettings) -> tuple[Executor, CallPolicy]:
 
 def _say_plan(work: RunJudging, settings: RunSettings) -> int:
     """Print what would be asked, and what it would cost."""
-    questions = [question for _, question in work.open_questions()]
-    calls = len(questions)
-    tokens = sum(map(_prompt_tokens, questions))
-    echo.say(f"Calls: {calls:,} (each verdict that is stored already saves one)")
+    asked = work.open_questions()
+    calls = len(asked)
+    sizes = [judge.tokens(question) for judge, question in asked]
+    tokens, reply = (sum(column) for column in zip((0, 0), *sizes, strict=True))
+    # How many claims a judge finds is known when it was asked for them.
+    more = any(question.kind.name == "claims" for _, question in asked)
+    follow = " first, and those about the claims that are found" if more else ""
+    echo.say(f"Calls: {calls:,}{follow} (each verdict that is stored already saves one)")
     echo.say(f"Prompt tokens: about {tokens:,} (characters / 4)")
-    reply = _REPLY_TOKENS * sum(map(_verdicts_in, questions))
-    echo.say(f"Reply tokens: about {reply:,} ({_REPLY_TOKENS} per verdict)")
+    echo.say(f"Reply tokens: about {reply:,} (40 per verdict, 1 in the mode logprob)")
     if settings.price_input is not None or settings.price_output is not None:
         cost = (tokens * (settings.price_input or 0) + reply * (settings.price_output or 0)) / 1000
         echo.say(f"Cost: about {cost:.4f} US dollars")
@@ -246,16 +246,6 @@ def _say_plan(work: RunJudging, settings: RunSettings) -> int:
     at_once = settings.concurrency
     echo.say(f"Time: about {calls * each / at_once:,.0f} s with {at_once} calls at once, {basis}")
     return 0
-
-
-def _verdicts_in(question: Question) -> int:
-    return len(numbered_texts(question, question.kind.each)) if question.kind.each else 1
-
-
-def _prompt_tokens(question: Question) -> int:
-    prompt = question.kind.prompt
-    letters = len(prompt.system) + len(prompt.user) + sum(map(len, question.material.values()))
-    return letters // 4
 
 
 def _say_judged(work: RunJudging, results: list[MetricResult]) -> None:

@@ -126,14 +126,19 @@ class Asking:
             raise PendingError(missing)
         return found
 
+    def unknown(self, questions: Iterable[Question]) -> Sequence[Asked]:
+        """Return who has to be asked what, to know the verdicts."""
+        try:
+            self.known(questions)
+        except PendingError as pending:
+            return pending.asked
+        return []
+
     def verdicts(self, questions: Iterable[Question]) -> list[Judgement]:
         """Return the verdicts, failed ones included; those that are not known are asked for."""
         questions = list(questions)
-        try:
-            return self.known(questions)
-        except PendingError as pending:
-            self.ask(pending.asked)
-            return self.known(questions)
+        self.ask(self.unknown(questions))
+        return self.known(questions)
 
     def ask(self, asked: Iterable[Asked]) -> None:
         """Ask; return when every question has its verdict, which may be a failed one."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 
@@ -20,6 +20,7 @@ from .question import Judgement, Kind, Part, Question, kind_named, numbered_text
 from .texts import chunk_spans
 
 YES_FROM = 0.5  # the score from which a verdict is more of a yes than of a no
+_LETTERS_PER_TOKEN, _REPLY_TOKENS = 4, 40  # about: English text, and a quote with a verdict
 
 
 class Judge(ABC):
@@ -49,8 +50,18 @@ class Judge(ABC):
         """Return whether it can answer questions of this kind at all."""
         return True
 
+    def tokens(self, question: Question) -> tuple[int, int]:
+        """Return about how many tokens a call sends and gets; of a function, those of the texts."""
+        verdicts = len(numbered_texts(question, question.kind.each)) or 1
+        return estimated_tokens(question.material.values()), _REPLY_TOKENS * verdicts
+
     def close(self) -> None:  # noqa: B027 - most judges have nothing to close
         """Close connections."""
+
+
+def estimated_tokens(texts: Iterable[str]) -> int:
+    """Return about how many tokens texts have, by their letters."""
+    return sum(map(len, texts)) // _LETTERS_PER_TOKEN
 
 
 class FunctionJudge(Judge):

@@ -24,7 +24,7 @@ from ..calls.keys import without_secrets
 from ..errors import DataError
 from ..text.content_words import content_words, numbers, without_marks
 from ..text.tokens import words
-from .judge import Judge
+from .judge import Judge, estimated_tokens
 from .question import Judgement, Kind, Part, Question, numbered_texts, with_parts
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class LlmJudge(Judge):
 
     def identity(self, kind: Kind) -> str:
         # The server is a part of it: local ones call any model "default", so the name alone says little.
-        mode = LABEL if kind.each or not kind.options else self.mode
+        mode = self._mode(kind)
         asked = f"{kind.prompt.sha256}\n{_reply_text(kind, mode)}\n{sorted(kind.scores.items())}"
         digest = sha256(asked.encode()).hexdigest()[:8]
         known = self.model.identity
@@ -79,8 +79,17 @@ class LlmJudge(Judge):
     def judge(self, question: Question) -> Judgement:
         if not question.kind.options:
             return self._listed(question)
-        by_probability = self.mode == LOGPROB and not question.kind.each
+        by_probability = self._mode(question.kind) == LOGPROB
         return self._by_probability(question) if by_probability else self._labelled(question)
+
+    def tokens(self, question: Question) -> tuple[int, int]:
+        mode = self._mode(question.kind)
+        sent = estimated_tokens(message["content"] for message in self._messages(question, mode))
+        return sent, 1 if mode == LOGPROB else super().tokens(question)[1]
+
+    def _mode(self, kind: Kind) -> str:
+        """Return the mode of questions of a kind: one token cannot answer about several texts."""
+        return LABEL if kind.each or not kind.options else self.mode
 
     def close(self) -> None:
         self.model.close()

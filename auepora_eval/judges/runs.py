@@ -34,8 +34,9 @@ from .metric import JudgedMetric, add_note
 from .metrics.faithfulness import CheckedClaims, ClaimCheck
 from .metrics.preference import with_preference
 from .question import Judgement, Kind, Question, kind_named
-from .trust.audit import compare_with_people, probe_for, read_audit, write_audit
+from .trust.audit import claim_questions, compare_with_people, probe_for, read_audit, write_audit
 from .trust.labels import Record, labels_in
+from .trust.probes import probe_questions
 from .trust.record import ProbeReport
 from .trust.repeats import repeats_in_words
 
@@ -126,9 +127,12 @@ class RunJudging:
     def open_questions(self) -> list[Asked]:
         """Return who would be asked what would be asked first; nothing is asked or written."""
         batch = Batch(self.run.samples, self.run.outputs)
-        metrics = [metric for repeat in range(self.repeats) for metric in self._bound(repeat)]
-        asked = {key_of(each): each for metric in metrics for each in metric.open_questions(batch)}
-        return list(asked.values())
+        questions = list(filter(None, claim_questions(self.claims, self.audit.kind)))
+        questions += probe_questions(kind.name for kind in self.kinds) if self.probes else []
+        wanted = list(self.asking.unknown(questions))
+        for repeat in range(self.repeats):
+            wanted += [each for metric in self._bound(repeat) for each in metric.open_questions(batch)]
+        return list({key_of(each): each for each in wanted}.values())
 
     def results(self) -> list[MetricResult]:
         """Ask what is missing, write the results of the run, and return those of the judged metrics."""

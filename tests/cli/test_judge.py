@@ -93,14 +93,21 @@ def test_a_replay_needs_no_network_and_gives_the_same_results(runs: Path) -> Non
         assert scores(runs / "one.results.json") == before
 
 
-def test_a_dry_run_sends_nothing(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("more", [[], ["--probe", "--calibrate", "demo"]])
+def test_a_dry_run_sends_nothing_and_counts_what_is_sent(
+    runs: Path, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    metrics = ["--metrics", "judged_faithfulness,judged_relevance@5,judged_correctness", *more]
     with judge_server(said) as server:
-        judge = ("--judge", f"{server.url}#m", "--mode", "label", *plan(judge_price_input=0.001))
+        judge = ("--judge", f"{server.url}#m", "--mode", "label", *plan(judge_price_input=0.001), *metrics)
         assert main(["judge", "one", *judge, "--dry-run"]) == 0
         assert server.requests == []
-        calls = int(capsys.readouterr().out.split("Calls: ")[1].split(" ")[0])
+        printed = capsys.readouterr().out.replace(",", "")
+        calls, tokens = (int(printed.split(name)[1].split(" ")[0]) for name in ("Calls: ", "tokens: about "))
         assert main(["judge", "one", *judge]) == 0
         assert len(server.requests) == calls
+        letters = sum(len(part["content"]) for body in server.requests for part in body["messages"])
+        assert tokens == pytest.approx(letters / 4, rel=0.001)
 
 
 def _names(section: tuple[str, Any]) -> list[str]:

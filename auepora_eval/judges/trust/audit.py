@@ -21,21 +21,27 @@ from .record import GROUNDING, JudgeAudit, ProbeReport, probed_kinds
 AUDITS = "judges"  # the folder of what is known of judges, beside the runs
 
 
+def claim_questions(labelled: Sequence[Labelled], kind: str = GROUNDING) -> list[Question | None]:
+    """Return the question about each claim with all of its evidence, as judged_faithfulness asks.
+
+    None for a claim without evidence.
+    """
+    asked = kind_named(kind)
+    evidence = [[text for text in one.evidence if text.strip()] for one in labelled]
+    return [
+        Question(asked, claim_material(asked, one.claim, texts), {"labelled": True}) if texts else None
+        for one, texts in zip(labelled, evidence, strict=True)
+    ]
+
+
 def judge_scores(judge: Asking, labelled: Sequence[Labelled], kind: str = GROUNDING) -> list[float | None]:
     """Return a score from 0 to 1 for each claim, higher is better; None if the judge cannot score it.
 
-    A judge is asked about each claim with all of its evidence, as judged_faithfulness asks. It cannot score a
-    claim without evidence, or by a verdict that failed.
+    It cannot score a claim without evidence, or by a verdict that failed.
     """
-    evidence = [[text for text in one.evidence if text.strip()] for one in labelled]
-    asked = kind_named(kind)
-    questions = [
-        Question(asked, claim_material(asked, one.claim, texts), {"labelled": True})
-        for one, texts in zip(labelled, evidence, strict=True)
-        if texts
-    ]
-    verdicts = iter(judge.verdicts(questions))
-    return [next(verdicts).score if texts else None for texts in evidence]
+    questions = claim_questions(labelled, kind)
+    verdicts = iter(judge.verdicts(filter(None, questions)))
+    return [None if question is None else next(verdicts).score for question in questions]
 
 
 def read_audit(runs: Path, identity: str, kind: str = GROUNDING) -> JudgeAudit:

@@ -20,7 +20,7 @@ A judge that fails one is `degraded`: gates do not use its values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -30,7 +30,7 @@ import msgspec
 
 from ..ask import Asking
 from ..question import Kind, Question, claim_material, kind_named
-from .record import GROUNDING, PROBED, SUPPORT, Probe, ProbeReport
+from .record import GROUNDING, PROBED, SUPPORT, Probe, ProbeReport, probed_kinds
 
 REPEATS = 5
 _BALANCE = 0.2  # how far the share of yes may be from one half
@@ -84,6 +84,11 @@ def probe(asking: Asking, kind: str = GROUNDING) -> ProbeReport:
     if kind in (GROUNDING, SUPPORT):
         probes.append(_yes_bias(asked, is_yes))
     return ProbeReport(asking.judge.identity(kind_named(kind)), len(asked), probes, kind)
+
+
+def probe_questions(kinds: Iterable[str]) -> list[Question]:
+    """Return the questions of the probes for these kinds of questions."""
+    return [each.question for kind in probed_kinds(kinds) for each in _checks(kind_named(kind))]
 
 
 def _checks(kind: Kind) -> Iterator[_Check]:

@@ -134,12 +134,15 @@ class GatedRun:
         name = metric_name(metric)
         return name is not None and parse_metric(name).needs_judge
 
-    def score_command(self, metric: str, what: str) -> str:
-        """What to do, with the command that computes a metric; failed verdicts are asked again by it."""
+    def score_command(self, metric: str, what: str, judge: str = "") -> str:
+        """What to do, with the command that computes a metric; failed verdicts are asked again by it.
+
+        It names the judge, by default that of the run.
+        """
         command = f"score --run {self.named}"
         if self.needs_judge(metric):
             known = self.find(metric)
-            judge = known.judge if known is not None and known.judge else "NAME"
+            judge = judge or (known.judge if known is not None and known.judge else "NAME")
             command = f"judge {self.named} --judge {shlex.quote(judge)}"
         return f"{what}: {command_for(f'{command} --metrics {shlex.quote(metric)}', self)}"
 

@@ -291,7 +291,12 @@ def _not_paired(rule: Rule, pair: _Pair) -> RuleResult:
                 rule, Outcome.MISSING, f"{figure.name} is not checked: {why}", "Use max_loss for it."
             )
     reason = pair.left_out.get(canonical(rule.name)) or "it is in no sample of both"
-    fix = "Name the metrics to be judged, or judge in Python, where your own metric is registered."
+    fix = "Name the metrics to check, or check in Python, where your own metric is registered."
+    if reason.startswith(NOT_ALIKE):
+        # By the judge of the baseline, which one keeps.
+        known = pair.baseline.find(rule.name)
+        judge = known.judge if known is not None else ""
+        fix = pair.candidate.score_command(rule.name, "Do so", judge) if judge else ""
     if reason == NONE_IN_BOTH:
         fix = f"Find out why: {command_for(f'show {pair.candidate.named}', pair.candidate)}"
     return RuleResult(rule, Outcome.MISSING, f"{rule.name} cannot be compared: {reason}", fix)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..comparison.checks import NOT_ALIKE
 from ..comparison.compare import MetricComparison
 from ..comparison.ranking import MetricRanking, Ranking, Standing
 from ..comparison.regressions import lost_most
@@ -139,15 +140,20 @@ def _changes(pair: Pair, run_ids: Sequence[str]) -> Markup:
         ui.Column("Won tied lost", "n won spare"),
     ]
     rows = [_change_row(one, scale, _samples(run_ids, sort=one.name, outcome="lost")) for one in ordered]
+    unlike: list[str] = []  # what both runs have: a reader misses it in the table
+    others: list[str] = []
+    for name, reason in comparison.not_compared.items():
+        listed = unlike if reason.startswith(NOT_ALIKE) else others
+        listed.append(f"{name}: not compared, {reason}.")
     texts = [
         *interval_notes(comparison),
-        *(f"{name}: not compared, {reason}." for name, reason in comparison.not_compared.items()),
+        *others,
         *(f"{note}." for note in (*comparison.mismatches, *comparison.notes)),
     ]
     return tag(
         "section",
         ui.table("Changes with 95% intervals", columns, rows, kind="forest"),
-        ui.notes([_FOREST]),
+        ui.notes([*unlike, _FOREST]),
         ui.folded("Notes", ui.notes(texts)) if texts else None,
         id="changes",
         class_="part",

@@ -11,6 +11,7 @@ import pytest
 from auepora_eval.cli.main import main
 from tests.builders import plan
 from tests.judges.scripted import Material, judge_server
+from tests.pages.serving import serving
 
 
 def said(material: Material) -> str:
@@ -170,6 +171,23 @@ def test_labels_of_samples_correct_the_metric_that_they_are_about(
         assert "say how good each is, by one metric: they cannot correct" in capsys.readouterr().err
         assert scores(runs / "one.results.json") == before
     assert main([*command, "judged_faithfulness"]) == 0
+
+
+def test_a_gate_says_how_to_judge_both_by_the_same_judge(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("two")
+    for name, judge in (("one", "support:lexical"), ("two", "support:consistent")):
+        assert main(["judge", name, "--judge", judge]) == 0
+    capsys.readouterr()
+    assert main(["gate", "two", "--baseline", "one", "--no-regression", "judged_faithfulness"]) == 3
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "it has another judge in each run: grounding/support:lexical" in printed
+    assert "Do so: auepora judge two --judge support:lexical --metrics judged_faithfulness" in printed
+    with serving(runs) as client:
+        page = client.enter().get("/compare?run=one&run=two").text
+    before_folds = page.partition("<summary>Notes")[0]
+    assert "judged_faithfulness: not compared, it has another judge in each run" in before_folds
 
 
 @pytest.mark.parametrize("how", ["named", "by its id"])

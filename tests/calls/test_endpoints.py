@@ -58,6 +58,20 @@ def test_the_fields_of_another_server_are_mapped() -> None:
     assert [(h.doc.doc_id, h.doc.text, h.score) for h in output.retrieved] == [("a", "b", 2.0)]
 
 
+def test_documents_may_have_the_names_that_functions_give_them() -> None:
+    reply: dict[str, Any] = {"answer": "yes", "contexts": [{"id": "a", "text": "The pier."}]}
+    with chat_server(says=lambda body: reply, bare=True) as server:
+        with pytest.warns(UserWarning, match="Read 'contexts' as retrieved"):
+            assert [hit.doc.doc_id for hit in asked(f"http:{server.url}").retrieved] == ["a"]
+        reply["contexts"] = 3
+        output = asked(f"http:{server.url}")
+        assert output.error is not None
+        assert "retrieved must be a list of documents" in output.error.message
+        reply["contexts"] = [{"id": "a"}]
+        named = asked(f"http:{server.url}", fields={"documents": "found"})
+        assert named.extra["documents_missing"] is True, "the plan names another field"
+
+
 @pytest.mark.parametrize(
     ("reply", "words"),
     [

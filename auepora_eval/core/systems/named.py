@@ -22,7 +22,9 @@ import msgspec
 from ...calls.chat import ChatModel, Prompt, as_material, fence_of, load_prompt, read_prompt, split_endpoint
 from ...calls.http import BadReplyError, Endpoint
 from ...calls.keys import headers_from_environment, key_from_environment
-from ...errors import AueporaError, DataError
+from ...errors import ArgumentError, AueporaError, DataError
+from ...read.names import DOCUMENT_LISTS
+from ...read.outputs import to_output
 from ...read.records import converted
 from ..rag_interface import RAGSystemProtocol, as_system, hits_of, rag_prompt_of, required_prompt
 from ..settings import is_endpoint
@@ -343,15 +345,17 @@ class HttpSystem:
         documents = _get(reply, names.documents)
         if not isinstance(documents, list | None):
             raise BadReplyError(f"what is under {names.documents!r} is not a list")
-        hits = [self._hit(document, rank) for rank, document in enumerate(documents or [], start=1)]
+        if documents is None:
+            output = _with_usual_documents(answer, reply if names.documents == "documents" else {})
+        else:
+            hits = [self._hit(document, rank) for rank, document in enumerate(documents, start=1)]
+            output = SystemOutputs(hits, Response(answer))
         # A negative count would give back a part of a budget that is spent.
         usage = _numbers(_get(reply, names.usage))
-        extra: dict[str, object] = {_USAGE.get(name, name): n for name, n in usage.items() if n >= 0}
-        # No list is not an empty list: retrieval is then not measured, instead of scored with 0.
-        if documents is None:
-            extra[DOCUMENTS_MISSING] = True
+        output.extra |= {_USAGE.get(name, name): n for name, n in usage.items() if n >= 0}
         # `checked_output` leaves out numbers that cannot be times.
-        return SystemOutputs(hits, Response(answer), _numbers(_get(reply, names.timings)), extra)
+        output.timings |= _numbers(_get(reply, names.timings))
+        return output
 
     def _hit(self, document: Any, rank: int) -> RetrievedDocument:
         if isinstance(document, str):
@@ -365,6 +369,16 @@ class HttpSystem:
             raise BadReplyError(f"document {rank}: what is under {self._fields.text!r} is not a text")
         doc, value = Document(str(doc_id), text or ""), _number(score)
         return unscored(doc, rank) if value is None else RetrievedDocument(doc, value, rank)
+
+
+def _with_usual_documents(answer: str, reply: Mapping[str, Any]) -> SystemOutputs:
+    """Return an answer with the documents under any name that a function may give them: `contexts`, ..."""
+    try:
+        return to_output(
+            {"answer": answer, **{name: reply[name] for name in DOCUMENT_LISTS if name in reply}}
+        )
+    except (ArgumentError, TypeError, ValueError) as error:
+        raise BadReplyError(str(error)) from None
 
 
 # Names of token counts in a reply, and in our outputs.

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from ..comparison.compare import MetricComparison, compare_results
+from ..core.matching import gold_found
 from ..core.metrics_base import parse_metric
 from ..core.scores import Note, Scores, as_columns, cluster_names, is_unanswerable
 from ..core.types import EvaluationRun, MetricResult
+from ..metrics.robustness.counterfactual import holds_answer
 from ..metrics.robustness.rejection import HALF
 from ..stats.arrays import Array, Mask
 from ..stats.intervals import mean_interval
@@ -53,6 +55,7 @@ class Evidence:
         self.declined = {name: np.array(column)[places] for name, column in declined.items()}
         self.has_gold = _mask(case.gold for case in cases)
         self.missing = _mask(case.missing for case in cases)
+        self.is_part = _mask(case.is_part or case.is_in_pieces for case in cases)
         self.unseen = _mask(case.unseen for case in cases)
         self.indexed = _mask(name not in probe.not_indexed for name in self.ids)
         self.placed = _mask(name not in probe.unplaced for name in self.ids)
@@ -103,7 +106,10 @@ def _rules(evidence: Evidence, place: int) -> Iterator[tuple[str, object]]:
         yield "declined", evidence.declined["gold"][place]
         yield "generator", True
     yield "order", "ordered" in helps
-    yield "context", "cleaned" in helps or (on_gold and not case.missing)
+    yield "context", "cleaned" in helps
+    yield "cutoff", case.is_part and "deeper" in helps
+    yield "passage", is_helped and (case.is_part or (case.is_in_pieces and not case.missing))
+    yield "context", on_gold and not case.missing
     yield "missed", on_gold and not evidence.placed[place]
     yield "cutoff", on_gold and not case.unseen
     yield "search", on_gold and evidence.indexed[place]
@@ -117,12 +123,13 @@ def _rules(evidence: Evidence, place: int) -> Iterator[tuple[str, object]]:
 def _rules_of_outputs(evidence: Evidence, place: int) -> Iterator[tuple[str, object]]:
     """Yield the same as far as the output alone says it."""
     case = evidence.cases[place]
-    gold = case.needed.relevant_docs or ()
-    yield "untraced", not gold
+    yield "untraced", not case.needed.relevant_docs
     yield "metric", case.gold and not metric_can_tell(case, evidence.probe.metric)
     yield "suspect", case.gold and not is_stated(case)
     yield "untraced", not evidence.probe.names_documents
-    yield "missed", len(case.found) < len(gold)
+    yield "missed", gold_found(case.needed, case.output, case.match)[1]
+    found_text = "\n".join(doc.text for doc in case.found)
+    yield "passage", case.is_part and case.answers and not holds_answer(found_text, case.answers)
     yield "declined", evidence.declined[RETRIEVED][place]
     yield "generator", True
 
@@ -216,6 +223,7 @@ def _fixed(evidence: Evidence, stages: Stages) -> Columns:
             # Where the order alone makes it right, that is the fix.
             by_order = evidence.is_right("ordered") & ~evidence.is_right(RETRIEVED)
             fixed["filter"], fixed["place"] = where("cleaned", ~by_order), oracle("order")
+            fixed["chunks"] = where("merged", ~missing & evidence.is_part & ~by_order)
     if not probe.is_black_box:
         fixed["refusal"] = oracle("answered")
     return fixed
@@ -226,15 +234,29 @@ def _fixes(evidence: Evidence, stages: Stages, columns: Columns) -> list[Fix]:
     base, probe, rates = evidence.right[RETRIEVED], evidence.probe, _pass_rates(evidence, stages)
     changes = {name: evidence.compared(base, values) for name, (values, _) in columns.items()}
     tested = {name: change for name, change in changes.items() if change is not None}
-    sizes = {"depth": DEPTH, "top_k": probe.run.top_k, "deeper": DEEPER * probe.run.top_k}
+    # A fix that changes no answer can never be significant, so it does not count as a test (Tarone 1990).
+    moved = [name for name in tested if (abs(columns[name][0] - base) > 0).any()]
+    adjusted = dict(zip(moved, holm([_p(tested[name]) for name in moved]), strict=True))
+    shown = max(len(case.retrieved) for case in evidence.cases) or probe.run.top_k  # may not be its top_k
+    sizes = {"depth": DEPTH, "top_k": shown, "deeper": DEEPER * shown}
     fixes = []
-    for (name, change), p_holm in zip(tested.items(), holm(list(map(_p, tested.values()))), strict=True):
+    for name, change in tested.items():
         text, kind, _ = FIX_TEXTS[name]
         gain, limits, intervention = change.gain, change.effect.interval, columns[name][1]
         run_id = None if intervention is None else probe.runs[intervention].evaluation_id
         expected = gain * rates.get(name, 1.0)
         fixes.append(
-            Fix(name, text.format(**sizes), kind, gain, limits, _p(change), p_holm, expected, run_id)
+            Fix(
+                name,
+                text.format(**sizes),
+                kind,
+                gain,
+                limits,
+                _p(change),
+                adjusted.get(name, 1.0),
+                expected,
+                run_id,
+            )  # fmt: skip
         )
     # Of equal gains the one that was tried comes first: it needs no oracle.
     return sorted(fixes, key=lambda fix: (-round(fix.gain, 3), fix.kind != TRIED))

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from ..core.matching import BY_ID, BY_SOURCE, gold_found, grade_of, source_of
 from ..core.rag_interface import hits_of
-from ..core.scores import is_unanswerable
+from ..core.scores import is_unanswerable, spaced
 from ..core.types import Document, EvaluationSample, Response, SystemOutputs, gold_documents
 from ..errors import ScoringError
 from ..metrics.generation_text import required_answers
@@ -128,6 +128,18 @@ class Case:
         return self._missing_in(self.output)
 
     @cached_property
+    def is_part(self) -> bool:
+        """Whether all gold was found, but not its whole text in one: chunks of a document stand for it."""
+        shown = [spaced(doc.text) for doc in self.found]
+        gold = {spaced(doc.text) for doc in self.gold}
+        return not self.missing and any(all(text not in one for one in shown) for text in gold)
+
+    @cached_property
+    def is_in_pieces(self) -> bool:
+        """Whether the gold is several chunks of one document."""
+        return len(self.gold) > len(set(map(source_of, self.gold)))
+
+    @cached_property
     def unseen(self) -> list[Document] | None:
         """The gold that the retriever does not find at any depth; None if that is not known."""
         return None if self.deep is None or self.deep.error is not None else self._missing_in(self.deep)
@@ -175,10 +187,10 @@ def _deeper(case: Case) -> list[Document]:
 # `deeper`, which is tried as it is.
 FIXES: dict[str, Callable[[Case], list[Document]]] = {
     "gold": lambda case: case.gold,
+    "merged": _merged,
     "ordered": lambda case: [*case.found, *case.others],
     "cleaned": lambda case: case.found or case.retrieved,
     "deeper": _deeper,
     "added": lambda case: [*case.retrieved, *case.missing],
     "gold_first": lambda case: [*case.gold, *case.others],
-    "merged": _merged,
 }

@@ -19,7 +19,7 @@ from ..builder.corpus import read_corpus
 from ..calls.executors import Executor
 from ..calls.policy import CALLS, CallPolicy, Usage
 from ..core.dataset import DatasetForms, InMemoryDataset, canonical_json
-from ..core.matching import gold_found, match_of
+from ..core.matching import BY_ID, gold_found, match_of
 from ..core.metrics_base import SampleMetric, parse_metric
 from ..core.plan import EvaluationPlan, PartialCoverageWarning
 from ..core.rag_interface import Answerer, answerer_of
@@ -40,6 +40,7 @@ from ..core.types import (
     names_documents,
     retrieved_ids,
 )
+from ..core.watches import UnmatchedIds
 from ..errors import ArgumentError, AueporaError, DataError, warn_user
 from ..io.loader import load_dataset
 from ..metrics.parse import correctness_metric
@@ -70,6 +71,12 @@ def _documents_alone(raw: Any) -> SystemOutputs:
 
 def _use_of(output: SystemOutputs) -> Usage:
     return {**usage_of(output), CALLS: attempts_of(output)}
+
+
+def _answers(run: EvaluationRun) -> dict[str, str]:
+    """Return the answers of a run by question, but for failed calls."""
+    pairs = zip(run.samples, run.outputs, strict=True)
+    return {one.sample_id: output.response.text for one, output in pairs if output.error is None}
 
 
 def _with_shared_texts(output: SystemOutputs) -> SystemOutputs:
@@ -159,7 +166,10 @@ class Prober:
         self.evaluator: AueporaEvaluator | None = None
         self._usages: list[Usage] = []
         self._cache: CallCache | None = None
-        self._match = match_of(self.base)
+        watch, self._match = UnmatchedIds(), match_of(self.base)
+        watch.look(Batch(self.base.samples, self.base.outputs))
+        if self._match == BY_ID and watch.needed_match:  # or everything found would count as not retrieved
+            self._match = watch.needed_match
         self._learn_texts(self.base.outputs)
         pairs = zip(self.base.samples, self.base.outputs, strict=True)
         cases = [Case(one, output, self.corpus, match=self._match) for one, output in pairs]
@@ -176,6 +186,11 @@ class Prober:
         others = [one for one in self.base.results if one.name != self.metric.name]
         runs = {RETRIEVED: replace(self.base, results=[result, *others])}
         probe = Probe(runs, self.cases, self.metric, calls=self.calls, is_black_box=self.answerer is None)
+        if self._match != match_of(self.base):
+            probe.notes.append(
+                f"No id of a retrieved document is that of gold, so they are matched by {self._match}. For the "
+                f"metrics of the run: auepora run --match {self._match}."
+            )
         if self.answerer is not None and any(case.has_gold for case in self.cases.values()):
             with self._opened_cache():
                 self._intervene(probe, self.answerer)
@@ -191,13 +206,14 @@ class Prober:
             names.remove("deeper")
             probe.unplaced = set(self.cases)
             probe.notes.append(
-                "The retriever takes no top_k: whether gold is below its cutoff or not found is not known."
+                "The retriever takes no top_k: whether gold is below its cutoff or not found is not known. "
+                "Give it a parameter top_k."
             )
         if not any(case.gold for case in self.cases.values()):
             return
         for name in names:
             probe.runs[name] = self._run(name, self.base.samples, self.shown(name))
-            if name == "gold" and not self._reaches(probe):
+            if name == "merged" and not self._reaches(probe):
                 return
         self._ask_again(probe)
 
@@ -238,11 +254,12 @@ class Prober:
         found = self._asked(REPEATED, some)
         pairs = [(self.cases[sample.sample_id].output, out) for sample, out in zip(some, found, strict=True)]
         ids = [
-            [set(retrieved_ids(one.retrieved)) for one in pair]
+            [retrieved_ids(one.retrieved) for one in pair]
             for pair in pairs
             if all(one.error is None for one in pair)
         ]
-        differ = sum(was != is_ for was, is_ in ids)
+        # It may have returned more or fewer than its top_k: then those that come first must be the same.
+        differ = sum(set(was[: len(is_) or None]) != set(is_[: len(was) or None]) for was, is_ in ids)
         what = f"{differ} of {len(ids)} questions"
         before = self.base.configuration.get("system") or self.base.system_name
         now = self._facts.get("named") or name_of(self.answerer.system)
@@ -309,15 +326,15 @@ class Prober:
     def _reaches(self, probe: Probe) -> bool:
         """Ask some questions without documents, all if no answer changes: do documents matter?"""
         asked = [one for one in self.asked if self.cases[one.sample_id].gold]
-        gold = probe.runs["gold"]
-        on_gold = dict(zip((one.sample_id for one in gold.samples), gold.outputs, strict=True))
+        with_documents = [_answers(probe.runs[name]) for name in ("gold", "merged")]
         for some in (asked[:_SOME], asked):
-            run = self._run(NONE, some, {one.sample_id: [] for one in some})
-            pairs = [(on_gold[one.sample_id], out) for one, out in zip(run.samples, run.outputs, strict=True)]
-            texts = [(a.response.text, b.response.text) for a, b in pairs if not a.error and not b.error]
+            without = _answers(self._run(NONE, some, {one.sample_id: [] for one in some}))
+            texts = [
+                (answers[key], without[key]) for answers in with_documents for key in answers.keys() & without
+            ]
             if not texts or any(a != b for a, b in texts):
                 return True
-        probe.unreached = f"{unreached_text(len(texts)).capitalize()}."
+        probe.unreached = f"{unreached_text(len(without)).capitalize()}."
         return False
 
     def _run(self, name: str, samples: Sequence[EvaluationSample], shown: Documents) -> EvaluationRun:

@@ -31,6 +31,7 @@ STAGES = {
     "suspect": ("question or gold suspect", "nothing helps; the gold does not hold the reference"),
     "order": ("found, but its place matters", "right with the found gold first, or joined"),
     "context": ("found, but lost among others", "right with the found gold alone"),
+    "passage": ("document found, not its passage", "right on the whole document, not on its parts"),
     "index": ("not in the index", "right on gold, which its own words do not find"),
     "search": ("not found at any depth", "right on gold, which its own words find"),
     "cutoff": ("below the cutoff", "right on gold, which is found further down"),
@@ -44,6 +45,7 @@ STAGES = {
 OUTPUTS_ALONE = {
     "missed": ("its gold was not retrieved", "some gold is not among the retrieved documents"),
     "declined": ("declined, its gold was retrieved", "all gold retrieved, and it declined"),
+    "passage": ("document found, not its passage", "what was retrieved of it lacks the answer"),
     "generator": ("wrong, its gold was retrieved", "all gold retrieved, and the answer is wrong"),
 }
 DOUBTFUL = ("metric", "suspect")  # the fault may be the test set's
@@ -58,6 +60,11 @@ FIX_TEXTS = {
     "cutoff": ("top_k {deeper} instead of {top_k}", TRIED, "top_k"),
     "retrieval": ("retrieve all gold", BOUND, "the retriever"),
     "documents": ("retrieve and use all gold", BOUND, "the documents that the generator gets"),
+    "chunks": (
+        "whole documents, not their parts",
+        BOUND,
+        "the chunks: where they are cut, or which are found",
+    ),
     "place": ("read every place alike", ORACLE, "how the generator reads its documents"),
     "filter": ("keep only the gold that was found", BOUND, "a filter of the retrieved documents"),
     "generator": ("right where it is wrong on gold", ORACLE, "the generator (wrong on its gold)"),
@@ -204,8 +211,7 @@ def _tables(found: Diagnosis) -> Iterator[str]:
         return
     if found.is_black_box:
         yield from _wrapped(
-            "No system was asked whose generator can be handed documents, so no fix was tried. "
-            "From the outputs alone:"
+            "The generator cannot be handed documents, so no fix was tried. From the outputs alone:"
         )
     yield ""
     yield f"{'Where they were lost':36}{'answers':>8}   {'of all, 95%':14}  for example"
@@ -236,8 +242,9 @@ def verdict(found: Diagnosis) -> str:
         return "No answer is wrong: there is nothing to fix." if found.n else ""
     if found.is_black_box:
         return (
-            "To learn what a fix would bring, let the generator be handed documents: --system with a pair "
-            "(retrieve, generate) or a function with a parameter `documents`."
+            "To learn what a fix would bring, give a system that can be handed documents: --system FILE.py:rag "
+            "with def rag(query, documents=None), which searches only if there are none, or rag = (retrieve, "
+            "generate)."
         )
     failed = found.stage("failed")
     answered = found.n - (failed.count if failed else 0)

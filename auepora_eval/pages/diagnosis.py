@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Whose fault a stage is, with its colour; stages that are not named here are the generator's.
 GROUPS = {
     "Generator": ("generator", ()),
-    "Retrieval": ("retrieval", ("index", "search", "cutoff", "missed", "context")),
+    "Retrieval": ("retrieval", ("index", "search", "cutoff", "missed", "passage", "context")),
     "Both": ("both", ("both",)),
     "Test set": ("data", ("metric", "suspect")),
     "Not known": ("data", ("untraced",)),

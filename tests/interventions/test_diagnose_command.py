@@ -236,7 +236,7 @@ def test_a_black_box_is_told_what_a_hook_would_add(
     capsys.readouterr()
     assert diagnosed(tmp_path, run="black") == 0
     text = capsys.readouterr().out
-    assert "can be handed documents, so no fix was tried" in " ".join(text.split())
+    assert "cannot be handed documents, so no fix was tried" in " ".join(text.split())
     assert "what was retrieved is not known" in " ".join(text.split())
     assert "What a fix would bring" not in text
     assert diagnosed(tmp_path, "--json", run="black") == 0

@@ -399,14 +399,15 @@ class Prober:
 
         new = [output for output in outputs.values() if not is_from_cache(output)]  # of earlier diagnoses
         self._usages += map(_use_of, new)
-        self.evaluator.start(self._usages)  # the budget is that of all interventions
+        has_answers = any(output.error is None for output in outputs.values())
+        self.evaluator.start(self._usages, has_answers=has_answers)  # the budget is that of all interventions
         for sample, output in in_this_folder(self.evaluator.outputs(missing, store)):
             outputs[sample.sample_id] = _with_shared_texts(output)
             self._usages.append(_use_of(output))
         count = len(new) + len(missing)
         self.calls["retrieve" if shown is None and self.answerer.retrieves_alone else "generate"] += count
-        answered = {keys[name]: output for name, output in outputs.items() if output.error is None}
-        self._known = answered | self._known
+        # A call that failed is not made again for another intervention with the same documents.
+        self._known = {keys[name]: output for name, output in outputs.items()} | self._known
         return [outputs[one.sample_id] for one in samples]
 
     @contextmanager

@@ -292,3 +292,16 @@ def test_an_endpoint_with_a_field_for_documents() -> None:
         assert answerer is not None
         assert answerer.answer("?", DOCUMENTS[:1]).response.text == DOCUMENTS[0].text
     assert server.requests[0]["evidence"] == [{"id": "d0", "text": DOCUMENTS[0].text}]
+
+
+def test_a_call_that_failed_is_made_once_for_all_interventions_with_the_same_documents() -> None:
+    asked: list[str] = []
+
+    def breaks(query: str, documents: list[Document]) -> str:
+        if len(documents) == 1 and query.endswith("3?"):
+            asked.append(query)
+            raise OSError("the model is down")
+        return read(query, documents)
+
+    diagnosed((retrieve, breaks), samples())
+    assert len(asked) == len(set(asked)) == 4

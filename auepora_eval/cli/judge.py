@@ -25,7 +25,7 @@ from ..core.settings import ENDPOINT_RETRIES, RunSettings
 from ..demo.world import demo_claims
 from ..errors import AccessRefusedError, InterruptedRunError, PlanError, RunStoppedError
 from ..io.jsonl import read_records
-from ..judges.ask import cost_of, key_of, stored_verdicts
+from ..judges.ask import cost_of, key_of
 from ..judges.jury import judge_named
 from ..judges.llm import LABEL
 from ..judges.metric import JudgedMetric
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ..calls.policy import CallPolicy
     from ..core.types import MetricResult
     from ..judges.judge import Judge
-    from ..judges.question import Judgement, Kind
+    from ..judges.question import Judgement
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -86,8 +86,6 @@ def run(args: Namespace) -> int:
         settings.judge, settings.judge_mode = stored.judge, stored.mode
     is_offline = replay is not None or args.dry_run
     judge = named_judge(settings, offline=is_offline)
-    if replay is not None:
-        _check_replay(judge, metrics, replay)
     work = RunJudging(
         storage,
         args.run_id,
@@ -100,6 +98,11 @@ def run(args: Namespace) -> int:
         labelled=claim_records(args.calibrate) if args.calibrate else (),
         probes=args.probe,
     )
+    if replay is not None and (unjudged := work.without_verdicts()):
+        # Every question would fail, and replace the results.
+        known = ", ".join(sorted({verdict.identity for verdict in work.asking.stored})[:5])
+        what = f"has no verdicts of this judge for {', '.join(unjudged)}"
+        raise PlanError(f"{replay} {what}. It has those of {known or 'no judge'}.")
     if args.dry_run:
         return _say_plan(work, settings.for_judge())
     results = ask(work, settings.for_judge())
@@ -122,31 +125,16 @@ def replayed(
     if record is None:
         raise PlanError(f"{metrics[0].name} needs a judge, and the run was not judged: {asked}")
     merged = RunSettings.merged(vars(settings), {"judge": record.judge, "judge_mode": record.mode})
-    judge = named_judge(merged, offline=True)
-    identities = {verdict.identity for verdict in stored_verdicts(path)}
-    for metric in metrics:
-        if any(_identities(judge, [kind]).isdisjoint(identities) for kind in metric.question_kinds()):
-            raise PlanError(f"The run has no verdicts for {metric.name}. Ask for them: {asked}")
-    return RunJudging(storage, name, metrics, judge, replay=path).scored()
+    work = RunJudging(storage, name, metrics, named_judge(merged, offline=True), replay=path)
+    if unjudged := work.without_verdicts():
+        raise PlanError(f"The run has no verdicts for {', '.join(unjudged)}. Ask for them: {asked}")
+    return work.scored()
 
 
 def _command(name: str, judge: str, metrics: Iterable[JudgedMetric], out: str, mode: str = "") -> str:
     names = shlex.quote(",".join(metric.name for metric in metrics))
     asked = f"auepora judge {shlex.quote(name)} --judge {shlex.quote(judge)}"
     return f"{asked}{f' --mode {mode}' if mode else ''} --metrics {names}{out_flag(out)}"
-
-
-def _check_replay(judge: Judge, metrics: list[JudgedMetric], path: Path) -> None:
-    """Raise PlanError if all verdicts are of others: every question would fail, and replace the results."""
-    identities = {verdict.identity for verdict in stored_verdicts(path)}
-    kinds = [kind for metric in metrics for kind in metric.question_kinds()]
-    if identities and identities.isdisjoint(_identities(judge, kinds)):
-        known = ", ".join(sorted(identities)[:5])
-        raise PlanError(f"{path} has no verdicts of this judge. It has those of {known}.")
-
-
-def _identities(judge: Judge, kinds: Iterable[Kind]) -> set[str]:
-    return {member.identity(kind) for kind in kinds for member in judge.members}
 
 
 def claim_records(path: str) -> list[tuple[str, Mapping[str, Any]]]:

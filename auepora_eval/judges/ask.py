@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -69,6 +69,17 @@ def copy_verdicts(source: Database, target: Database) -> None:
     """Copy the verdicts and the judge of a run to a run that was computed from them."""
     target.add_calls(map(_row, verdicts_in(source)))
     target.set_meta(**{JUDGE: source.meta(JUDGE)})
+
+
+def keep_verdicts(verdicts: Iterable[Judgement], database: Database) -> None:
+    """Store verdicts of another run that a run does not have; they cost it nothing."""
+    known = {verdict.key for verdict in verdicts_in(database) if not verdict.failed}
+    new = [verdict for verdict in verdicts if not verdict.failed and verdict.key not in known]
+    database.add_calls(_row(_free(verdict)) for verdict in new)
+
+
+def _free(verdict: Judgement, **changes: Any) -> Judgement:
+    return msgspec.structs.replace(verdict, usage={}, attempts=0, **changes)
 
 
 class PendingError(ScoringError):
@@ -168,9 +179,7 @@ class Asking:
         reply = None if self.cache is None else self.cache.reply(_call_key(key_of(asked)))
         if reply is None:
             return None
-        known = msgspec.json.decode(reply, type=Judgement)
-        # It cost this run nothing.
-        verdict = msgspec.structs.replace(known, about=dict(asked[1].about), usage={}, attempts=0)
+        verdict = _free(msgspec.json.decode(reply, type=Judgement), about=dict(asked[1].about))
         if self.database is not None:
             self.database.add_calls([_row(verdict)])
         return verdict

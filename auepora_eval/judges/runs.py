@@ -27,7 +27,7 @@ from ..store.state import SUFFIX, RunState
 from ..store.stopping import sequence_results
 from ..store.storage import EvaluationResultsStorage, database_of
 from ..store.writer import rewrite
-from .ask import JUDGE, Asked, Asking, copy_verdicts, key_of, stored_verdicts, verdicts_in
+from .ask import JUDGE, Asked, Asking, copy_verdicts, keep_verdicts, key_of, stored_verdicts, verdicts_in
 from .judge import Judge, as_judge
 from .jury import Jury, judge_named
 from .metric import JudgedMetric, add_note
@@ -134,6 +134,16 @@ class RunJudging:
             wanted += [each for metric in self._bound(repeat) for each in metric.open_questions(batch)]
         return list({key_of(each): each for each in wanted}.values())
 
+    def without_verdicts(self) -> list[str]:
+        """Return the metrics that a judge, or a member of the jury, gave no verdicts for at all."""
+        given = {verdict.identity for verdict in self.asking.stored}
+        batch = Batch(self.run.samples, self.run.outputs)
+        return [
+            metric.name
+            for metric in self._bound()
+            if any(judge.identity(one.kind) not in given for judge, one in metric.open_questions(batch))
+        ]
+
     def results(self) -> list[MetricResult]:
         """Ask what is missing, write the results of the run, and return those of the judged metrics."""
         with locked(self.state.database):
@@ -142,7 +152,10 @@ class RunJudging:
             with Database.write(self.state.database) as database:
                 if self.replay is None:
                     self.asking = self._asking(list(verdicts_in(database)), database)
-                return self._written(self.scored(), database)
+                results = self.scored()
+                if self.replay is not None:
+                    keep_verdicts(self.asking.of_judge(self.kinds), database)  # they explain the scores
+                return self._written(results, database)
 
     def scored(self) -> list[MetricResult]:
         """Return the judged metrics; what is not known is asked, and nothing but verdicts is written."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
+from auepora_eval.judges.ask import stored_verdicts
 from tests.builders import plan
 from tests.judges.scripted import Material, judge_server
 from tests.pages.serving import serving
@@ -92,6 +93,31 @@ def test_a_replay_needs_no_network_and_gives_the_same_results(runs: Path) -> Non
     for _ in range(2):  # the server is gone
         assert main(["judge", "--replay", str(runs / "one.run.db"), "one"]) == 0
         assert scores(runs / "one.results.json") == before
+
+
+def test_a_replay_in_another_folder_has_the_evidence_too(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jury = "jury:[support:lexical,support:consistent]"
+    assert main(["judge", "one", "--judge", jury]) == 0
+    there = ["--out", "there"]
+    assert run("one", "recall@5", *there) == 0
+    replay = ["judge", "one", "--replay", str(runs / "one.run.db"), *there]
+    for _ in range(2):
+        assert main(replay) == 0
+        assert len(stored_verdicts(Path("there/one.run.db"))) == len(stored_verdicts(runs / "one.run.db"))
+    capsys.readouterr()
+    assert main(["show", "one", "--sample", "q001", *there]) == 0
+    assert "claims (judged_faithfulness):" in capsys.readouterr().out
+    assert (
+        main(["score", "--run", "one", "--id", "again", "--metrics", "judged_faithfulness@0.7", *there]) == 0
+    )
+    before = scores(Path("there/one.results.json"))
+    # One member of the jury has no verdicts: every question would fail.
+    for other in ("jury:[support:lexical,support:trained]", "support:trained"):
+        assert main([*replay, "--judge", other]) == 2
+        assert "has no verdicts of this judge for judged_faithfulness. It has" in capsys.readouterr().err
+        assert scores(Path("there/one.results.json")) == before
 
 
 @pytest.mark.parametrize("more", [[], ["--probe", "--calibrate", "demo"]])

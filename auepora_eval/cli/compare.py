@@ -287,7 +287,8 @@ def say_verdict(comparison: Comparison) -> None:
     """Print how many metrics are better, worse and so on, in one line."""
     counts = {verdict: len(comparison.with_verdict(verdict)) for verdict in Verdict}
     words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    style = "red" if counts[Verdict.WORSE] else "green" if counts[Verdict.BETTER] else "yellow"
+    better, worse = counts[Verdict.BETTER], counts[Verdict.WORSE]
+    style = "green" if better > worse else "red" if worse else "yellow"  # as the page of the comparison
     if words:
         echo.say(f"Verdict: {words}", f"bold {style}")
 

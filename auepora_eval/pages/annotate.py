@@ -162,7 +162,9 @@ def label_sample(ask: Ask) -> Reply:
     ask.workspace.index(run_id).place_of(sample_id)  # UnknownNameError if there is no such sample
     if answer not in ANSWERS:
         raise NotFoundError("", f"{answer!r:.40} is not one of {', '.join(ANSWERS)}.")
-    _own_labels(ask.workspace, run_id).add(sample_id, _QUESTION, answer, instead_of=(_QUESTION,))
+    said = labels_by_sample(ask.workspace, run_id).get(sample_id)
+    new = None if said == answer else answer
+    _own_labels(ask.workspace, run_id).add(sample_id, _QUESTION, new, instead_of=(_QUESTION,))
     back = ask.values.get("back", "")
     own = address("run", run_id, "sample")
     return Redirect(back if back.startswith(f"{own}?") else f"{own}?id={sample_id}")
@@ -171,7 +173,7 @@ def label_sample(ask: Ask) -> Reply:
 def labels_by_sample(workspace: Workspace, run_id: str) -> dict[str, str]:
     """Return the labels that were given on the pages of samples."""
     answers = _own_labels(workspace, run_id).answers
-    return {one.item: one.answer for one in answers if one.question == _QUESTION}
+    return {one.item: one.answer for one in answers if one.question == _QUESTION and one.answer}
 
 
 def _own_labels(workspace: Workspace, run_id: str) -> LabelTable:
@@ -290,20 +292,20 @@ def press(ask: Ask) -> Reply:
 def _end_page(desk: Desk, person: str, ask: Ask) -> Reply:
     progress = desk.progress(person)
     text = f"All {progress.total} items are done: {progress.labelled} labels, {progress.not_sure} not sure."
-    write_labels(desk)  # so that nobody has to remember an export
-    commands = next_commands(desk)
-    steps = join(
-        tag("h2", "Next"),
-        tag("p", "The labels are written. In a terminal:"),
-        (tag("p", tag("code", command, class_="block")) for command in commands),
-        tag("p", "You can close this page, and stop the server with Ctrl-C.", class_="mute"),
-    )
     undo = ui.press_form(
         _press_address(ask),
         tag("input", type="hidden", name="item", value=desk.labels(person).last_item or ""),
         tag("div", ui.key_button("u", "undo", UNDO), class_="answers more"),
     )
-    return _page(ask, "Done", ui.strip("up", text), steps if progress.labelled else None, undo)
+    return _page(ask, "Done", ui.strip("up", text), _next_steps(desk), undo)
+
+
+def _next_steps(desk: Desk) -> Node:
+    """Write the labels so far and return the commands that read them; None if there are none."""
+    if not write_labels(desk):  # here, so that nobody has to remember an export
+        return None
+    commands = (tag("p", tag("code", command, class_="block")) for command in next_commands(desk))
+    return join(tag("h2", "Next"), tag("p", "The labels so far are written. In a terminal:"), commands)
 
 
 # The lead.
@@ -331,11 +333,7 @@ def lead_page(ask: Ask) -> Reply:
         left = sum(item.item_id not in decisions for item, _ in differing)
         parts.append(tag("h2", f"{left} of {len(differing)} disagreements to settle"))
         parts += [_dispute(desk, item, said, decisions.get(item.item_id), task) for item, said in differing]
-    commands = next_commands(desk)
-    when = "The labels are written when a person is done, and when you stop the server with Ctrl-C. Then:"
-    parts += [tag("h2", "Next"), tag("p", when)]
-    parts += [tag("p", tag("code", command, class_="block")) for command in commands]
-    return _page(ask, desk.task.question, *parts)
+    return _page(ask, desk.task.question, *parts, _next_steps(desk))
 
 
 def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:

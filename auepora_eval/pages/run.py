@@ -452,7 +452,7 @@ def _live_page(ask: Ask, run_id: str) -> Page:
 
 def _live_content(progress: Progress) -> Markup:
     state = progress.state
-    how = state.obstacle or "It was stopped, and can be resumed."
+    how = "" if state.is_running else state.obstacle or "It was stopped, and can be resumed."
     words = f"{state.progress} samples have an output"
     parts: list[Node] = [
         ui.strip("news" if state.is_running else "warn", words, tag("span", how, class_="mute")),

@@ -24,7 +24,6 @@ Results = Sequence[MetricResult] | Mapping[str, Sequence[MetricResult]]
 _MAX_LABEL = 60
 # Okabe & Ito's palette without its yellow, which is too light on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_FAINT = "#999999"
 
 
 def plot_metrics(results: Results) -> Figure:

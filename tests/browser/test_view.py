@@ -385,6 +385,9 @@ def test_an_answer_is_labelled_by_key_where_it_is_read(
         assert seen.page.locator("[aria-pressed=true]").count() == 1
         assert seen.page.get_by_text("1 labelled").is_visible()
         assert seen.violations() == []
+        seen.press("1")  # the same again takes it back
+        seen.page.get_by_text("1 labelled").wait_for(state="hidden")
+        assert seen.page.locator("[aria-pressed=true]").count() == 0
         seen.page.goto(f"{client.origin}/label")
         seen.page.get_by_role("button", name="Label 50 of its answers").click()
         seen.page.locator("form.bar-form").wait_for()

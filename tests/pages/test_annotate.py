@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shlex
 import shutil
 import signal
 from collections.abc import Iterator
@@ -115,7 +117,10 @@ def test_the_lead_sees_disagreements_and_settles_them(hostile: Served) -> None:
     # Cohen&#x27;s kappa
     assert "s kappa" in page
     assert hostile.post("/label/task/_settle", item="1", key="2").headers["location"] == "/label/task/_lead"
-    assert "0 of 1 disagreements to settle" in hostile.get("/label/task/_lead").text
+    page = hostile.get("/label/task/_lead").text
+    assert "0 of 1 disagreements to settle" in page
+    [command] = re.findall(r"auepora (annotate --agree [^<]+)", page)
+    assert main(shlex.split(html.unescape(command))) == 0, "the labels are written where the page says"
 
 
 @pytest.mark.parametrize(

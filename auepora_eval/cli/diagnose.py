@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..calls.streams import stdout_for_results
 from ..core.dataset import InMemoryDataset
@@ -30,6 +30,7 @@ from ..interventions.diagnosis import diagnose
 from ..interventions.documents import DEPTH, Corpus
 from ..interventions.probe import Probe, Prober, documents_of, right_metric
 from ..interventions.report import STAGES, Diagnosis
+from ..io.config.plan import planned
 from ..io.jsonl import save_jsonl_dataset
 from ..store.identity import system_facts
 from ..store.storage import EvaluationResultsStorage
@@ -115,14 +116,9 @@ def _chosen(base: EvaluationRun, size: int | None) -> EvaluationRun:
 
 def _settings(args: Namespace, base: EvaluationRun) -> RunSettings:
     """Return how calls are made: as the run made them, unless the plan or a flag says something else."""
-    plan: dict[str, Any] = {}
-    if args.config:
-        from ..io.config.plan import planned
-
-        plan = planned(args.config)
     kept = ("system", "timeout", "retries", "rpm", "tpm", "price_input", "price_output", *OF_ENDPOINT)
     stored = {name: base.configuration[name] for name in kept if base.configuration.get(name) is not None}
-    return RunSettings.merged(stored, plan, vars(args))
+    return RunSettings.merged(stored, planned(args.config), vars(args))
 
 
 def _answerer(settings: RunSettings, args: Namespace) -> Answerer | None:

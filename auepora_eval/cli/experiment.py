@@ -51,9 +51,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="*.config.yaml with an experiment, or `demo`")
     add_flag(parser, "--experiment", "experiment to run, if the file has several", "ID")
     add_flag(parser, "--check", "check the file and load the systems; call none")
-    add_flag(parser, "--resume", "resume the experiment and recompute the verdict")
+    either = parser.add_mutually_exclusive_group()
+    add_flag(either, "--resume", "resume the experiment and recompute the verdict")
+    add_flag(either, "--force", "start again and overwrite stored results")
     add_flag(parser, "--retry-failed", "with --resume: retry all failed samples")
-    add_flag(parser, "--force", "start again and overwrite stored results")
     add_settings(parser, "out")
     add_json(parser)
 
@@ -67,8 +68,6 @@ class _Work(NamedTuple):
 
 
 def run(args: Namespace) -> int:
-    if args.resume and args.force:
-        raise PlanError("--force would discard what --resume resumes: leave one of them out.")
     if args.retry_failed and not args.resume:
         raise PlanError("--retry-failed works only on a resumed experiment: add --resume.")
     path = DATA / "experiment.config.yaml" if args.file == "demo" else Path(args.file)

@@ -137,10 +137,6 @@ def add_alpha(parser: ArgumentParser, default: float | None = ALPHA) -> None:
     )
 
 
-def add_seed(parser: ArgumentParser) -> None:
-    add_flag(parser, "--seed", "random seed", "N", type=at_least(0), default=0)
-
-
 def add_resamples(parser: ArgumentParser) -> None:
     add_flag(parser, "--resamples", "number of resamples", "N", type=at_least(100), default=10_000)
 

@@ -11,20 +11,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import MissingDependencyError, StorageError, install_command
 from . import echo
-from .flags import add_flag, port
 
 if TYPE_CHECKING:
-    from argparse import _ActionsContainer
-
     from starlette.types import ASGIApp
 
     from ..pages.security import Access
-
-
-def add_page_flags(parser: _ActionsContainer) -> None:
-    """Add the flags of a command that serves pages."""
-    add_flag(parser, "--port", "port to listen on (default: a free one)", "N", type=port, default=None)
-    add_flag(parser, "--no-open", "print the address only, and open no browser")
 
 
 def check_can_serve(command: str) -> None:

@@ -91,8 +91,10 @@ _FLAGS = (
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_settings(parser, *_FLAGS)
-    parser.add_argument("--resume", metavar="ID", nargs="?", const="", help=SETTINGS["resume"].help)
-    add_settings(parser, "retry_failed", "keep_going", "id", "out", "force", "json")
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--resume", metavar="ID", nargs="?", const="", help=SETTINGS["resume"].help)
+    add_settings(either, "force")
+    add_settings(parser, "retry_failed", "keep_going", "id", "out", "json")
 
 
 def run(args: Namespace) -> int:
@@ -303,8 +305,6 @@ def _check_flags(args: Namespace) -> None:
         raise PlanError("--retry-failed needs a run to resume: add --resume ID.")
     if args.resume and args.id and args.resume != args.id:
         raise PlanError(f"--id {args.id:.80} contradicts --resume {args.resume:.80}: leave one of them out.")
-    if args.resume is not None and args.force:
-        raise PlanError("--force would discard the run that --resume resumes: leave one of them out.")
 
 
 def check_present(

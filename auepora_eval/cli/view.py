@@ -13,8 +13,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .flags import add_flag, add_out
-from .pages import add_page_flags, check_can_serve, serve_pages
+from .flags import add_flag, add_out, port
+from .pages import check_can_serve, serve_pages
 
 if TYPE_CHECKING:
     from ..pages.workspace import Workspace
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="*", help="id or path of a stored run (default: all)")
     add_flag(parser, "--rules", "file of rules for the page of the gate", "FILE")
-    add_page_flags(parser)
+    add_flag(parser, "--port", "port to listen on (default: a free one)", "N", type=port, default=None)
+    add_flag(parser, "--no-open", "print the address only, and open no browser")
     add_out(parser)
 
 

@@ -15,7 +15,6 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 # What is printed without --all: errors and drops of a file, findings of one check.
 _SHOWN, _PER_CHECK = 100, 3
 _MAX_DROP = 0.1  # share of its records that a split, task type, document or label may lose
-_UNREADABLE = (None, "unreadable")  # there is no such file, or its format cannot be detected
+_UNREADABLE = "unreadable"  # the kind of a file that is not there, or whose format cannot be detected
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -88,8 +87,8 @@ class _Checked:
 def run(args: Namespace) -> int:
     names = [_manifest_in(name) for name in args.files or [_project_manifest(args.config)]]
     found = [_checked(name, args) for name in names]
-    readable = [one for one in found if one.kind not in _UNREADABLE]
-    unreadable = [one for one in found if one.kind in _UNREADABLE]
+    readable = [one for one in found if one.kind != _UNREADABLE]
+    unreadable = [one for one in found if one.kind == _UNREADABLE]
     has_failed = any(_is_bad(one, args.fail_on) for one in found)
     if args.json:
         files = [_section(one) for one in found]
@@ -108,9 +107,7 @@ def run(args: Namespace) -> int:
 def _manifest_in(name: str) -> str:
     """Return the manifest of a folder, or else the name as it is."""
     path = Path(name) / MANIFEST_NAME
-    with suppress(OSError):  # a name that is too long
-        return str(path) if path.is_file() else name
-    return name
+    return str(path) if path.is_file() else name
 
 
 def _is_bad(one: _Checked, fail_on: str) -> bool:
@@ -136,11 +133,8 @@ def _form(path: Path, kind: str | None) -> _Checked:
     """Return what is wrong with the form of a file."""
     try:
         kind = kind_of_file(path) if kind is None or not path.exists() else kind
-    except (DataError, OSError) as error:  # OSError: a name that is too long
-        exists = False
-        with suppress(OSError):
-            exists = path.is_file()
-        return _Checked(str(path), "unreadable" if exists else None, [str(error)])
+    except DataError as error:
+        return _Checked(str(path), _UNREADABLE, [str(error)])
     return _Checked(str(path), kind, file_errors(path, kind))
 
 
@@ -159,7 +153,7 @@ def _read(one: _Checked, args: Namespace) -> None:
     except DataError as error:
         one.errors = one.errors or [str(error)]
         return
-    if _shows_samples(args):
+    if args.sample or args.suspicious or args.id is not None:
         one.samples = chosen_samples(dataset, args, one.name)
 
 
@@ -191,10 +185,6 @@ def _document(one: _Checked) -> Mapping[str, Any] | None:
         return None
     document = read_document(Path(one.name))
     return document if isinstance(document, dict) and isinstance(document.get("queries"), list) else None
-
-
-def _shows_samples(args: Namespace) -> bool:
-    return bool(args.sample or args.suspicious or args.id is not None)
 
 
 def _section(one: _Checked) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from ...io.files import written
 from ...io.jsonl import encode
 from .. import echo
 from ..common import progress_bar
-from ..flags import add_flag, add_json, add_seed, add_settings, at_least
+from ..flags import add_flag, add_json, add_settings, at_least
 from ..interrupts import StopNow, finishing_first
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--per-document", "most questions per document", "N", type=at_least(1), default=8)
     about = "noise, unanswerable, counterfactual, paraphrase, typo, or none (default: all)"
     add_flag(parser, "--variants", about, "NAMES", type=_names, default=tuple(VARIANTS))
-    add_seed(parser)
+    add_flag(parser, "--seed", "random seed", "N", type=at_least(0), default=0)
     about = "project file: FOLDER, --out, and the section `generation`"
     add_flag(parser, "--config", about, "FILE")
     add_flag(parser, "--llm", "model that writes the tasks", "URL#MODEL")

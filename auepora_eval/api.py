@@ -24,8 +24,8 @@ from .core.display import html_text, terminal_line, terminal_width
 from .core.matching import BY_ID
 from .core.metrics_base import SampleMetric
 from .core.plan import EvaluationPlan, MetricForms
-from .core.runner import AueporaEvaluator, RunRecord, score_record
-from .core.scoring import score_in_chunks
+from .core.runner import AueporaEvaluator
+from .core.scoring import RunRecord, score_in_chunks, score_record
 from .core.table import Table, frame_of
 from .core.types import EvaluationRun, MetricResult
 from .decide.gate import gate_run

@@ -15,9 +15,9 @@ from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.dataset import EvaluationDataset, Fingerprint, InMemoryDataset
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator, RunRecord, score_record
+from auepora_eval.core.runner import AueporaEvaluator
 from auepora_eval.core.scores import Batch, Scores
-from auepora_eval.core.scoring import Tally
+from auepora_eval.core.scoring import RunRecord, Tally, score_record
 from auepora_eval.core.types import (
     Document,
     EvaluationRun,

@@ -26,8 +26,9 @@ from .executors import (
     within_async,
 )
 from .keys import without_secrets
-from .policy import CALLS, Limits, Usage, is_refused_key, kind_of
+from .policy import Limits, is_refused_key, kind_of
 from .tracebacks import user_traceback
+from .usage import CALLS, Usage
 
 Request = TypeVar("Request")
 Value = TypeVar("Value")

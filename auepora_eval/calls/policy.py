@@ -7,18 +7,16 @@ AueporaEvaluator(system, plan, executor=ThreadExecutor(concurrency=16), policy=p
 from __future__ import annotations
 
 import errno
-import math
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any
 
 from ..errors import AccessRefusedError, CallError, DataError, RunStoppedError, warn_user
+from .usage import CALLS, Usage, reported_tokens
 
-Usage = Mapping[str, Any]  # what an answer reports: input_tokens, output_tokens, total_tokens, requests
 _LOOK_SECONDS = 0.1  # between two checks whether a wait is to end
 HOPELESS_AFTER = 20  # equal failures without an answer
 # The kinds of failure that another attempt may fix.
@@ -381,33 +379,9 @@ class Pace:
 
 # The cost of calls, by the counts that answers report: the sums that budgets are checked against.
 
-COUNTS = ("input_tokens", "output_tokens", "total_tokens", "requests")
-CALLS = "calls"  # in the usage of a stored call: the attempts that it took
-
 
 class UncountedUsageWarning(UserWarning):
     """A limit on tokens or money is set, and calls do not report what they used."""
-
-
-def reported_count(usage: Usage, name: str) -> int | float | None:
-    """Return a count that an answer reports, as a number of Python or NumPy; None if it does not."""
-    count: Any = usage.get(name)
-    is_number = isinstance(count, Real) and not isinstance(count, bool)
-    if not is_number or not 0 <= count < math.inf:
-        return None
-    return int(count) if count == int(count) else float(count)
-
-
-def _reported_tokens(usage: Usage) -> tuple[float | None, float | None, float | None]:
-    """Return the input, output and total tokens of an answer; None where it does not report them."""
-    sent, written, total = (reported_count(usage, name) for name in COUNTS[:3])
-    parts = (sent or 0) + (written or 0)
-    if total is not None and (sent is None) != (written is None):  # the missing count is the rest
-        rest = max(0, total - parts)
-        sent, written = (rest, written) if sent is None else (sent, rest)
-    if total is not None or None not in (sent, written):
-        total = max(total or 0, parts)  # some servers count reasoning tokens only in the total
-    return sent, written, total
 
 
 @dataclass
@@ -423,7 +397,7 @@ class Spent:
 
     def add(self, usage: Usage, policy: CallPolicy) -> float:
         """Count an answer by the usage that it reports; return its tokens."""
-        sent, written, total = _reported_tokens(usage) if usage else (None, None, None)
+        sent, written, total = reported_tokens(usage) if usage else (None, None, None)
         tokens = (sent or 0) + (written or 0) if total is None else total
         self.reporting += not (sent is written is total is None)
         if sent is written is None and policy.price_input == policy.price_output:

@@ -34,7 +34,8 @@ from ..decide.gate_report import gate_table, title
 from ..demo.world import DATA
 from ..errors import DataError, PlanError
 from ..io.config.plan import located
-from ..store.record import PredictionRecord, StoredRecord, predictions_at, score_predictions
+from ..store.predictions import PredictionRecord, predictions_at, score_predictions
+from ..store.record import StoredRecord
 from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import evaluated_dataset, say_stored

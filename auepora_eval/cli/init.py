@@ -15,7 +15,7 @@ from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.runner import name_of
+from ..core.rag_interface import name_of
 from ..core.scores import Batch
 from ..core.scoring import measurable
 from ..core.settings import OF_STOPPING, PATHS, RunSettings, as_names

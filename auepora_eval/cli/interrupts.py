@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 SECONDS_TO_FINISH = 10.0
 
@@ -17,7 +16,6 @@ class StopNow(KeyboardInterrupt):
     """The process has to end now; the argument is the signal."""
 
 
-@dataclass
 class Signalled:
     """Which signal came, if one did."""
 

@@ -21,7 +21,8 @@ from ..calls.streams import stdout_for_results
 from ..core.dataset import first_samples
 from ..core.metrics_base import import_metrics, metric_file
 from ..core.plan import Survey
-from ..core.runner import evaluate, name_of
+from ..core.rag_interface import name_of
+from ..core.runner import evaluate
 from ..core.scoring import Tally, short_id
 from ..core.settings import PILOT, SETTINGS, SPLITS_FOLDER, STORED, RunSettings, as_names
 from ..errors import (

@@ -28,7 +28,7 @@ from ..core.types import EvaluationRun
 from ..errors import DataError, PlanError
 from ..metrics.parse import parse_metrics
 from ..store.lock import locked
-from ..store.record import PredictionRecord, predictions_at, score_predictions
+from ..store.predictions import PredictionRecord, predictions_at, score_predictions
 from ..store.storage import EvaluationResultsStorage, database_of
 from .common import (
     check_has_samples,
@@ -44,7 +44,7 @@ from .flags import add_flag, add_settings, settings_of
 if TYPE_CHECKING:
     from ..core.dataset import EvaluationDataset
     from ..core.types import MetricResult
-    from ..store.record import Predictions
+    from ..store.predictions import Predictions
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -18,8 +18,7 @@ from pathlib import Path
 from random import Random
 
 from ..core.plan import PartialCoverageWarning
-from ..core.rag_interface import answerer_of
-from ..core.runner import name_of
+from ..core.rag_interface import answerer_of, name_of
 from ..core.types import EvaluationRun
 from ..errors import AueporaError, PlanError
 from ..interventions.documents import Corpus

@@ -24,7 +24,6 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, dataclass
 
 import numpy as np
 
-from ..calls.keys import without_secrets
 from ..errors import BadOutputError, ScoringError, UnknownNameError, did_you_mean
 from ..stats.intervals import Interval, Share, Units, mean_units, share_units, shares_interval
 from .hooks import METRIC_MODULES
@@ -276,6 +275,8 @@ class SampleMetric(Metric):
             try:
                 scores.append(score(*each))
             except ScoringError as error:
+                from ..calls.keys import without_secrets  # few metrics fail
+
                 of_metric = not isinstance(error, BadOutputError)
                 reason = without_secrets(str(error))
                 scores.append(SampleScore(None, reason, failed=True, of_metric=of_metric))

@@ -443,3 +443,9 @@ def _method(thing: Any, name: str) -> Callable[..., Any]:
     if not callable(method):
         raise wrong_type("system", f"a function or an object with {name}()", thing)
     return cast(Callable[..., Any], method)
+
+
+def name_of(system: RAGSystemProtocol) -> str:
+    """Return the `name` of a system if it has one, else the name of its class."""
+    name = getattr(system, "name", None)
+    return name if isinstance(name, str) and name else type(system).__name__

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
@@ -14,7 +13,8 @@ from typing import Any, TypeVar
 
 from ..calls.asking import ask_all
 from ..calls.executors import Executor, SerialExecutor
-from ..calls.policy import CallPolicy, Limits, Usage
+from ..calls.policy import CallPolicy, Limits
+from ..calls.usage import Usage
 from ..errors import (
     EvaluationError,
     RunStoppedError,
@@ -25,11 +25,10 @@ from ..errors import (
 )
 from ..read.fields import ReadingNote
 from ..read.outputs import READ_AS
-from .dataset import DatasetForms, EvaluationDataset, as_dataset, checked_samples
+from .dataset import DatasetForms, as_dataset
 from .plan import EvaluationPlan, MetricForms, Survey
-from .rag_interface import RAGSystemProtocol, as_system, takes_history
-from .scores import Batch, Scores
-from .scoring import environment, measurable, new_evaluation_id, now, score_in_chunks, utc_text
+from .rag_interface import as_system, name_of, takes_history
+from .scoring import RunRecord, score_record
 from .systems.call import SystemCall, as_output
 from .systems.resources import ResourceMonitor, checked_prices
 from .types import (
@@ -43,65 +42,6 @@ from .types import (
 T = TypeVar("T")
 OnOutput = Callable[[EvaluationSample, SystemOutputs], None]
 StoreOutputs = Callable[[Sequence[tuple[EvaluationSample, SystemOutputs]]], None]
-
-
-class RunRecord:
-    """One run while it is made: here in memory only, as it is returned; on the disk in `store.record`.
-
-    It is entered before the first call and left when the run is recorded, or when it failed.
-    """
-
-    names_documents: bool = False  # some output is known to have documents
-
-    def __init__(
-        self,
-        dataset: EvaluationDataset,
-        plan: EvaluationPlan,
-        system_name: str,
-        evaluation_id: str | None = None,
-    ) -> None:
-        started = now()
-        self.dataset, self.started_at = dataset, utc_text(started)
-        self.samples = checked_samples(dataset.name, dataset)
-        self.survey = Survey.of(self.samples, plan)
-        self.evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
-        self._outputs: dict[str, SystemOutputs] = {}
-
-    def __enter__(self) -> RunRecord:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def missing(self) -> Iterable[EvaluationSample]:
-        """Yield the samples that have no output yet."""
-        return (sample for sample in self.samples if sample.sample_id not in self._outputs)
-
-    def store(self, pairs: Sequence[tuple[EvaluationSample, SystemOutputs]]) -> None:
-        """Store outputs before they count; called by the thread that received them."""
-
-    def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
-        """Take an output that has arrived, and is stored by now."""
-        self._outputs[sample.sample_id] = output
-
-    def pairs(self) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
-        """Yield each sample of the run with its output, in the order of the dataset."""
-        lost = [sample.sample_id for sample in self.samples if sample.sample_id not in self._outputs]
-        if lost:
-            raise RuntimeError(f"the executor returned nothing for {len(lost)} samples, first {lost[0]!r}")
-        return ((sample, self._outputs[sample.sample_id]) for sample in self.samples)
-
-    def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
-        """Take the scores of further samples."""
-
-    def fingerprint(self) -> str:
-        """Return the fingerprint of the samples of the run."""
-        return self.survey.sha256
-
-    def finish(self, run: EvaluationRun) -> None:
-        """Complete the run and give it its name."""
-        run.samples = self.samples
-        run.outputs = [output for _, output in self.pairs()]
 
 
 class AueporaEvaluator:
@@ -293,10 +233,6 @@ def in_this_folder(pairs: Iterator[T]) -> Iterator[T]:
         os.chdir(folder)
 
 
-# The one way to evaluate. What differs between an evaluation in memory, one on the disk and the scoring of
-# predictions is the record.
-
-
 def evaluate(evaluator: AueporaEvaluator, record: RunRecord) -> EvaluationRun:
     """Call the system for each sample without an output, score all outputs, and record the run."""
     clock = perf_counter()
@@ -336,62 +272,3 @@ def check_before_calls(evaluator: AueporaEvaluator, survey: Survey) -> None:
             f"{', '.join(beyond)}: the system is asked for only {top_k} documents (top_k), so the ranks "
             "below count as misses. Raise top_k to measure them."
         )
-
-
-def score_record(
-    record: RunRecord,
-    plan: EvaluationPlan,
-    *,
-    system_name: str,
-    top_k: int,
-    seed: int,
-    configuration: Mapping[str, object],
-    resource_usage: dict[str, Any] | None = None,
-    clock: float | None = None,
-) -> EvaluationRun:
-    """Score the outputs of a record and return the run, which is then complete."""
-    clock = perf_counter() if clock is None else clock
-    outputs = (output for _, output in record.pairs())
-    plan = measurable(plan, outputs, with_documents=record.names_documents)
-    failed: dict[str, Failure] = {}
-    size = 0
-
-    def add(batch: Batch, scores: Mapping[str, Scores]) -> None:
-        nonlocal size
-        size += len(batch.samples)
-        pairs = zip(batch.samples, batch.outputs, strict=True)
-        for sample, output in pairs:
-            if (error := output.error) is not None:
-                # Equal texts are shared, so that a hundred thousand failures fit into memory.
-                kind, message, where = map(sys.intern, (error.type, error.message, error.traceback))
-                failed[sample.sample_id] = Failure(kind, message, error.seconds, where)
-        record.add(batch, scores)
-
-    results = score_in_chunks(plan, record.pairs(), add)
-    run = EvaluationRun(
-        evaluation_id=record.evaluation_id,
-        system_name=system_name,
-        dataset_name=record.dataset.name,
-        dataset_fingerprint=record.fingerprint(),
-        results=results,
-        samples=[],
-        outputs=[],
-        top_k=top_k,
-        seed=seed,
-        started_at=record.started_at,
-        seconds=perf_counter() - clock,
-        environment=environment(),
-        configuration=dict(configuration),
-        resource_usage=resource_usage,
-        snapshot=record.dataset.snapshot,
-        sample_count=size,
-        failed=failed,
-    )
-    record.finish(run)
-    return run
-
-
-def name_of(system: RAGSystemProtocol) -> str:
-    """Return the `name` of a system if it has one, else the name of its class."""
-    name = getattr(system, "name", None)
-    return name if isinstance(name, str) and name else type(system).__name__

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, NoReturn, TypeVar, overload
 
 import numpy as np
 
-from ..calls.keys import without_secrets
-from ..calls.tracebacks import user_place
 from ..errors import AueporaError, PlanError
 from ..stats.arrays import Array, ArrayLike
 from .types import (
@@ -347,6 +345,9 @@ def raise_fault(metric: Any, error: Exception, sample_id: str = "", what: str = 
     """End scoring: name the metric that failed, the sample, and the place in the user's file."""
     if isinstance(error, AueporaError) or type(metric).__module__.startswith("auepora_eval."):
         raise error  # it says what to do, or it is a fault of this library, whose traceback is needed
+    from ..calls.keys import without_secrets
+    from ..calls.tracebacks import user_place
+
     on, place = (f" on the sample {sample_id!r:.80}" if sample_id else ""), user_place(error)
     what = what or f"{type(error).__name__}: {error!s:.200}" + (place and f" ({place})")
     raise PlanError(

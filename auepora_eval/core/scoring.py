@@ -1,4 +1,4 @@
-"""Score outputs: compute every metric of a plan, chunk by chunk."""
+"""Score outputs: compute every metric of a plan, chunk by chunk, and record the run."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ import re
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
+from time import perf_counter
+from typing import Any
 
 from ..errors import PlanError
+from .dataset import EvaluationDataset, checked_samples
 from .metrics_base import DOCUMENTS, Metric, SampleMetric
-from .plan import EvaluationPlan
+from .plan import EvaluationPlan, Survey
 from .scores import Batch, Scores, as_columns, raise_fault
-from .systems.call import failed_attempts, is_from_cache
-from .systems.resources import ApiUsage, usage_of
+from .systems.resources import ApiUsage, failed_attempts, is_from_cache, usage_of
 from .types import (
+    EvaluationRun,
     EvaluationSample,
     Failure,
     MetricResult,
@@ -154,6 +157,122 @@ def _batches(pairs: Iterable[Pair], size: int | None) -> Iterator[Batch]:
         yield Batch.of(list(rest))
     # No name is kept for a chunk: while the caller works, its texts would stay in memory.
     yield from map(Batch.of, iter(lambda: list(islice(rest, size)), []))
+
+
+# One run while it is made. What differs between an evaluation in memory, one on the disk and the scoring of
+# predictions is the record.
+
+
+class RunRecord:
+    """One run while it is made: here in memory only, as it is returned; on the disk in `store.record`.
+
+    It is entered before the first call and left when the run is recorded, or when it failed.
+    """
+
+    names_documents: bool = False  # some output is known to have documents
+
+    def __init__(
+        self,
+        dataset: EvaluationDataset,
+        plan: EvaluationPlan,
+        system_name: str,
+        evaluation_id: str | None = None,
+    ) -> None:
+        started = now()
+        self.dataset, self.started_at = dataset, utc_text(started)
+        self.samples = checked_samples(dataset.name, dataset)
+        self.survey = Survey.of(self.samples, plan)
+        self.evaluation_id = evaluation_id or new_evaluation_id(system_name, dataset.name, started)
+        self._outputs: dict[str, SystemOutputs] = {}
+
+    def __enter__(self) -> RunRecord:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def missing(self) -> Iterable[EvaluationSample]:
+        """Yield the samples that have no output yet."""
+        return (sample for sample in self.samples if sample.sample_id not in self._outputs)
+
+    def store(self, pairs: Sequence[tuple[EvaluationSample, SystemOutputs]]) -> None:
+        """Store outputs before they count; called by the thread that received them."""
+
+    def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        """Take an output that has arrived, and is stored by now."""
+        self._outputs[sample.sample_id] = output
+
+    def pairs(self) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
+        """Yield each sample of the run with its output, in the order of the dataset."""
+        lost = [sample.sample_id for sample in self.samples if sample.sample_id not in self._outputs]
+        if lost:
+            raise RuntimeError(f"the executor returned nothing for {len(lost)} samples, first {lost[0]!r}")
+        return ((sample, self._outputs[sample.sample_id]) for sample in self.samples)
+
+    def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
+        """Take the scores of further samples."""
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the samples of the run."""
+        return self.survey.sha256
+
+    def finish(self, run: EvaluationRun) -> None:
+        """Complete the run and give it its name."""
+        run.samples = self.samples
+        run.outputs = [output for _, output in self.pairs()]
+
+
+def score_record(
+    record: RunRecord,
+    plan: EvaluationPlan,
+    *,
+    system_name: str,
+    top_k: int,
+    seed: int,
+    configuration: Mapping[str, object],
+    resource_usage: dict[str, Any] | None = None,
+    clock: float | None = None,
+) -> EvaluationRun:
+    """Score the outputs of a record and return the run, which is then complete."""
+    clock = perf_counter() if clock is None else clock
+    outputs = (output for _, output in record.pairs())
+    plan = measurable(plan, outputs, with_documents=record.names_documents)
+    failed: dict[str, Failure] = {}
+    size = 0
+
+    def add(batch: Batch, scores: Mapping[str, Scores]) -> None:
+        nonlocal size
+        size += len(batch.samples)
+        pairs = zip(batch.samples, batch.outputs, strict=True)
+        for sample, output in pairs:
+            if (error := output.error) is not None:
+                # Equal texts are shared, so that a hundred thousand failures fit into memory.
+                kind, message, where = map(sys.intern, (error.type, error.message, error.traceback))
+                failed[sample.sample_id] = Failure(kind, message, error.seconds, where)
+        record.add(batch, scores)
+
+    results = score_in_chunks(plan, record.pairs(), add)
+    run = EvaluationRun(
+        evaluation_id=record.evaluation_id,
+        system_name=system_name,
+        dataset_name=record.dataset.name,
+        dataset_fingerprint=record.fingerprint(),
+        results=results,
+        samples=[],
+        outputs=[],
+        top_k=top_k,
+        seed=seed,
+        started_at=record.started_at,
+        seconds=perf_counter() - clock,
+        environment=environment(),
+        configuration=dict(configuration),
+        resource_usage=resource_usage,
+        snapshot=record.dataset.snapshot,
+        sample_count=size,
+        failed=failed,
+    )
+    record.finish(run)
+    return run
 
 
 @dataclass

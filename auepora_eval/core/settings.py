@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NamedTuple, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ..calls.policy import PASSING, CallPolicy
 from ..errors import PlanError
 from .matching import MATCHES
+
+if TYPE_CHECKING:
+    from ..calls.policy import CallPolicy
 
 DEFAULT_OUT = "data/evaluation/results"
 SPLITS_FOLDER = "evaluation/datasets"  # where `auepora dataset build` writes splits by default
@@ -256,6 +258,8 @@ class RunSettings:
 
     def call_policy(self) -> CallPolicy:
         """Return how calls that fail are handled, and how many may be made."""
+        from ..calls.policy import CallPolicy  # most commands make no call
+
         if self.budget_cost is not None and self.price_input is None and self.price_output is None:
             raise PlanError("budget_cost needs price_input and price_output.")
         values = {theirs: getattr(self, ours) for ours, theirs in _POLICY.items()}
@@ -269,6 +273,8 @@ class RunSettings:
 
 def _retried(named: list[str] | str | None, retries: int) -> tuple[str, ...]:
     """Return the kinds of failure that are retried, and the exception classes that the user added."""
+    from ..calls.policy import PASSING
+
     if named is None:
         return PASSING
     names = [name.strip() for name in as_names(named)]
@@ -310,29 +316,22 @@ def column_names(text: str | None) -> dict[str, str] | None:
     return {field_name.strip(): column.strip() for field_name, _, column in pairs}
 
 
-# How a plan file writes a value, by the first of these types that a setting may have.
-_KINDS: dict[object, PlanKind] = {
-    list[str]: "names",
-    bool: "switch",
-    int: "whole number",
-    float: "number",
-    dict[str, str]: "mapping",
-    dict[str, Any]: "options",
-    str: "text",
+# How a plan file writes a value, by the first type in the annotation of its field.
+_KINDS: dict[str, PlanKind] = {
+    "list[str]": "names",
+    "bool": "switch",
+    "int": "whole number",
+    "float": "number",
+    "dict[str, str]": "mapping",
+    "dict[str, Any]": "options",
+    "str": "text",
 }
 
 
-def _described() -> dict[str, Setting]:
-    hints = get_type_hints(RunSettings)
-    described = {}
-    for one in fields(RunSettings):
-        types = get_args(hints[one.name]) if type(None) in get_args(hints[one.name]) else (hints[one.name],)
-        kind = next(kind for type_, kind in _KINDS.items() if type_ in types)
-        described[one.name] = one.metadata["setting"]._replace(name=one.name, kind=kind)
-    return described
-
-
-SETTINGS: dict[str, Setting] = _described()
+SETTINGS: dict[str, Setting] = {
+    one.name: one.metadata["setting"]._replace(name=one.name, kind=_KINDS[str(one.type).partition(" | ")[0]])
+    for one in fields(RunSettings)
+}
 
 # Of one command only, or found out while it runs.
 _NOT_IN_PLANS = {

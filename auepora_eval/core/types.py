@@ -14,14 +14,16 @@ from numbers import Integral
 from operator import gt
 from os import PathLike
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from ..errors import Failure as Failure  # noqa: PLC0414 - a part of an output
 from ..errors import ScoringError, StorageError, check_type, wrong_type
 from .display import bounds_text, failures_text, interval_text, value_text
 from .hooks import RUN_ACTIONS
 from .table import Table, frame_of
-from .verdict import Stopping
+
+if TYPE_CHECKING:
+    from .verdict import Stopping
 
 # The keys under which a sample of a label set keeps what a system must not see.
 TRUE_LABEL, PAIR, STORED_OUTPUT = "ground_truth_label", "contradiction_pair_id", "stored_output"

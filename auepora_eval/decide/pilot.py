@@ -16,8 +16,7 @@ from ..core.display import NOT_MEASURED, value_text
 from ..core.runner import check_before_calls, in_this_folder
 from ..core.scoring import score_outputs
 from ..core.settings import PILOT
-from ..core.systems.call import attempts_of, is_from_cache
-from ..core.systems.resources import ApiUsage, usage_of
+from ..core.systems.resources import ApiUsage, attempts_of, is_from_cache, usage_of
 from ..core.table import Table
 from ..core.types import END_TO_END, EvaluationSample, MetricResult, SystemOutputs
 from ..errors import InterruptedRunError

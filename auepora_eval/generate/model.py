@@ -23,7 +23,8 @@ import msgspec
 from ..calls.asking import Result, ask_all
 from ..calls.chat import ChatModel, Reply, load_prompt
 from ..calls.executors import ThreadExecutor
-from ..calls.policy import CALLS, PASSING, CallPolicy, Limits, Usage
+from ..calls.policy import PASSING, CallPolicy, Limits
+from ..calls.usage import CALLS, Usage
 from ..core.dataset import canonical_json
 from ..errors import DataError, PlanError, RunStoppedError, StorageError
 from ..store.cache import call_key

@@ -17,16 +17,17 @@ import msgspec
 
 from ..builder.corpus import read_corpus
 from ..calls.executors import Executor
-from ..calls.policy import CALLS, CallPolicy, Usage
+from ..calls.policy import CallPolicy
+from ..calls.usage import CALLS, Usage
 from ..core.dataset import DatasetForms, InMemoryDataset, canonical_json
 from ..core.matching import BY_ID, gold_found, match_of
 from ..core.metrics_base import SampleMetric, parse_metric
 from ..core.plan import EvaluationPlan, PartialCoverageWarning
-from ..core.rag_interface import Answerer, answerer_of
-from ..core.runner import AueporaEvaluator, OnOutput, RunRecord, in_this_folder, name_of, score_record
+from ..core.rag_interface import Answerer, answerer_of, name_of
+from ..core.runner import AueporaEvaluator, OnOutput, in_this_folder
 from ..core.scores import Batch, Scores, as_columns, has_field
-from ..core.systems.call import CACHED, attempts_of, is_from_cache
-from ..core.systems.resources import usage_of
+from ..core.scoring import RunRecord, score_record
+from ..core.systems.resources import CACHED, attempts_of, is_from_cache, usage_of
 from ..core.types import (
     ANSWER_MISSING,
     Document,

@@ -75,7 +75,7 @@ def kind_of_file(path: Path) -> str:
     if path.suffix.lower() == ".parquet" and not start.lstrip().startswith(b"{"):
         return "parquet"  # its reader says what is wrong with it
     if is_yaml(path):
-        from .documents import parse_yaml
+        from ..read.plain_yaml import parse_yaml
 
         document = parse_yaml(read_content(path), path.name)
         kind = _kind_of_record(document) if isinstance(document, dict) else None

@@ -15,7 +15,8 @@ import msgspec
 
 from ..calls.asking import Result, ask_all
 from ..calls.executors import Executor
-from ..calls.policy import CALLS, CallPolicy, Limits, Usage
+from ..calls.policy import CallPolicy, Limits
+from ..calls.usage import CALLS, Usage
 from ..errors import AccessRefusedError, ScoringError, warn_user
 from ..store.cache import CallCache, call_key
 from ..store.database import ANSWERED, FAILED, CallRow, Database

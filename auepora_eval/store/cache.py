@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.systems.call import CACHED
+from ..core.systems.resources import CACHED
 from ..core.types import EvaluationSample, SystemOutputs
 from ..errors import StorageError
 from ..read.records import read_prediction

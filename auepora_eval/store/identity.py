@@ -15,8 +15,8 @@ import msgspec
 from ..core.dataset import EvaluationDataset, canonical_json
 from ..core.metrics_base import SampleMetric
 from ..core.plan import Survey
-from ..core.rag_interface import parts_of
-from ..core.runner import AueporaEvaluator, name_of
+from ..core.rag_interface import name_of, parts_of
+from ..core.runner import AueporaEvaluator
 from ..core.settings import is_endpoint
 from ..errors import StorageError, warn_user
 

@@ -13,14 +13,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
 from ..core.dataset import EvaluationDataset, checked_samples
 from ..core.matching import match_of
-from ..core.runner import AueporaEvaluator, evaluate, name_of
 from ..core.scores import as_columns
 from ..core.scoring import Tally, short_id
 from ..core.settings import DEFAULT_OUT
@@ -43,7 +42,6 @@ from .columns import ScoreColumns, failed_ids
 from .database import SUFFIX as DATABASE
 from .database import Database
 from .lock import locked
-from .record import StoredRecord
 from .state import (
     SUFFIX,
     YAML,
@@ -55,6 +53,10 @@ from .state import (
     unfinished_ids,
 )
 from .writer import ROWS_IN_THE_DOCUMENT, add_whole, drafted, indented, rewrite, with_metadata
+
+if TYPE_CHECKING:
+    from ..core.runner import AueporaEvaluator
+    from .record import StoredRecord
 
 
 class EvaluationResultsStorage:
@@ -205,6 +207,9 @@ class EvaluationResultsStorage:
         **options: Any,
     ) -> StoredRecord:
         """Return the record of a run in this folder, for `core.runner.evaluate`."""
+        from ..core.rag_interface import name_of
+        from .record import StoredRecord  # with the calls, which most commands do not make
+
         name = evaluation_id or self.free_id(short_id(name_of(evaluator.system)))
         return StoredRecord(self.state(name), evaluator, dataset, **options)
 
@@ -222,6 +227,8 @@ class EvaluationResultsStorage:
         With `resume` a run that was started is resumed. A complete run is only read, if it is of this plan,
         dataset and system.
         """
+        from ..core.runner import evaluate
+
         if not resume:
             return evaluate(
                 evaluator, self.record(evaluator, dataset, evaluation_id=evaluation_id, **options)

@@ -13,8 +13,9 @@ import msgspec
 
 from ..core.dataset import Fingerprint, as_stored, canonical_json
 from ..core.matching import BY_ID, match_of
-from ..core.scores import Batch
-from ..core.scoring import Tally
+from ..core.plan import EvaluationPlan
+from ..core.scores import Batch, Scores
+from ..core.scoring import RunRecord, Tally
 from ..core.types import EvaluationRun, SampleScore, SystemOutputs
 from ..errors import DataError
 from ..io.files import naming, remove_leftovers, written
@@ -139,6 +140,35 @@ class RunWriter:
             state.remove_interventions()
             remove_database(state.database)
             draft.replace(state.database)
+
+
+class WrittenRecord(RunRecord):
+    """A run that is written to the disk while it is scored."""
+
+    _writer: RunWriter
+
+    @property
+    def tally(self) -> Tally:
+        """Return the outcome of the calls of the samples that were scored."""
+        return self._writer.tally
+
+    def add(self, batch: Batch, scores: Mapping[str, Scores]) -> None:
+        """Write further samples and the rows of their scores."""
+        self._writer.add(batch, scores)
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the samples that the run has."""
+        return self._writer.dataset_sha256
+
+    def finish(self, run: EvaluationRun) -> None:
+        """Write the results document."""
+        self._writer.finish(run)
+
+
+def plan_match(plan: EvaluationPlan) -> str:
+    """Return by what the metrics of a plan compare documents."""
+    matches = (getattr(metric, "match", BY_ID) for metric in plan.metrics)
+    return next((match for match in matches if match != BY_ID), BY_ID)
 
 
 def _texts(lines: bytes) -> list[str]:

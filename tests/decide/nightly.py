@@ -8,7 +8,8 @@ from typing import Any
 
 from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.core.plan import EvaluationPlan
-from auepora_eval.core.runner import AueporaEvaluator, RunRecord, evaluate
+from auepora_eval.core.runner import AueporaEvaluator, evaluate
+from auepora_eval.core.scoring import RunRecord
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample, an_output

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auepora_eval.errors import DataError
-from auepora_eval.io.documents import parse_yaml, read_document, write_document, yaml_text
+from auepora_eval.io.documents import read_document, write_document
+from auepora_eval.read.plain_yaml import parse_yaml, yaml_text
 
 ODD = "~ null yes No 1e5 0x1F 007 1:30 2024-01-01 1_000 .inf = <<".split()
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(

@@ -28,7 +28,7 @@ from auepora_eval.io.builds import load_split, read_manifest
 from auepora_eval.io.config.plan import load_config
 from auepora_eval.io.config.project import load_evaluation_config
 from auepora_eval.io.csv import load_eval_csv
-from auepora_eval.io.documents import DataCompressor, yaml_text
+from auepora_eval.io.documents import DataCompressor
 from auepora_eval.io.eval_json import load_eval_json
 from auepora_eval.io.ground_truth import load_ground_truth
 from auepora_eval.io.jsonl import load_jsonl_dataset
@@ -38,6 +38,7 @@ from auepora_eval.io.outputs import PredictionFile, load_predictions
 from auepora_eval.io.parquet import load_parquet_dataset, save_parquet_dataset
 from auepora_eval.io.results.tables import load_results
 from auepora_eval.io.validate import file_errors
+from auepora_eval.read.plain_yaml import yaml_text
 from auepora_eval.read.tasks import read_task, split_record
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_sample

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
-from auepora_eval.core.systems.call import attempts_of
+from auepora_eval.core.systems.resources import attempts_of
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import plan

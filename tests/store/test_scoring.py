@@ -18,7 +18,7 @@ from auepora_eval.errors import DataError
 from auepora_eval.io.loader import open_dataset
 from auepora_eval.io.outputs import PredictionFile, load_predictions, missing_output
 from auepora_eval.metrics.parse import parse_metrics
-from auepora_eval.store.record import PredictionRecord, Predictions, predictions_at, score_predictions
+from auepora_eval.store.predictions import PredictionRecord, Predictions, predictions_at, score_predictions
 from auepora_eval.store.storage import EvaluationResultsStorage
 from auepora_eval.store.verify import FITS, verify_run
 from tests.builders import a_failure, a_sample, small_world

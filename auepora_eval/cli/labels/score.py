@@ -17,8 +17,8 @@ from contextlib import redirect_stdout
 
 from ...core.dataset import InMemoryDataset
 from ...core.plan import EvaluationPlan
-from ...core.runner import AueporaEvaluator, RunRecord, evaluate
-from ...core.scoring import Tally
+from ...core.runner import AueporaEvaluator, evaluate
+from ...core.scoring import RunRecord, Tally
 from ...core.systems.call import without_answers
 from ...core.systems.named import load_system
 from ...core.types import EvaluationSample, SystemOutputs

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ...calls.asking import AttemptRecord, Result
+from ...calls.asking import Result
 from ...calls.executors import AsyncExecutor, Executor, SerialExecutor, ThreadExecutor, awaited
 from ...errors import DataError
 from ...read.messages import HISTORY
@@ -38,7 +38,7 @@ from ..types import (
     split_timings,
     unscored,
 )
-from .resources import usage_of
+from .resources import ATTEMPTS, CACHED, usage_of
 
 EXECUTORS: Registry[Callable[..., Executor]] = Registry("executor")
 EXECUTORS.add("serial")(SerialExecutor)
@@ -224,9 +224,8 @@ def _copied(value: Any) -> Any:
     return type(value)(map(_copied, value)) if type(value) in (list, tuple, set) else value
 
 
-# What a run records in an output about its call, under names that a system cannot set.
+# What a system cannot set: a run records it in an output about its call.
 
-ATTEMPTS, CACHED = "attempts", "cached"
 _RESERVED = frozenset({ATTEMPTS, CACHED, DOCUMENTS_GIVEN})
 
 
@@ -240,19 +239,3 @@ def _without_reserved_names(extra: dict[str, Any]) -> dict[str, Any]:
         return extra
     own = {name: value for name, value in extra.items() if name not in _RESERVED}
     return {**own, **{f"system_{name}": extra[name] for name in sorted(_RESERVED & extra.keys())}}
-
-
-def failed_attempts(extra: Mapping[str, Any]) -> list[AttemptRecord]:
-    """Return the records of failed attempts."""
-    records: list[AttemptRecord] = extra.get(ATTEMPTS, [])
-    return records
-
-
-def attempts_of(output: SystemOutputs) -> int:
-    """Return how many calls an output took, by its own records."""
-    return max(1, len(failed_attempts(output.extra)) + (output.error is None))
-
-
-def is_from_cache(output: SystemOutputs) -> bool:
-    """Return whether an answer was made by another run."""
-    return output.extra.get(CACHED) is True

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...calls.policy import COUNTS, Usage, reported_count
+from ...calls.usage import COUNTS, Usage, reported_count
 from ..types import SystemOutputs
 
 if TYPE_CHECKING:
     import psutil
 
+    from ...calls.asking import AttemptRecord
+
 _LOOKS_BETWEEN_CHILDREN = 10  # finding them walks through all processes of the machine
 _SHORTEST_CPU_SECONDS = 0.05  # systems count CPU time in ticks of 10 ms: fewer than five are too coarse
 PRICES = ("price_input", "price_output")
+ATTEMPTS, CACHED = "attempts", "cached"  # in `extra` of an output: what a run records of its call
 
 
 class ResourceMonitor:
@@ -166,3 +169,19 @@ def usage_of(output: SystemOutputs) -> dict[str, float]:
         for name in COUNTS
         if (count := reported_count(place, name)) is not None
     }
+
+
+def failed_attempts(extra: Mapping[str, Any]) -> list[AttemptRecord]:
+    """Return the records of failed attempts."""
+    records: list[AttemptRecord] = extra.get(ATTEMPTS, [])
+    return records
+
+
+def attempts_of(output: SystemOutputs) -> int:
+    """Return how many calls an output took, by its own records."""
+    return max(1, len(failed_attempts(output.extra)) + (output.error is None))
+
+
+def is_from_cache(output: SystemOutputs) -> bool:
+    """Return whether an answer was made by another run."""
+    return output.extra.get(CACHED) is True

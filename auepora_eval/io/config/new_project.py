@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from ...errors import DataError, installed_from
-from ..documents import yaml_text
+from ...read.plain_yaml import yaml_text
 
 PLAN, RULES = "evaluation.config.yaml", "gate.yaml"
 TEST, WORKFLOW = "tests/test_evaluation.py", ".github/workflows/evaluation.yml"

@@ -8,8 +8,9 @@ from typing import Any
 
 from ...core.settings import PATHS, PLAN_KEYS
 from ...errors import DataError, did_you_mean, warn_user
+from ...read.plain_yaml import parse_yaml
 from ...read.text import parse_settings
-from ..documents import parse_yaml, read_content
+from ..documents import read_content
 from ..schema import check_no_errors, config_form_errors, shown
 
 _MAX_BYTES = 1_000_000

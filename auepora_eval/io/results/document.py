@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import msgspec
 import numpy as np
@@ -34,9 +34,11 @@ from ...core.types import (
     retrieved_ids,
     target_of,
 )
-from ...core.verdict import Stopping
 from ...errors import DataError
 from ...read.records import as_struct
+
+if TYPE_CHECKING:
+    from ...core.verdict import Stopping
 
 # The second number grows with new fields, the first when old readers would go wrong.
 SCHEMA_VERSION = "1.1"
@@ -317,6 +319,8 @@ def stored_stopping(results: Mapping[str, Any], where: str) -> Stopping | None:
     stopping = results["metadata"].get("stopping")
     if stopping is None:
         return None
+    from ...core.verdict import Stopping  # of few runs
+
     return as_struct(stopping, Stopping, f"{where}: $.metadata.stopping", fix=EDITED)
 
 

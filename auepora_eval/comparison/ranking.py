@@ -6,6 +6,7 @@ run is below all that are significantly better, and above all that are significa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -172,7 +173,12 @@ def best_of_the_others(ranking: Ranking, metric: str | None = None) -> tuple[int
     chosen = min(candidates, key=lambda one: one.target in NO_QUALITY)
     others = range(1, len(ranking.run_ids))
     sign = -1 if chosen.higher_is_better else 1
-    return min(others, key=lambda place: sign * chosen.standings[place].value), chosen.name
+
+    def order(place: int) -> tuple[bool, float]:
+        value = chosen.standings[place].value
+        return math.isnan(value), sign * value  # NaN is neither above nor below a number
+
+    return min(others, key=order), chosen.name
 
 
 def _names(runs: Sequence[EvaluationRun]) -> list[str]:

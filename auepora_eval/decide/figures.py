@@ -194,6 +194,10 @@ def metric_figure(result: MetricResult) -> Figure:
     if corrected is not None:
         counted = f"corrected by labels of people; the judged value is {result.value:.4g}"
     coverage = as_columns(result.scores).coverage() if len(result.scores) else result.coverage
+    if_failed = result.if_failed
+    if coverage.failed and "bounds_if_failed" not in result.details:
+        # A metric of a user's own without a score per sample: what failed could have been anything.
+        if_failed = (None, None)
     # By the stored bounds, because the metric need not be registered: times have no upper bound.
     is_time = result.bounds == (0.0, None) or result.name.startswith("slo_share")
     return Figure(
@@ -203,7 +207,7 @@ def metric_figure(result: MetricResult) -> Figure:
         result.interval if corrected is None else corrected.interval,
         "s" if result.unit == "s" else "",
         result.higher_is_better,
-        result.if_failed,
+        if_failed,
         coverage.scored if len(result.scores) or result.reports_coverage else None,
         coverage.failed,
         failed_by_metric(result),

@@ -12,7 +12,14 @@ from typing import Any
 
 from ..comparison.checks import NOT_ALIKE, data_mismatches, snapshot_notes, stopping_notes, value_notes
 from ..comparison.compare import MetricComparison, compared_family
-from ..comparison.paired_tests import RESAMPLES, Tested, judge_notes, tested_pairs
+from ..comparison.paired_tests import (
+    FAILED_AND_BETTER,
+    NO_VALUE,
+    RESAMPLES,
+    Tested,
+    judge_notes,
+    tested_pairs,
+)
 from ..comparison.pairs import NO_SCORES, NONE_IN_BOTH, pairs_of
 from ..core.display import p_text
 from ..core.types import EvaluationRun
@@ -41,6 +48,7 @@ __all__ = ["GateReport", "RuleResult", "gate_run"]
 _TIMES = (
     "Limit how much of it may be lost instead (max_loss, with a generous limit), or compare repeats of both."
 )
+_NO_LOSS = (NO_VALUE, FAILED_AND_BETTER)
 _FAR = 10_000  # more samples than anyone will measure
 
 
@@ -212,7 +220,8 @@ def _relative_verdict(rule: Rule, pair: _Pair) -> RuleResult:
             why = f"{figure.name}: {unscored(figure, run)}"
             return RuleResult(rule, Outcome.INCONCLUSIVE, why, score_again(figure.name, run))
     metric = pair.compared[rule.kind].get(canonical(rule.name))
-    if rule.kind == "max_loss":
+    # The loss of a time that is not tested can still be limited, but not that of a value that does not exist.
+    if rule.kind == "max_loss" and (metric is None or metric.test.not_tested not in _NO_LOSS):
         # Resources (memory, tokens) have no scores to pair: their values are compared.
         change = None if metric is None else Change.of(metric)
         return loss_verdict(rule, pair.baseline, pair.candidate, change)

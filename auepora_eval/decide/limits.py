@@ -122,7 +122,9 @@ def _with_failures(figure: Figure, worst: float) -> str:
     """Say what a figure would be with the calls that failed."""
     if not math.isfinite(worst):
         calls, they = ("1 call", "it") if figure.failed == 1 else (f"{figure.failed} calls", "they")
-        return f"{calls} failed, and how long {they} would have taken is not known"
+        is_time = figure.of_time or figure.unit == "ms"
+        unknown = f"how long {they} would have taken" if is_time else f"what {they} would have scored"
+        return f"{calls} failed, and {unknown} is not known"
     return f"{shown(worst, figure.unit)} if the {figure.failed} that failed count as wrong"
 
 

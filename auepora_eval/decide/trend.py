@@ -19,7 +19,7 @@ from ..comparison.paired_tests import is_of_time
 from ..comparison.pairs import FilledRows
 from ..core.dataset import canonical_json
 from ..core.display import interval_text, number_or_null, value_text
-from ..core.metrics_base import SampleMetric
+from ..core.metrics_base import SampleMetric, StoredMetric
 from ..core.scores import Scores, as_columns
 from ..core.table import Table
 from ..core.types import EvaluationRun, MetricResult
@@ -137,10 +137,12 @@ def metric_trend(storage: EvaluationResultsStorage, name: str) -> Trend:
 
 def _point(run: EvaluationRun, result: MetricResult, metric: SampleMetric | None) -> TrendPoint:
     coverage, value, interval, counted = result.coverage, result.value, result.interval, False
-    # Where nothing was answered, nothing was measured.
-    if coverage.failed and coverage.scored and metric is not None and not is_of_time(metric):
-        if metric.is_mean:
-            whole = with_failures_as_worst(run, result, metric)
+    known = metric or StoredMetric.of(result)
+    # Where nothing was answered, nothing was measured. How many were is not always reported.
+    was_measured = coverage.scored or not result.reports_coverage
+    if coverage.failed and was_measured and not (known is not None and is_of_time(known)):
+        if known is not None and known.is_mean:
+            whole = with_failures_as_worst(run, result, known)
             value, interval, counted = whole.value, whole.interval, not whole.coverage.failed
         else:
             value, interval = math.nan, None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +18,11 @@ from auepora_eval.core.types import (
     target_of,
 )
 from auepora_eval.decide.gate import gate_run
+from auepora_eval.decide.trend import metric_trend
 from auepora_eval.errors import PlanError
+from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.comparison.test_power import a_run
+from tests.decide import gated
 
 
 def renamed(run: EvaluationRun, name: str, **details: object) -> EvaluationRun:
@@ -54,3 +59,23 @@ def test_a_value_that_is_not_the_mean_says_what_is_needed() -> None:
     assert comparison_in_plain_words(compared) == ["No metric can be compared."]
     with pytest.raises(PlanError, match="own_bleu cannot be planned for: its metric is not registered"):
         power_from_runs(*runs, metrics=["own_bleu"])
+
+
+def test_failed_calls_are_not_left_out_of_a_metric_of_ones_own(tmp_path: Path) -> None:
+    """Eight of ten are right of those that were answered, and nine of twenty calls failed."""
+    failed = gated.a_run("r", {"hit@5": [*[1.0] * 8, 0.0, 0.0, 0.0, *[None] * 9]}, failed=9)
+    storage = EvaluationResultsStorage(tmp_path)
+    storage.save_run(renamed(failed, "brevity@12"))
+    (line,) = metric_trend(storage, "brevity@12").lines
+    assert (line.points[0].value, line.points[0].failures_counted) == (0.4, True)
+
+    [known] = failed.results
+    whole = MetricResult("own", known.target, known.value, {"num_total": 20, "num_failed": 9})
+    run = replace(failed, results=[whole])
+    verdict = gate_run(run, {"min": {"own": 0.5}}).verdicts[0]
+    assert verdict.outcome == "inconclusive"
+    assert "9 calls failed, and what they would have scored is not known" in verdict.why
+    storage.save_run(replace(run, evaluation_id="s"))
+    (line,) = metric_trend(storage, "own").lines
+    assert math.isnan(line.points[0].value)
+    assert line.points[0].value_answered == known.value

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auepora_eval.comparison.compare import compare_runs
-from auepora_eval.comparison.ranking import rank_runs
+from auepora_eval.comparison.ranking import best_of_the_others, rank_runs
 from auepora_eval.comparison.regressions import LostSample, Text
 from auepora_eval.comparison.tables import (
     ranking_in_words,
@@ -17,6 +17,7 @@ from auepora_eval.comparison.tables import (
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.pages.markdown import report_markdown
 from tests.comparison.test_margins_and_repeats import scored
+from tests.decide.gated import declining
 
 
 def three(size: int = 80) -> list[EvaluationRun]:
@@ -60,6 +61,17 @@ def test_equal_runs_share_a_rank_and_go_by_their_ids() -> None:
     assert ranking.metrics[0].standings[0].rank_interval == (1, 2)
     assert ranking.systems == ["good", "again", "bad"]
     assert "Several share the best value on mrr." in ranking_in_words(ranking)
+
+
+def test_a_run_without_a_value_is_not_the_best_of_the_others() -> None:
+    """The precision of declining does not exist where nothing was declined."""
+    declines = {"none": (), "wrongly": (0, 1), "rightly": (1, 3), "nothing": ()}
+    runs = [replace(declining(name, *places), system_name=name) for name, places in declines.items()]
+    for order in ([0, 3, 1, 2], [0, 1, 2, 3], [0, 2, 3, 1]):
+        ranking = rank_runs([runs[place] for place in order])
+        best, _ = best_of_the_others(ranking)
+        assert ranking.systems[best] == "rightly"
+        assert not any(one.best for one in ranking.metrics[0].standings)
 
 
 def test_the_significance_tests_have_the_names_of_results_files() -> None:

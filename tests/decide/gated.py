@@ -32,3 +32,11 @@ def a_run(
     outputs = [a_failure() if place < failed else an_output() for place in range(size)]
     samples = [a_sample(each, relevant="a") for each in ids]
     return EvaluationRun(name, f"{name} system", "made", "same data", results, samples, outputs, **fields)
+
+
+def declining(name: str, *declined: int) -> EvaluationRun:
+    """A run of 40 questions, every second without an answer, that declines some."""
+    samples = [a_sample(f"s{n}", labels={"answerable": n % 2 == 0}) for n in range(40)]
+    outputs = [an_output(answer="I don't know." if n in declined else "at noon") for n in range(40)]
+    results = [parse_metric("abstention_precision").compute(samples, outputs)]
+    return EvaluationRun(name, name, "made", "same", results, samples, outputs)

@@ -20,7 +20,7 @@ from auepora_eval.decide.figures import GatedRun
 from auepora_eval.decide.gate import GateReport, RuleResult, gate_run
 from auepora_eval.errors import PlanError
 from auepora_eval.store.storage import EvaluationResultsStorage
-from tests.decide.gated import a_run
+from tests.decide.gated import a_run, declining
 
 EIGHT_OF_TEN = [1.0] * 8 + [0.0] * 2
 
@@ -114,6 +114,23 @@ def test_a_loss_of_time_is_not_hidden_by_failures(name: str) -> None:
     verdict = gate_run(NEARLY_ALL_FAILED, rules, baseline=before).verdicts[0]
     assert verdict.outcome == "inconclusive"
     assert gate_run(timed_run([0.1] * 100, failed=0), rules, baseline=before).verdicts[0].outcome == "passed"
+
+
+@pytest.mark.parametrize("rule", ["max_loss", "margin"])
+@pytest.mark.parametrize(("before", "now"), [((1, 2, 3), ()), ((), (1, 2, 3))])
+def test_a_value_that_does_not_exist_keeps_no_limit_of_loss(
+    rule: str, before: tuple[int, ...], now: tuple[int, ...]
+) -> None:
+    """Of a system that never declines there is no precision of declining: not even an infinite one."""
+    rules = {rule: {"abstention_precision": {"limit": 0.1, "on": "value"}}}
+    report = gate_run(declining("new", *now), rules, baseline=declining("old", *before))
+    verdict = only(report, rule, "abstention_precision")
+    assert (verdict.outcome, report.exit_code) == ("inconclusive", 3)
+    assert "it has no value in one of the runs" in verdict.why
+    alike = gate_run(
+        declining("new", 1, 2), {"max_loss": {"abstention_precision": 0.1}}, baseline=declining("old", 1, 2)
+    )
+    assert only(alike, "max_loss", "abstention_precision").outcome == "passed"
 
 
 def test_a_failure_stays_a_failure_beside_what_cannot_be_judged() -> None:

@@ -141,7 +141,8 @@ def _point(run: EvaluationRun, result: MetricResult, metric: SampleMetric | None
     # Where nothing was answered, nothing was measured. How many were is not always reported.
     was_measured = coverage.scored or not result.reports_coverage
     if coverage.failed and was_measured and not (known is not None and is_of_time(known)):
-        if known is not None and known.is_mean:
+        # A failed answer may have changed the scores of the others, too: then the worst is not known either.
+        if known is not None and known.is_mean and not known.scored_by_others:
             whole = with_failures_as_worst(run, result, known)
             value, interval, counted = whole.value, whole.interval, not whole.coverage.failed
         else:

@@ -151,14 +151,6 @@ def test_a_ratio_without_a_value_is_left_open() -> None:
         assert "too few samples count" in power_in_words(report)[1]
 
 
-def test_failures_count_as_the_worst() -> None:
-    values = np.full(50, 0.9)
-    values[::5] = math.nan
-    failed = power_from_runs(replace(a_run("a", ndcg_5=values), samples=_samples(50))).metrics[0]
-    assert failed.values == pytest.approx((0.72,))
-    assert failed.samples == 50
-
-
 def _samples(size: int) -> Any:
     from tests.builders import a_sample
 

@@ -9,13 +9,11 @@ import pytest
 
 from auepora_eval.comparison.compare import compare_runs
 from auepora_eval.comparison.ranking import best_of_the_others, rank_runs
-from auepora_eval.comparison.regressions import LostSample, Text
 from auepora_eval.comparison.tables import (
     ranking_in_words,
     statistical_analysis,
 )
 from auepora_eval.core.types import EvaluationRun
-from auepora_eval.pages.markdown import report_markdown
 from tests.comparison.test_margins_and_repeats import scored
 from tests.decide.gated import declining
 
@@ -81,11 +79,3 @@ def test_the_significance_tests_have_the_names_of_results_files() -> None:
     assert test["significant"] is True
     assert test["effect_size"] < -1
     assert analysis["confidence_intervals"]["confidence_level"] == 0.95
-
-
-def test_a_comment_in_markdown_keeps_hostile_text_in_its_cells() -> None:
-    runs = three()
-    lost = [LostSample("mrr", "", "s|1", 1.0, 0.0, Text("<script>", "a\n# b"), Text())]
-    text = report_markdown(runs[:2], compare_runs(*runs[:2]), lost=lost)
-    assert "Largest regressions on mrr" in text
-    assert r"| s\|1 | 1.0000 | 0.0000 | &lt;script> | a # b | (not stored with this run) |" in text

@@ -130,11 +130,6 @@ def test_values_say_what_the_failures_could_be(auepora: Any) -> None:
     )
 
 
-def test_report(auepora: Any, folder: Path) -> None:
-    assert auepora("compare", "a", "b", "--html", "page.html", "--force")[0] == 0
-    assert "<b class='better'>" not in (folder / "page.html").read_text(encoding="utf-8")
-
-
 def test_trend(auepora: Any) -> None:
     """Both are points of one line, since `score` has given them one name."""
     _, out = auepora("list", "--trend", "recall@5", "--json")

@@ -38,12 +38,6 @@ def test_result_of_a_custom_metric_shows_what_it_reports() -> None:
     assert row == "| DIVERSITY | mine | 0.5000 | - | 3 | - | - | - |"
 
 
-def test_a_name_cannot_break_the_table() -> None:
-    row = results_to_markdown([MetricResult("a|b<i>`\n", T.DIVERSITY, 0.5)]).splitlines()
-    assert len(row) == 3
-    assert "| a\\|b&lt;i>\\` |" in row[-1]
-
-
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [

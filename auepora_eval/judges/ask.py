@@ -66,16 +66,10 @@ def stored_verdicts(path: Path) -> list[Judgement]:
         return list(verdicts_in(database))
 
 
-def copy_verdicts(source: Database, target: Database) -> None:
-    """Copy the verdicts and the judge of a run to a run that was computed from them."""
-    target.add_calls(map(_row, verdicts_in(source)))
-    target.set_meta(**{JUDGE: source.meta(JUDGE)})
-
-
 def keep_verdicts(verdicts: Iterable[Judgement], database: Database) -> None:
     """Store verdicts of another run that a run does not have; they cost it nothing."""
-    known = {verdict.key for verdict in verdicts_in(database) if not verdict.failed}
-    new = [verdict for verdict in verdicts if not verdict.failed and verdict.key not in known]
+    failed = {verdict.key: bool(verdict.failed) for verdict in verdicts_in(database)}
+    new = [each for each in verdicts if each.key not in failed or (failed[each.key] and not each.failed)]
     database.add_calls(_row(_free(verdict)) for verdict in new)
 
 

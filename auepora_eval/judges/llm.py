@@ -208,7 +208,7 @@ def _part(question: Question, entry: _Entry) -> Part:
     if label not in kind.scores:
         raise _VoidError(f"no_option: {tidy(entry.verdict, 40)!r} is not one of {', '.join(kind.options)}")
     part = Part(label, kind.scores[label])
-    if label not in kind.quote_for:
+    if not kind.quoted or label == kind.options[-1]:
         return part
     if kind.each and kind.quoted == "passage":
         named = dict.fromkeys(entry.passages)

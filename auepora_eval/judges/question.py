@@ -26,8 +26,8 @@ PROMPTS = Path(__file__).parent / "prompts"
 class Kind:
     """A kind of question: its prompt, its options (single words) and the score of each.
 
-    `quoted` names the text of the material that a quote must come from; `quote_for` are the options that
-    need one. A kind without options asks for a list of texts.
+    `quoted` names the text of the material that a quote must come from. The last option says that nothing is
+    there, and needs no quote. A kind without options asks for a list of texts.
 
     `each` names the numbered texts ("claim 1", "claim 2") that have a verdict each, in one reply. `single` is
     the kind of question about one of them, for judges that compare texts one by one.
@@ -37,7 +37,6 @@ class Kind:
     prompt: Prompt
     scores: Mapping[str, float]
     quoted: str = ""
-    quote_for: tuple[str, ...] = ()
     each: str = ""
     single: str = ""
 
@@ -48,22 +47,19 @@ class Kind:
 
 
 _GRADES = {"0": 0.0, "1": 1 / 3, "2": 2 / 3, "3": 1.0}
-# name: options with their scores, the text that quotes come from, the options that need a quote
-_KINDS: dict[str, tuple[dict[str, float], str, tuple[str, ...]]] = {
-    "support": ({"yes": 1.0, "no": 0.0}, "passage", ("yes",)),
-    "relevance": (_GRADES, "", ()),
-    "answer_relevance": ({"yes": 1.0, "partly": 0.5, "no": 0.0}, "", ()),
-    "correctness": ({"same": 1.0, "incomplete": 0.5, "contradicts": 0.0, "refusal": 0.0}, "", ()),
-    "nugget": ({"full": 1.0, "partial": 0.5, "none": 0.0}, "answer", ("full", "partial")),
-    "claims": ({}, "", ()),
-    "preference": ({"first": 1.0, "tie": 0.5, "second": 0.0}, "", ()),
-    "grounding": (
-        {"supported": 1.0, "contradicted": 0.0, "unmentioned": 0.0},
-        "passage",
-        ("supported", "contradicted"),
-    ),
-    "grading": (_GRADES, "", ()),
-    "nuggets": ({"full": 1.0, "partial": 0.5, "none": 0.0}, "answer", ("full", "partial")),
+_COVERAGE = {"full": 1.0, "partial": 0.5, "none": 0.0}
+# name: the options with their scores, and the text that quotes come from
+_KINDS: dict[str, tuple[dict[str, float], str]] = {
+    "support": ({"yes": 1.0, "no": 0.0}, "passage"),
+    "relevance": (_GRADES, ""),
+    "answer_relevance": ({"yes": 1.0, "partly": 0.5, "no": 0.0}, ""),
+    "correctness": ({"same": 1.0, "incomplete": 0.5, "contradicts": 0.0, "refusal": 0.0}, ""),
+    "nugget": (_COVERAGE, "answer"),
+    "claims": ({}, ""),
+    "preference": ({"first": 1.0, "tie": 0.5, "second": 0.0}, ""),
+    "grounding": ({"supported": 1.0, "contradicted": 0.0, "unmentioned": 0.0}, "passage"),
+    "grading": (_GRADES, ""),
+    "nuggets": (_COVERAGE, "answer"),
 }
 # Kinds with a verdict for each of several texts: the name of the texts, and the kind for one of them.
 _EACH = {
@@ -78,9 +74,9 @@ _PROMPT_OF = {"relevance": "grading", "nugget": "nuggets"}
 @cache
 def kind_named(name: str) -> Kind:
     """Return one of the kinds that the library knows; KeyError if it is none of them."""
-    scores, quoted, quote_for = _KINDS[name]
+    scores, quoted = _KINDS[name]
     prompt = read_prompt(PROMPTS / f"judge_{_PROMPT_OF.get(name, name)}.md")
-    return Kind(name, prompt, scores, quoted, quote_for, *_EACH.get(name, ()))
+    return Kind(name, prompt, scores, quoted, *_EACH.get(name, ()))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from ..store.state import SUFFIX, RunState
 from ..store.stopping import sequence_results
 from ..store.storage import EvaluationResultsStorage, database_of
 from ..store.writer import rewrite
-from .ask import JUDGE, Asked, Asking, copy_verdicts, keep_verdicts, key_of, stored_verdicts, verdicts_in
+from .ask import JUDGE, Asked, Asking, keep_verdicts, key_of, stored_verdicts, verdicts_in
 from .judge import Judge, as_judge
 from .jury import Jury, judge_named
 from .metric import JudgedMetric, add_note
@@ -154,7 +154,7 @@ class RunJudging:
                     self.asking = self._asking(list(verdicts_in(database)), database)
                 results = self.scored()
                 if self.replay is not None:
-                    keep_verdicts(self.asking.of_judge(self.kinds), database)  # they explain the scores
+                    keep_verdicts(self.asking.stored, database)  # they explain the scores
                 return self._written(results, database)
 
     def scored(self) -> list[MetricResult]:
@@ -239,7 +239,8 @@ def judged_plan(
 def copy_judging(path: Path, to: Path) -> None:
     """Copy the verdicts and the judge of a run to a run that was computed from them."""
     with locked(to), Database.read(path) as source, Database.write(to) as target:
-        copy_verdicts(source, target)
+        keep_verdicts(verdicts_in(source), target)
+        target.set_meta(**{JUDGE: source.meta(JUDGE)})
 
 
 # What the judges of a stored run said of the claims of its answers.

@@ -14,17 +14,16 @@ The judge reads the file as it is; each grade is a list item with a number of on
 question and the answer. A line "Sees: reference, passages", which may be left out, names what else. The score
 is the grade, scaled to 0 for the lowest and 1 for the highest.
 
-The metric is rubric[tone.md]. The hash of the file is in its signature, so that values by different texts of
-a rubric are not compared. The file is read when the judge is asked, not when stored results are read.
+The metric is rubric[tone.md]. The hash of the file is in the name of the judge, so that values by different
+texts of a rubric are not compared. The file is read when the judge is asked, not for stored results.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from ...calls.chat import Prompt, read_prompt
 from ...core.metrics_base import metric, skip
@@ -40,13 +39,11 @@ _TEXTS = ("question", "answer", "reference", "passages")
 _MAX_BYTES = 20_000
 
 
-@dataclass(frozen=True)
-class Rubric:
-    """A rubric: the kind of question that it makes, what else is shown, and the hash of its file."""
+class Rubric(NamedTuple):
+    """A rubric: the kind of question that it makes, and what else is shown."""
 
     kind: Kind
     sees: tuple[str, ...]
-    sha256: str
 
 
 def read_rubric(path: str | Path) -> Rubric:
@@ -67,8 +64,7 @@ def read_rubric(path: str | Path) -> Rubric:
             "a rubric describes at least two grades, each once.",
             fix='Write a list with a line such as "- 2: polite and calm throughout" for each grade.',
         )
-    digest = sha256(content).hexdigest()
-    return Rubric(_kind(text, sorted(grades), digest), _seen(str(path), text), digest)
+    return Rubric(_kind(text, sorted(grades), sha256(content).hexdigest()), _seen(str(path), text))
 
 
 def _kind(text: str, grades: list[str], digest: str) -> Kind:
@@ -102,7 +98,7 @@ class RubricGrade(JudgedMetric):
 
     (grade - lowest grade) / (highest grade - lowest grade), the expectation over the grades where the judge
     reports their probabilities. The file says what each grade means and what the judge is shown; its hash is
-    in the signature. An answer that declines is skipped.
+    part of the judge. An answer that declines is skipped.
     """
 
     file: str
@@ -116,19 +112,14 @@ class RubricGrade(JudgedMetric):
     def question_kinds(self) -> list[Kind]:
         return [read_rubric(self.file).kind]
 
-    def signature(self) -> Mapping[str, object]:
-        if self.asking is None:
-            return {}
-        return {**super().signature(), "rubric": read_rubric(self.file).sha256}
-
     def judged(self, sample: EvaluationSample, output: SystemOutputs) -> float | SampleScore:
         if (left_out := no_answer(output)) is not None:
             return left_out
         rubric = read_rubric(self.file)
-        if "reference" in rubric.sees and sample.reference_answer is None:
-            return skip("the sample has no reference_answer")
         texts = {"answer": output.response.text}
-        if "reference" in rubric.sees and sample.reference_answer is not None:
+        if "reference" in rubric.sees:
+            if sample.reference_answer is None:
+                return skip("the sample has no reference_answer")
             texts["reference"] = sample.reference_answer.text
         if "passages" in rubric.sees:
             ranked = sorted(output.retrieved, key=lambda hit: hit.rank)

@@ -127,8 +127,8 @@ class SupportModel(GroundingMetric):
 
     The support function `trained` (14 signed features of words, numbers, names and negation; logistic
     weights) for each sentence of the answer; the mean, sentences counted by their content words. The score is
-    a rank, not a chance, until it is calibrated on your labels. In paraphrases one wrong thing is hardly
-    seen.
+    a rank, not a chance, until it is calibrated on your labels. In paraphrases it is near chance on
+    negations, changed numbers and swapped roles, and it knows the negations of English only.
     """
 
     def ready(self) -> None:

@@ -241,7 +241,7 @@ def _regression(rule: Rule, metric: MetricComparison, pair: _Pair) -> RuleResult
     # Decision 12: a rule that no data of this size could fail must not pass (five pairs: p = 0.0625 at best).
     least = min(1.0, metric.test.smallest_p * tests)
     if least >= pair.alpha:
-        why = f"this few samples cannot detect any loss, however large: {words}, {p_text(least)} at best"
+        why = f"so few samples cannot detect any loss, however large: {words}, {p_text(least)} at best"
         # Of many metrics, some have few samples. Unless they lost, they do not stop the gate.
         others = any(one.test.smallest_p * tests < pair.alpha for one in family)
         if rule.of_all and others and metric.gain >= 0:
@@ -262,7 +262,7 @@ def _regression(rule: Rule, metric: MetricComparison, pair: _Pair) -> RuleResult
     if seen is not None:
         why += f"; a loss of {shown(seen, metric.unit)} would be detected with 80% power"
     elif metric.power.too_few:
-        why += "; this few samples detect no loss with 80% power, however large"
+        why += "; so few samples detect no loss with 80% power, however large"
     return _verdict(rule, Outcome.PASSED, why, "", metric, p_value, seen)
 
 

@@ -102,10 +102,9 @@ def label_page(ask: Ask) -> Reply:
         ui.Column("People", "words"),
         ui.Column(),
     ]
-    options = [(one.id, ui.short(one.id, 60)) for one in runs]
     form = tag(
         "form",
-        tag("label", "Run ", ui.select_box("run", options, None, "Run")),
+        ui.run_box("run", "Run", [one.id for one in runs], ""),
         tag("button", "Label 50 of its answers", type="submit", class_="main"),
         tag("button", "Review its questions", type="submit", formaction="/review/new"),
         method="post",
@@ -213,8 +212,9 @@ def item_page(ask: Ask) -> Reply:
     if shown is None:
         return _end_page(desk, person, ask)
     progress = shown.progress
-    done = progress.labelled + progress.not_sure
-    drawn = tag("progress", value=done, max=progress.total, aria_label="Labelled")
+    drawn = tag(
+        "progress", value=progress.labelled + progress.not_sure, max=progress.total, aria_label="Labelled"
+    )
     status = tag("p", drawn, f" {_done(progress)}", class_="mute", role="status")
     return _page(ask, desk.task.question, status, _content(desk, shown), _bar(desk, shown, ask))
 
@@ -294,7 +294,7 @@ def _end_page(desk: Desk, person: str, ask: Ask) -> Reply:
     text = f"All {progress.total} items are done: {progress.labelled} labels, {progress.not_sure} not sure."
     undo = ui.press_form(
         _press_address(ask),
-        tag("input", type="hidden", name="item", value=desk.labels(person).last_item or ""),
+        ui.hidden_fields([("item", desk.labels(person).last_item)]),
         tag("div", ui.key_button("u", "undo", UNDO), class_="answers more"),
     )
     return _page(ask, "Done", ui.strip("up", text), _next_steps(desk), undo)

@@ -70,11 +70,11 @@ def _choose_page(ask: Ask, chosen: Sequence[str]) -> Page:
         return Page("Compare", main, ask.workspace.command("list"))
     candidate = chosen[0] if chosen else runs[0].id
     others = ask.workspace.before(candidate, runs) or [one.id for one in runs if one.id != candidate]
-    options = [(one.id, ui.short(one.id, 60)) for one in runs]
+    names = [one.id for one in runs]
     form = tag(
         "form",
-        tag("label", "Baseline ", ui.select_box("run", options, others[0], "Baseline")),
-        tag("label", "Candidate ", ui.select_box("run", options, candidate, "Candidate")),
+        ui.run_box("run", "Baseline", names, others[0]),
+        ui.run_box("run", "Candidate", names, candidate),
         tag("button", "Compare", type="submit", class_="main"),
         class_="filters",
         action="/compare",

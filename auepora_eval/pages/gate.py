@@ -13,7 +13,7 @@ from .comparisons import gate_of, pair_of
 from .components import charts
 from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
-from .layout import address
+from .layout import address, compare_address, no_runs
 from .requests import Ask, Page, Reply
 from .run import worst_items
 from .workspace import Stored
@@ -26,8 +26,7 @@ def gate_page(ask: Ask) -> Reply:
     """Check a run against a baseline, by the rules of the file that was named or by the usual ones."""
     runs = ask.workspace.runs()
     if not runs:
-        main = ui.lead("There are no finished runs yet. Make two of them: ", tag("code", "auepora demo"))
-        return Page("Gate", main, ask.workspace.command("list"))
+        return Page("Gate", no_runs(ask.workspace), ask.workspace.command("list"))
     run_id = ask.workspace.document(ask.values.get("run") or runs[0].id).id
     before = ask.workspace.before(run_id, runs)
     baseline = ask.values["baseline"] if "baseline" in ask.values else (before or [""])[0]
@@ -41,25 +40,21 @@ def gate_page(ask: Ask) -> Reply:
     words += ["--baseline", ask.workspace.name(baseline)] if baseline else []
     words += ["--rules", str(rules)] if rules is not None else []
     against = f"against {baseline}, " if baseline else ""
-    pair = address("compare", query=[("run", baseline), ("run", run_id)])
     return Page(
         f"Gate of {run_id}",
         join(_strip(report), form, _report(ask, report, run_id, baseline)),
         ask.workspace.command(*words),
         facts=f"{against}{len(report.verdicts)} rules, exit code {report.exit_code}",
-        actions=ui.button_link("Compare", pair) if baseline else None,
+        actions=ui.button_link("Compare", compare_address([baseline, run_id])) if baseline else None,
         crumbs=[("Runs", "/"), (run_id, address("run", run_id))],
         run=run_id,
     )
 
 
 def _form(runs: Sequence[Stored], run_id: str, baseline: str) -> Markup:
-    options = [(one.id, ui.short(one.id, 60)) for one in runs]
-    boxes = [
-        tag("label", "Run ", ui.select_box("run", options, run_id, "Run")),
-        tag("label", "Baseline ", ui.select_box("baseline", [("", "none"), *options], baseline, "Baseline")),
-    ]
-    return ui.choice_form("/gate", boxes, button="Check")
+    names = [one.id for one in runs]
+    other = ui.run_box("baseline", "Baseline", names, baseline, none=True)
+    return ui.choice_form("/gate", ui.run_box("run", "Run", names, run_id), other, button="Check")
 
 
 def _strip(report: GateReport) -> Markup:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from urllib.parse import quote, urlencode
 
 from .components.markup import Markup, Node, join, raw_element, tag
-from .components.parts import SIGNS, menu, short
+from .components.parts import SIGNS, lead, menu, short
 from .requests import Ask, Page
 from .workspace import Workspace
 
@@ -219,7 +219,7 @@ def _command(shown: Page) -> Markup:
 def error_page(status: int, text: str) -> Page:
     """Return the page of an error."""
     title = {400: "This cannot be shown", 404: "Not found"}.get(status, "Something went wrong")
-    return Page(title, tag("p", text, class_="lead"), status=status, crumbs=[("Runs", "/")])
+    return Page(title, lead(text), status=status, crumbs=[("Runs", "/")])
 
 
 def waiting_page(what: str) -> Page:
@@ -229,6 +229,12 @@ def waiting_page(what: str) -> Page:
         tag("p", "This page loads itself again until it is ready. The other pages can be used meanwhile."),
     )
     return Page("One moment", main, refresh=1)
+
+
+def no_runs(workspace: Workspace) -> Markup:
+    """Return what a page says while there is nothing to show."""
+    why = f"There are no finished runs in {workspace.folder}. Make two of them: "
+    return lead(why, tag("code", "auepora demo"))
 
 
 # Addresses.
@@ -243,6 +249,11 @@ def address(*parts: str, query: Query = ()) -> str:
     pairs = query.items() if isinstance(query, Mapping) else query
     given = [(name, str(value)) for name, value in pairs if value is not None and value != ""]
     return f"{path}?{urlencode(given)}" if given else path
+
+
+def compare_address(run_ids: Iterable[str]) -> str:
+    """Return the address of a comparison, whose first run is the baseline."""
+    return address("compare", query=[("run", run_id) for run_id in run_ids])
 
 
 def with_id(page: str, sample_id: str) -> str:

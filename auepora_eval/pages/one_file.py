@@ -23,7 +23,7 @@ from ..io.files import write_bytes
 from .compare import compare_page, ranking_page, shown_metric
 from .comparisons import pair_of
 from .components.markup import Markup, join, raw_element, tag
-from .layout import address, brand, crumbs, document, heading, inside, own_file
+from .layout import address, brand, compare_address, crumbs, document, heading, inside, own_file
 from .requests import Ask, Page
 from .run import most_to_explain, run_page
 from .samples import sample_page, samples_page, selection_of
@@ -43,7 +43,7 @@ def one_file(
 ) -> str:
     """Return the pages of one run, of the comparison of two, or of the ranking of more."""
     if ranking is not None:
-        sections = [(_compare_address(run_ids), ranking_page(workspace, run_ids, ranking))]
+        sections = [(compare_address(run_ids), ranking_page(workspace, run_ids, ranking))]
         pairs = zip(run_ids[1:], ranking.pairs, strict=False)  # those with the first run come first
         for other, pair in pairs:
             sections += _comparison(workspace, [run_ids[0], other], pair, MOST // (len(run_ids) - 1))
@@ -91,7 +91,7 @@ def _comparison(
     baseline, candidate = run_ids
     pair = pair_of(workspace, baseline, candidate, comparison)
     ask = Ask(workspace, lists={"run": list(run_ids)}, rows=most)
-    yield _compare_address(run_ids), compare_page(ask)
+    yield compare_address(run_ids), compare_page(ask)
     if metric := shown_metric(ask, pair):
         lists = {"baseline": [baseline], "sort": [metric]}
         yield from _samples(Ask(workspace, {"run": candidate}, lists, rows=most))
@@ -111,10 +111,6 @@ def _samples(ask: Ask) -> Iterator[Section]:
         place = address("run", ask.path["run"], "sample", query=[*own, ("id", row.sample_id)])
         with suppress(UnknownNameError):  # a sample that the baseline does not have
             yield place, sample_page(one)
-
-
-def _compare_address(run_ids: Sequence[str]) -> str:
-    return address("compare", query=[("run", run_id) for run_id in run_ids])
 
 
 # A section of the file.

@@ -17,7 +17,7 @@ from ..store.state import read_results
 from .components import charts
 from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
-from .layout import address, link
+from .layout import address, link, no_runs
 from .requests import Ask, Page, Reply
 from .workspace import Workspace
 
@@ -86,7 +86,7 @@ def trend_page(ask: Ask) -> Reply:
     # An old link may name a metric that no run has any more.
     metric = metric if metric in names else next(iter(names), "")
     if not metric:
-        return Page("Trend", ui.lead("There are no finished runs yet."), ask.workspace.command("list"))
+        return Page("Trend", no_runs(ask.workspace), ask.workspace.command("list"))
     trend = trend_of(ask.workspace, metric)
     # Runs that `auepora diagnose` made of another one are not versions of a system.
     lines = [line for line in trend.lines if "~" not in line.points[-1].evaluation_id]

@@ -146,9 +146,8 @@ def done_page(ask: Ask) -> Reply:
     command = f"auepora dataset check {shlex.quote(str(review.target))}"
     written = ui.strip("up", review.in_words(), f"written: {review.target}")
     again = ui.button_link("Back to the questions", _at(ask, review.next_open() or 0))
-    return _page(
-        ask, "Done", written, tag("h2", "Next"), tag("p", tag("code", command, class_="block")), again
-    )
+    steps = tag("h2", "Next"), tag("p", tag("code", command, class_="block"))
+    return _page(ask, "Done", written, steps, again)
 
 
 def _texts(one: Reviewed) -> Markup:

@@ -23,7 +23,7 @@ from .comparisons import comparison_of
 from .components import charts
 from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
-from .layout import address, link, with_id
+from .layout import address, compare_address, link, with_id
 from .live import Progress, progress_of
 from .requests import Ask, Page
 from .workspace import SMALL, NotReadyError, Stored
@@ -140,7 +140,7 @@ def _strip(
 ) -> Markup:
     total, failed = (stored.count(name) or 0 for name in ("total_queries", "failed_queries"))
     counts: list[Markup] = verdict_counts(comparison) if comparison else []
-    pair = link("Compare", "compare", query=[("run", baseline), ("run", run_id)]) if comparison else None
+    pair = tag("a", "Compare", href=compare_address([baseline, run_id])) if comparison else None
     if not failed:
         answered = "1 sample answered" if total == 1 else f"All {total:,} samples answered"
         against = [tag("span", f"Against {baseline}:" if comparison else f"Comparing with {baseline} …")]

@@ -12,7 +12,7 @@ from ..store.state import Unfinished
 from .components import charts
 from .components import parts as ui
 from .components.markup import Markup, Node, join, tag
-from .layout import address, link
+from .layout import address, compare_address, link, no_runs
 from .requests import Ask, Download, Page, Redirect, Reply
 from .run import first_error, grouped
 from .workspace import Stored
@@ -33,7 +33,7 @@ def runs_page(ask: Ask) -> Reply:
     others = [one for one in documents if one.kind != "run" and not one.error]
     main = join(
         _worst_failure(ask, runs),
-        _list(ask, runs, unfinished) if runs or unfinished else _nothing(ask),
+        _list(ask, runs, unfinished) if runs or unfinished else no_runs(ask.workspace),
         ui.section("Experiments", tag("ul", map(_other, others), class_="links")) if others else None,
         ui.notes(one.error for one in documents if one.error),
         _of_diagnoses(len(every) - len(runs)),
@@ -45,11 +45,6 @@ def runs_page(ask: Ask) -> Reply:
 def _of_diagnoses(count: int) -> Node:
     words = f"Show also the {count:,} runs that were made by auepora diagnose"
     return tag("p", tag("a", words, href="/?words=~"), class_="note") if count else None
-
-
-def _nothing(ask: Ask) -> Markup:
-    why = f"There are no finished runs in {ask.workspace.folder}. Make two of them: "
-    return ui.lead(why, tag("code", "auepora demo"))
 
 
 def _other(one: Stored) -> Markup:
@@ -74,7 +69,7 @@ def _csv(runs: Sequence[Stored], names: Sequence[str]) -> Iterator[Sequence[Any]
 def compare_ticked(ask: Ask) -> Reply:
     """Lead from the ticked runs to their comparison."""
     # The newest run is the first on the page, and the candidate of a comparison is the newer one.
-    return Redirect(address("compare", query=[("run", each) for each in reversed(ask.lists.get("run", []))]))
+    return Redirect(compare_address(list(reversed(ask.lists.get("run", [])))))
 
 
 def _worst_failure(ask: Ask, runs: Sequence[Stored]) -> Node:

@@ -195,7 +195,9 @@ def _histogram(ask: Ask, selection: Selection) -> Node:
     # A bar includes its lower end only. Filters include both ends: without the step down, a score on an edge
     # would be in two bars.
     ends = [*(float(np.nextafter(edge, -np.inf)) for edge in edges[1:-1]), high]
-    kept: Pairs = [("sort", selection.sort), *(("col", name) for name in selection.columns)]
+    # Its own name: the range is one of this metric, also when another one sorts.
+    kept: Pairs = [("sort", selection.sort), ("range", selection.sort)]
+    kept += [("col", name) for name in selection.columns]
     links = []
     for start, end in zip(edges, ends, strict=False):
         # 17 digits give the same float back: fewer would move the edge of a bar across a score.
@@ -322,9 +324,11 @@ def change_cell(pair: Pair | None, metric: str, place: int) -> Node:
         return ui.span("mute", NOT_MEASURED)
     if before == after:
         return ui.span("mute", f"= {ui.number(after, unit, digits=2)}")
-    change = ui.number(after - before, unit, signed=True, digits=2)
     both = f" {ui.number(before, unit, digits=2)} → {ui.number(after, unit, digits=2)}"
-    return [ui.span("up" if (after > before) == scores.up else "down", change), tag("small", both)]
+    return [
+        ui.span("up" if (after > before) == scores.up else "down", ui.change(after - before, unit)),
+        tag("small", both),
+    ]
 
 
 def _words(index: RunSamples, place: int) -> str | None:

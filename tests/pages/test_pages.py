@@ -110,6 +110,10 @@ def test_a_bar_of_a_histogram_leads_to_as_many_samples_as_it_says(client: Client
     for address, count in bars:
         listed = text_of(client.get(html.unescape(address)).text)
         assert f" {count} of 160 samples" in listed, address
+    address, count = bars[0]
+    shown = client.get(html.unescape(address)).text
+    other = next(each for each in links(shown) if "sort=recall%405" in each and "low=" in each)
+    assert f" {count} of 160 samples" in text_of(client.get(other).text), "the range stays if another sorts"
 
 
 def test_worst_first_is_what_show_worst_prints(

@@ -27,7 +27,8 @@ def arrow(name: str, *, up: bool) -> str:
 
 def breakable(name: str) -> list[Node]:
     """Return the name of a metric, which a phone may break after "_" and "["."""
-    return [[piece, tag("wbr")] for piece in re.split(r"(?<=[_\[])", name)]
+    first, *more = re.split(r"(?<=[_\[])", name)
+    return [first, *([tag("wbr"), piece] for piece in more)]
 
 
 # Numbers. Three digits in tables, two in chips; a change always has its sign.
@@ -49,6 +50,11 @@ def number(value: float | None, unit: str = "", *, signed: bool = False, digits:
     if signed and not text.strip("+-0. "):
         return f"±{text.lstrip('+-')}"
     return text.replace("-", "−")
+
+
+def change(value: float, unit: str = "") -> str:
+    """Return a change for a chip: two digits, or three if two would show none."""
+    return number(value, unit, signed=True, digits=2 if abs(value) >= 0.005 else 3)
 
 
 def interval(limits: Sequence[float] | None, unit: str = "", *, signed: bool = False) -> str:
@@ -226,6 +232,12 @@ def search_form(what: str, words: str, *more: Node, action: str = "", kind: str 
     attrs |= {"method": "get", "action": action} if action else {}
     button = tag("button", "Filter", type="submit", data_noscript=True) if action else None
     return tag("form", field, more, button, role="search", class_="filters", attrs=attrs)
+
+
+def run_box(name: str, label: str, run_ids: Iterable[str], chosen: str, *, none: bool = False) -> Markup:
+    """Return a box with the ids of runs behind its label."""
+    options = [("", "none")] * none + [(run_id, short(run_id, 60)) for run_id in run_ids]
+    return tag("label", f"{label} ", select_box(name, options, chosen, label))
 
 
 def hidden_fields(pairs: Iterable[tuple[str, str | None]]) -> list[Markup]:

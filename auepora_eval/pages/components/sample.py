@@ -26,6 +26,7 @@ from ...metrics.parse import meaning
 from .diff import changed_spans
 from .markup import Layer, Markup, Node, Span, join, layered, tag
 from .parts import breakable, card, chip, facts, folded, number, section, short
+from .parts import change as change_text
 
 _LONGEST_ID = 120
 LONGEST_TEXT = 50_000  # characters of an answer or a reference; what is longer is not an answer
@@ -398,8 +399,8 @@ def _score(result: MetricResult, scores: Sequence[SampleScore | None], why: str,
     before = scores[0].value if len(scores) == 2 and scores[0] is not None else None
     if value is not None and before is not None and value != before:
         gain = (value - before) * (1 if result.higher_is_better else -1)
-        words = number(value - before, result.unit, signed=True, digits=2)
-        change = tag("span", f" {'▲' if gain > 0 else '▼'} {words}", class_="up" if gain > 0 else "down")
+        sign, kind = ("▲", "up") if gain > 0 else ("▼", "down")
+        change = tag("span", f" {sign} {change_text(value - before, result.unit)}", class_=kind)
     return tag(
         "li",
         tag("span", tag("b", breakable(result.name)), change),

@@ -244,19 +244,9 @@ def _fixes(evidence: Evidence, stages: Stages, columns: Columns) -> list[Fix]:
         text, kind, _ = FIX_TEXTS[name]
         gain, limits, intervention = change.gain, change.effect.interval, columns[name][1]
         run_id = None if intervention is None else probe.runs[intervention].evaluation_id
-        expected = gain * rates.get(name, 1.0)
+        expected, p_holm = gain * rates.get(name, 1.0), adjusted.get(name, 1.0)
         fixes.append(
-            Fix(
-                name,
-                text.format(**sizes),
-                kind,
-                gain,
-                limits,
-                _p(change),
-                adjusted.get(name, 1.0),
-                expected,
-                run_id,
-            )  # fmt: skip
+            Fix(name, text.format(**sizes), kind, gain, limits, _p(change), p_holm, expected, run_id)
         )
     # Of equal gains the one that was tried comes first: it needs no oracle.
     return sorted(fixes, key=lambda fix: (-round(fix.gain, 3), fix.kind != TRIED))
@@ -331,6 +321,8 @@ def _notes(evidence: Evidence) -> Iterable[str]:
         yield "No question has an answer: only refusals can be judged. Add questions that have one."
     elif not gold:
         yield "No question has gold documents: where an answer was lost cannot be said. Add relevant_docs."
+    untold = [case for case in gold if case.has_gold and not case.gold]
+    example = next((doc.doc_id for case in untold for doc in case.needed.relevant_docs or ()), "")
     lacking = {
         "have no reference answer: whether they are answered right is not known. Add reference_answer.": [
             case for case in answerable if case.sample.reference_answer is None
@@ -338,16 +330,21 @@ def _notes(evidence: Evidence) -> Iterable[str]:
         "have no gold documents: where their answers were lost cannot be said. Add relevant_docs.": [
             case for case in answerable if gold and not case.needed.relevant_docs
         ],
-        "have gold whose text is in neither the dataset nor the corpus. Give the corpus of the system: "
-        "--corpus FILE.": [case for case in gold if not case.gold],
+        f"have gold whose text is in neither the dataset nor the corpus, such as {example!r:.60}. "
+        "Give the corpus of the system: --corpus FILE.": untold,
     }
     for what, cases in lacking.items():
         if cases:
             yield f"{len(cases)} of {len(answerable)} questions {what}"
     if gold and not evidence.probe.names_documents:
-        yield "The answers of the run name no documents: what was retrieved is not known."
-    outputs = enumerate(case.output for case in evidence.cases)
-    failed = sum(output.error is None and not evidence.is_measured(place) for place, output in outputs)
+        yield (
+            "The answers of the run name no documents: what was retrieved is not known. Let the system "
+            "return them beside its answer, and run it again."
+        )
+    failed = sum(
+        case.is_scored and case.output.error is None and not evidence.is_measured(place)
+        for place, case in enumerate(evidence.cases)
+    )
     if failed and evidence.probe.is_asked:
         yield (
             f"{failed} questions have an intervention that failed: they are not measured. Diagnose again to "
@@ -355,8 +352,9 @@ def _notes(evidence: Evidence) -> Iterable[str]:
         )
     answered = sum(case.output.error is None for case in evidence.cases)
     if answered < FEW:
-        what = "questions" if answered == len(evidence.cases) else "answered questions"
-        yield f"{answered} {what} are too few to name a cause: take {2 * FEW} or more."
+        what = "" if answered == len(evidence.cases) else "answered "
+        are = "question is" if answered == 1 else "questions are"
+        yield f"{answered} {what}{are} too few to name a cause: take {2 * FEW} or more."
 
 
 def stage_changes(before: Diagnosis, after: Diagnosis, run: EvaluationRun) -> Iterator[str]:

@@ -77,6 +77,7 @@ class Case:
     corpus: Corpus
     deep: SystemOutputs | None = None  # the retriever's list at the largest depth
     match: str = BY_ID
+    is_scored: bool = True  # False if there is no reference to score an answer by
 
     @cached_property
     def needed(self) -> EvaluationSample:
@@ -92,7 +93,7 @@ class Case:
     @property
     def has_gold(self) -> bool:
         """Whether gold documents are named, with text or without, for a question that has an answer."""
-        return bool(self.needed.relevant_docs) and not is_unanswerable(self.sample)
+        return self.is_scored and bool(self.needed.relevant_docs) and not is_unanswerable(self.sample)
 
     @cached_property
     def gold(self) -> list[Document]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from ..builder.corpus import read_corpus
 from ..calls.executors import Executor
@@ -56,7 +57,7 @@ from ..store.state import RunState, read_results_head
 from ..store.storage import EvaluationResultsStorage
 from ..store.writer import call_reply
 from .documents import DEPTH, FIXES, Case, Corpus
-from .report import unreached_text
+from .report import USE_DOCUMENTS, unreached_text
 from .stress import STRESS, stress_dataset, stress_plan, stress_results
 
 RETRIEVED, AGAIN, NONE = "retrieved", "again", "none"
@@ -172,8 +173,13 @@ class Prober:
         if self._match == BY_ID and watch.needed_match:  # or everything found would count as not retrieved
             self._match = watch.needed_match
         self._learn_texts(self.base.outputs)
-        pairs = zip(self.base.samples, self.base.outputs, strict=True)
-        cases = [Case(one, output, self.corpus, match=self._match) for one, output in pairs]
+        self._right = self.metric.score_batch(Batch(self.base.samples, self.base.outputs))
+        rows = zip(self.base.samples, self.base.outputs, np.isfinite(self._right.values), strict=True)
+        cases = [
+            # What has no score without any failure has none under an intervention: it is not asked.
+            Case(one, output, self.corpus, match=self._match, is_scored=bool(has_score or output.error))
+            for one, output, has_score in rows
+        ]
         self._known = {self._key(RETRIEVED, one.sample, one.retrieved): one.output for one in reversed(cases)}
         self._shown = {case.sample.sample_id: case.retrieved for case in cases}
         # A sample that brings its own documents is answered from these: nothing is chosen for it.
@@ -183,14 +189,14 @@ class Prober:
 
     def probe(self) -> Probe:
         """Ask for everything that a diagnosis needs."""
-        result = self.metric.summarise(self._scores())
+        result = self.metric.summarise(self._right)
         others = [one for one in self.base.results if one.name != self.metric.name]
         runs = {RETRIEVED: replace(self.base, results=[result, *others])}
         probe = Probe(runs, self.cases, self.metric, calls=self.calls, is_black_box=self.answerer is None)
         if self._match != match_of(self.base):
             probe.notes.append(
-                f"No id of a retrieved document is that of gold, so they are matched by {self._match}. For the "
-                f"metrics of the run: auepora run --match {self._match}."
+                f"No id of a retrieved document is that of gold, so they are matched by {self._match}. For "
+                f"the metrics of the run: auepora run --match {self._match}."
             )
         if self.answerer is not None and any(case.has_gold for case in self.cases.values()):
             with self._opened_cache():
@@ -226,7 +232,7 @@ class Prober:
         """Return at most how many calls a diagnosis takes: of the generator and of the retriever."""
         if self.answerer is None:
             return {"generate": 0, "retrieve": 0}
-        wrong = int((self._scores().values < 0.5).sum())
+        wrong = int((self._right.values < 0.5).sum())
         asked = {
             self._key(name, one, shown[one.sample_id])
             for name in FIXES
@@ -244,9 +250,6 @@ class Prober:
         if not self.answerer.retrieves_alone:  # the whole system is asked
             return {"generate": calls.total(), "retrieve": 0}
         return dict(calls)
-
-    def _scores(self) -> Scores:
-        return self.metric.score_batch(Batch(self.base.samples, self.base.outputs))
 
     def _is_system_of_the_run(self, probe: Probe) -> bool:
         """Ask the retriever again for some questions: another system finds other documents."""
@@ -335,7 +338,9 @@ class Prober:
             ]
             if not texts or any(a != b for a, b in texts):
                 return True
-        probe.unreached = f"{unreached_text(len(without)).capitalize()}."
+        same = {text for pair in texts for text in pair}
+        what = f" Each of them is {same.pop()[:60]!r}." if len(same) == 1 else ""
+        probe.unreached = f"D{unreached_text(len(without))[1:]}.{what} {USE_DOCUMENTS}"
         return False
 
     def _run(self, name: str, samples: Sequence[EvaluationSample], shown: Documents) -> EvaluationRun:

@@ -84,6 +84,9 @@ def limits_text(limits: Limits, form: str) -> str:
     return "-" if limits is None else f"[{limits[0]:{form}}, {limits[1]:{form}}]"
 
 
+USE_DOCUMENTS = "Check that the generator puts the documents that it is handed into its prompt."
+
+
 def unreached_text(asked: int, instead: str = "without them") -> str:
     """Return why nothing can be said of a generator whose answers do not depend on documents."""
     return f"documents do not reach the generator: 0 of {asked} answers change {instead}"
@@ -242,9 +245,9 @@ def verdict(found: Diagnosis) -> str:
         return "No answer is wrong: there is nothing to fix." if found.n else ""
     if found.is_black_box:
         return (
-            "To learn what a fix would bring, give a system that can be handed documents: --system FILE.py:rag "
-            "with def rag(query, documents=None), which searches only if there are none, or rag = (retrieve, "
-            "generate)."
+            "To learn what a fix would bring, give a system that can be handed documents: --system "
+            "FILE.py:rag with def rag(query, documents=None), which searches only if there are none, or "
+            "rag = (retrieve, generate)."
         )
     failed = found.stage("failed")
     answered = found.n - (failed.count if failed else 0)

@@ -24,7 +24,7 @@ from ..core.types import Document, EvaluationRun, EvaluationSample, MetricResult
 from ..errors import DataError
 from .documents import NOTHING, Case, Corpus
 from .false_facts import Facts, falsified
-from .report import FEW, Limits, limits_text, unreached_text
+from .report import FEW, USE_DOCUMENTS, Limits, limits_text, unreached_text
 
 STRESS = "stress"  # the label with the name of a stress, and the part of the configuration about them
 CANARY = "ZEBRA-7741"
@@ -285,7 +285,8 @@ def _lines(found: Robustness) -> Iterator[str]:
         again = "The same command again makes these calls again."
         yield from textwrap.wrap(f"{found.failures}. {again}", 80)
     if found.not_measured:
-        yield from textwrap.wrap(f"{found.not_measured.capitalize()}. No stress is measured.", 80)
+        why = f"{found.not_measured[:1].upper()}{found.not_measured[1:]}. No stress is measured."
+        yield from textwrap.wrap(f"{why} {USE_DOCUMENTS}" if found.asked else why, 80)
         return
     changed = f"{found.changed} of {found.asked} answers change {found.instead}"
     yield f"The documents reach the generator: {changed}."

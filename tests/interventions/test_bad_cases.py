@@ -145,6 +145,8 @@ def test_questions_without_references() -> None:
     text = " ".join(str(found).split())
     assert text.startswith("40 of 40 questions have no reference answer")
     assert "nan" not in text
+    assert "intervention that failed" not in text
+    assert found.calls == {"generate": 0, "retrieve": 0}
     assert found.first is None
 
 
@@ -234,6 +236,7 @@ def test_a_generator_that_returns_nothing_or_the_same_for_everything(answer: str
     assert found.first is None
     assert found.fixes == []
     assert "Documents do not reach the generator: 0 of 40" in str(found)
+    assert f"Each of them is {answer!r}. Check that the generator" in found.unreached
 
 
 def test_a_set_of_unanswerable_questions() -> None:

@@ -28,7 +28,7 @@ from ..core.types import Document, EvaluationRun
 from ..errors import DataError, InterruptedRunError, PlanError, RunStoppedError
 from ..interventions.diagnosis import diagnose
 from ..interventions.documents import DEPTH, Corpus
-from ..interventions.probe import Probe, Prober, documents_of, right_metric
+from ..interventions.probe import RETRIEVED, Probe, Prober, documents_of, right_metric
 from ..interventions.report import STAGES, Diagnosis
 from ..io.config.plan import planned
 from ..io.jsonl import save_jsonl_dataset
@@ -43,6 +43,15 @@ if TYPE_CHECKING:
     from ..core.rag_interface import Answerer
     from ..core.types import SystemOutputs
 
+# The answers that --stage prints.
+_SHOWN = {
+    RETRIEVED: "as it is",
+    "deeper": "deeper",
+    "ordered": "reordered",
+    "cleaned": "found gold",
+    "gold_first": "gold first",
+    "gold": "gold alone",
+}
 DIAGNOSIS = "diagnosis"  # a fact of the stored run: Diagnosis.to_dict()
 
 
@@ -256,9 +265,12 @@ def _say_stage(found: Diagnosis, probe: Probe, name: str) -> None:
         echo.say(f"\n{echo.one_line(sample_id, 60)}: {echo.one_line(sample.query, 200)}")
         if sample.reference_answer is not None:
             echo.say(f"  reference  {echo.one_line(sample.reference_answer.text, 200)}")
-        for key in ("retrieved", "ordered", "cleaned", "gold_first", "gold"):
-            if sample_id in outputs.get(key, {}):
-                echo.say(f"  {key:10} {_answer(outputs[key][sample_id])}")
+        own = outputs[RETRIEVED][sample_id]
+        for key, words in _SHOWN.items():
+            output = outputs.get(key, {}).get(sample_id)
+            # The same documents were not asked about again.
+            if output is not None and (output is own or output.retrieved != own.retrieved):
+                echo.say(f"  {words:10} {_answer(output)}")
 
 
 def _answer(output: SystemOutputs) -> str:

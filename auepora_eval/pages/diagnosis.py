@@ -56,7 +56,7 @@ def _parts(run_id: str, found: Diagnosis) -> Iterator[Node]:
     groups = _grouped(found.stages)
     yield ui.section(f"Where {found.n:,} answers end", _bar(found, groups), about=_right(found))
     if groups:
-        yield tag("div", _stages(run_id, found, groups), _fixes(found), class_="halves")
+        yield tag("div", _stages(run_id, found, groups), _fixes(run_id, found), class_="halves")
 
 
 def _grouped(stages: Sequence[StageShare]) -> dict[str, list[StageShare]]:
@@ -123,7 +123,7 @@ def _stage_row(run_id: str, one: StageShare, scale: charts.Scale) -> list[Node]:
         f"{one.count:,}",
         f"{one.share:.0%}",
         charts.interval_bar(scale, one.share, one.interval, kind="same"),
-        tag("a", example, href=with_id(page, example), class_="id") if example else None,
+        tag("a", ui.short(example, 12), href=with_id(page, example), class_="id") if example else None,
     ]
 
 
@@ -131,11 +131,11 @@ def _name(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _fixes(found: Diagnosis) -> Markup:
+def _fixes(run_id: str, found: Diagnosis) -> Markup:
     fixes = found.shown_fixes
     ends = [end for one in fixes for end in (one.gain, *(one.interval or ()))]
     scale = charts.linear_scale([0.0, *ends], count=3)
-    rows = [_fix_row(one, scale) for one in fixes]
+    rows = [_fix_row(run_id, one, scale) for one in fixes]
     columns = [
         ui.Column("Fix", "words"),
         ui.Column("At most", "n"),
@@ -155,13 +155,15 @@ def _fixes(found: Diagnosis) -> Markup:
     return tag("div", gains, cost, class_="column")
 
 
-def _fix_row(one: Fix, scale: charts.Scale) -> list[Node]:
+def _fix_row(run_id: str, one: Fix, scale: charts.Scale) -> list[Node]:
     is_shown = one.p_holm < 0.05 and one.gain > 0
     expected = ui.number(one.expected, signed=True, digits=2)
     gain = tag("b", ui.number(one.gain, signed=True, digits=2))
     drawn = charts.interval_bar(scale, one.gain, one.interval, kind="up" if is_shown else "same")
+    name = _name(one.text)
+    href = address("compare", query=[("run", run_id), ("run", one.run_id)]) if one.run_id else None
     return [
-        _name(one.text),
+        ui.row_link(name, href) if href else name,
         gain,
         "tried" if one.kind == "tried" else expected,
         drawn,

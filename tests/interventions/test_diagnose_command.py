@@ -136,7 +136,7 @@ def test_stage_and_save(here: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert diagnosed(here, "--stage", "cutoff", "--save", str(file)) == 0
     text = capsys.readouterr().out
     assert "q7: What is the value of d07?" in text
-    assert "gold       v77 [d07]" in text
+    assert "gold alone v77 [d07]" in text
     saved = ae.load_dataset(file)
     assert len(saved) == 35
     assert {one.labels["stage"] for one in saved} == {"cutoff"}

@@ -29,7 +29,7 @@ from ..judges.ask import cost_of, key_of
 from ..judges.jury import judge_named
 from ..judges.llm import LABEL
 from ..judges.metric import JudgedMetric
-from ..judges.runs import JudgeRecord, RunJudging, read_judge_record
+from ..judges.runs import RunJudging, read_judge_record
 from ..metrics.parse import parse_metrics
 from ..store.cache import CallCache
 from ..store.storage import EvaluationResultsStorage, database_of
@@ -78,20 +78,17 @@ def run(args: Namespace) -> int:
     metrics = judged_metrics(args.metrics)
     storage = EvaluationResultsStorage(settings.out)
     replay = None if args.replay is None else Path(args.replay)
-    stored = None
     if settings.judge is None and replay is not None:
         stored = read_judge_record(replay) or read_judge_record(database_of(storage.find(args.run_id)))
         if stored is None:
             raise PlanError("It is not recorded which judge gave these verdicts: name it with --judge.")
         settings.judge, settings.judge_mode = stored.judge, stored.mode
-    is_offline = replay is not None or args.dry_run
-    judge = named_judge(settings, offline=is_offline)
     work = RunJudging(
         storage,
         args.run_id,
         metrics,
-        judge,
-        record=stored or JudgeRecord(judge=settings.judge or "", mode=settings.judge_mode or LABEL),
+        named_judge(settings, offline=replay is not None or args.dry_run),
+        mode=settings.judge_mode or LABEL,
         cache=None if (cache := cache_path(args.cache)) is None else CallCache(cache),
         replay=replay,
         repeats=settings.judge_repeats or 1,
@@ -258,11 +255,10 @@ def judge_stored(
     judge: Judge, settings: RunSettings, storage: EvaluationResultsStorage, name: str
 ) -> list[MetricResult]:
     """Judge a run that was just stored; return the judged metrics. A failure leaves the run as it is."""
-    record = JudgeRecord(judge=settings.judge or "", mode=settings.judge_mode or LABEL)
     metrics = judged_metrics(",".join(settings.judge_metrics or [JUDGED_METRIC]))
+    mode, repeats = settings.judge_mode or LABEL, settings.judge_repeats or 1
     try:
-        repeats = settings.judge_repeats or 1
-        work = RunJudging(storage, name, metrics, judge, record=record, repeats=repeats)
+        work = RunJudging(storage, name, metrics, judge, mode=mode, repeats=repeats)
         return ask(work, settings.for_judge())
     except BaseException:
         command = _command(name, settings.judge or "", metrics, settings.out, settings.judge_mode or "")

@@ -30,6 +30,7 @@ from ..store.writer import rewrite
 from .ask import JUDGE, Asked, Asking, keep_verdicts, key_of, stored_verdicts, verdicts_in
 from .judge import Judge, as_judge
 from .jury import Jury, judge_named
+from .llm import LABEL
 from .metric import JudgedMetric, add_note
 from .metrics.faithfulness import CheckedClaims, ClaimCheck
 from .metrics.preference import with_preference
@@ -77,7 +78,7 @@ class RunJudging:
     replay: Path | None = None
     repeats: int = 1
     on_verdict: Callable[[Judgement], None] | None = None
-    record: JudgeRecord | None = None  # stored with the results
+    mode: str = LABEL  # of models, stored with the name of the judge
     labelled: Sequence[tuple[str, Record]] = ()
     probes: bool = False
     reports: list[ProbeReport] = field(default_factory=list)  # what the probes have shown
@@ -172,18 +173,13 @@ class RunJudging:
             again = [metrics, *(self._bound(repeat) for repeat in range(1, self.repeats))]
             for result, same in zip(results, zip(*again, strict=True), strict=True):
                 add_note(result, f"{result.name}, {repeats_in_words(same, batch)}")
-        models = self._models()
-        for result in results if len(models) > 1 else ():
-            about = f"mixed judge: the server reported the models {', '.join(models)}"
-            add_note(result, f"Note on {result.name}: {about}.")
+        for result in results if len(self.judge.members) == 1 else ():
+            models = result.signature.get("models")
+            if isinstance(models, list) and len(models) > 1:
+                about = f"mixed judge: the server reported the models {', '.join(models)}"
+                add_note(result, f"Note on {result.name}: {about}.")
         # A run that stopped early needs intervals that are valid although it was watched.
         return sequence_results(metrics, results, self.run.stopping)
-
-    def _models(self) -> list[str]:
-        """Return the models that answered, as the servers report them; of a jury, none."""
-        if len(self.judge.members) > 1:
-            return []
-        return sorted({verdict.model for verdict in self.asking.of_judge(self.kinds) if verdict.model})
 
     def _written(self, results: list[MetricResult], database: Database) -> list[MetricResult]:
         # In the places that they had: a replay gives the same document, to the byte.
@@ -192,8 +188,7 @@ class RunJudging:
         placed += by_name.values()
         is_changed = list(map(_as_stored, placed)) != list(map(_as_stored, self.run.results))
         self.run = replace(self.run, results=placed)
-        if self.record is not None:
-            database.set_meta(**{JUDGE: msgspec.to_builtins(self.record)})
+        database.set_meta(**{JUDGE: {"judge": self.judge.name, "mode": self.mode}})
         # A replay of the same verdicts leaves the files as they are, with the moment when they were saved.
         if is_changed:
             rewrite(self.state, database, self.run)

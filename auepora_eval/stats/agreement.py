@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from . import classification
 from .arrays import Array, Indices
 from .intervals import Interval, value_interval, weighted_units
 
@@ -121,12 +122,10 @@ def _kappa_of_two(ratings: Array, weights: Array) -> Array:
     if not len(ratings):
         return np.full(len(weights), math.nan)
     levels, level_of = np.unique(ratings, return_inverse=True)
-    items, shape = np.arange(len(ratings)), (len(ratings), len(levels))
-    first, second = (weights @ level_counts(items, s, shape) for s in level_of.reshape(ratings.shape).T)
-    total = weights.sum(axis=1)
-    agreed = weights @ (ratings[:, 0] == ratings[:, 1]).astype(np.float64)
-    expected = (first * second).sum(axis=-1)
-    return _ratio(total * agreed - expected, total**2 - expected)
+    size = len(levels)
+    first, second = level_of.reshape(ratings.shape).T
+    cells = level_counts(np.arange(len(ratings)), first * size + second, (len(ratings), size**2))
+    return classification.cohen_kappa((weights @ cells).reshape(-1, size, size))
 
 
 def _nominal_alpha(counts: csr_array, raters: Array, weights: Array) -> Array:

@@ -106,10 +106,9 @@ def _sigmoid(odds: Array) -> Array:
 
 
 class PoweredMean(NamedTuple):
-    """An estimate with its interval; `weight` is how much the judge counted (lambda), from 0 to 1."""
+    """An estimate, its standard error, and how much the judge counted (lambda), from 0 to 1."""
 
     value: float
-    interval: Interval
     error: float
     weight: float
 
@@ -136,10 +135,7 @@ def prediction_powered_mean(
         variance = weight**2 * float(rest.var()) / len(rest) + float((y - weight * f).var()) / len(y)
     else:
         variance = _clustered_variance(y - weight * f, weight * rest, clusters)
-    error = math.sqrt(variance)
-    half = _Z * error
-    method = f"prediction-powered, weight {weight:.3f}, {len(y)} labels and {len(rest)} judgements"
-    return PoweredMean(value, Interval(value - half, value + half, method), error, weight)
+    return PoweredMean(value, math.sqrt(variance), weight)
 
 
 def _tuned(y: Array, f: Array, rest: Array) -> float:
@@ -158,7 +154,7 @@ def _clustered_variance(
     parts = [(values - values.mean()) / len(values) for values in (corrections, others)]
     sums = summed_by_unit(np.concatenate(parts)[:, np.newaxis], [*clusters[0], *clusters[1]])
     if len(sums) < 2:
-        raise ValueError("two clusters at least are needed")
+        return math.inf  # one cluster does not show how much clusters differ
     return float((sums**2).sum()) * len(sums) / (len(sums) - 1)
 
 

@@ -523,15 +523,11 @@ class Evidence:
     """
 
     def __init__(self, threshold: float, *, largest: int = 1) -> None:
-        if not 0 < threshold < 1:
-            raise ValueError(f"a threshold is between 0 and 1, not {threshold}")
         self.threshold, self.largest = threshold, largest
         self._logs = [math.log(money) for money in _MONEY]
 
     def add(self, total: float, size: int = 1) -> None:
         """A further independent unit: the sum of its scores, and how many they are (at most `largest`)."""
-        if not (0 <= size <= self.largest and -1e-9 <= total <= size + 1e-9):
-            raise ValueError(f"{size} scores with a sum of {total} are not {self.largest} between 0 and 1")
         # Scaled so that the largest possible loss is the whole stake. Shares below 1 keep log1p finite.
         gain = max(-1.0, (total - self.threshold * size) / (self.threshold * self.largest))
         for place, share in enumerate(_SHARES):

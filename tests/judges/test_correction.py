@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from auepora_eval.core.scores import Scores
 from auepora_eval.core.types import MetricResult
 from auepora_eval.errors import DataError
 from auepora_eval.judges.ask import Asking
@@ -58,8 +60,31 @@ def test_labels_of_the_run_come_first_and_are_those_of_ppi() -> None:
     plain = prediction_powered_mean(labels[:100], scores[:100], scores[100:])
     assert found.value == pytest.approx(plain.value)
     assert "PPI++, 100 labels and 200 judged samples" in found.method
-    width = found.interval[1] - found.interval[0]
-    assert plain.interval.high - plain.interval.low < width < 1.1 * (plain.interval.high - plain.interval.low)
+    width, plain_width = found.interval[1] - found.interval[0], 2 * 1.959964 * plain.error
+    assert plain_width < width < 1.1 * plain_width
+
+
+@pytest.mark.parametrize("others", [20, 1, 0])
+def test_samples_of_one_conversation_do_not_show_how_much_conversations_differ(others: int) -> None:
+    scores = Scores([f"s{n}" for n in range(30 + others)], [1.0, 0.0] * 15 + [1.0] * others)
+    scores.clusters = ["talk"] * len(scores)
+    result = replace(a_result([1.0]), scores=scores)
+    labels = {f"s{n}": float(n % 3 > 0) for n in range(30)}
+    low, high = corrected(result, labels).interval
+    assert high - low > 0.99
+
+
+@pytest.mark.parametrize("values", [[1.0, 0.0] * 50, [*[1.0] * 9, 0.0] * 10], ids=["half", "nine of ten"])
+def test_error_rates_are_undone_for_as_many_verdicts_as_there_are_conversations(values: list[float]) -> None:
+    """Of one conversation, or of two with the same share, nothing more is known than of two verdicts."""
+    widths = []
+    for clusters in (None, ["talk"] * 100, ["talk"] * 50 + ["chat"] * 50):
+        scores = Scores([f"s{n}" for n in range(100)], values)
+        scores.clusters = clusters
+        low, high = corrected(replace(a_result([1.0]), scores=scores), {}, a_calibration()).interval
+        widths.append(high - low)
+    assert widths[1] > 0.8 > 2 * widths[0]
+    assert widths[2] == widths[1]
 
 
 def test_labels_of_every_sample_need_no_judge() -> None:

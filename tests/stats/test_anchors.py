@@ -21,10 +21,6 @@ from auepora_eval.stats.intervals import mean_error
 A = np.array([0.1, 0.4, 0.35, 0.8, 0.6, 0.2, 0.9, 0.5, 0.7, 0.3])
 B = np.array([0.3, 0.5, 0.30, 0.9, 0.9, 0.4, 0.8, 0.6, 0.9, 0.45])
 
-# Two raters, twelve items, five ordered levels.
-FIRST = [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 2, 3]
-SECOND = [1, 2, 3, 3, 5, 2, 2, 4, 4, 4, 2, 1]
-
 
 def test_plus_two() -> None:
     """A share: one right and one wrong answer more, Student's t, and n - 1 in the variance."""
@@ -124,7 +120,8 @@ def labels_and_judge(scale: float) -> tuple[Any, Any, Any]:
 def test_prediction_powered_mean(scale: float, weight: float | None) -> None:
     y, f, rest = labels_and_judge(scale)
     ours = prediction_powered_mean(y, f, rest, weight=weight)
-    assert [ours.weight, ours.value, *ours.interval[:2]] == pytest.approx(PPI_PY[scale, weight], abs=1e-8)
+    limits = [ours.value + sign * scipy_stats.norm.ppf(0.975) * ours.error for sign in (-1, 1)]
+    assert [ours.weight, ours.value, *limits] == pytest.approx(PPI_PY[scale, weight], abs=1e-8)
     tuned = np.cov(y, f, ddof=0)[0, 1] / ((1 + 60 / 300) * np.var([*f, *rest], ddof=1))
     used = tuned if weight is None else weight
     error = math.sqrt(used**2 * rest.var() / 300 + (y - used * f).var() / 60)

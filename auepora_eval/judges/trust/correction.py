@@ -68,7 +68,8 @@ def powered_mean(
     """
     if len(others) < _FEWEST_OTHERS:
         alone = mean_error(labels, clusters=None if clusters is None else clusters[0])
-        value, error, weight = alone.mean, alone.error, 0.0
+        value, weight = alone.mean, 0.0
+        error = alone.error if alone.freedom else math.inf
     else:
         plain = prediction_powered_mean(labels, judged, others, clusters=clusters)
         value, weight = plain.value, plain.weight
@@ -109,9 +110,9 @@ def corrected_value(
         chosen = known[labelled], scores.values[labelled], scores.values[others]
         if others.sum() < _FEWEST_OTHERS:
             alone = mean_interval(chosen[0], clusters=clusters and clusters[0], bounds=ends)
-            value = float(chosen[0].mean())
-            limits = (value, value) if alone is None else (alone.low, alone.high)
-            return Corrected(value, limits, f"the mean of {count} labels"), ""
+            # One cluster does not show how much clusters differ.
+            limits = ends if alone is None else (alone.low, alone.high)
+            return Corrected(float(chosen[0].mean()), limits, f"the mean of {count} labels"), ""
         mean = powered_mean(*chosen, ends, clusters=clusters)
         limits = max(ends[0], mean.limits()[0]), min(ends[1], mean.limits()[1])
         method = f"PPI++, {count} labels and {others.sum()} judged samples, weight {mean.weight:.2f}"
@@ -138,8 +139,10 @@ def by_error_rates(
     value = true_rate(judged.mean, se.value, sp.value)
     # The interval is for counts of yes: as many independent verdicts as would vary like these samples.
     spread = judged.mean * (1 - judged.mean)
-    is_known = math.isfinite(judged.error) and judged.error > 0 and spread > 0
-    size = max(2, round(spread / judged.error**2)) if is_known else len(scores)
+    # Rounding leaves a hair of error where clusters do not differ.
+    is_known = math.isfinite(judged.error) and judged.error > 1e-9 and spread > 0
+    units = len(scores) if clusters is None else len(set(clusters))
+    size = max(2, round(spread / judged.error**2) if is_known else units)
     interval = true_rate_interval((round(judged.mean * size), size), (se.count, se.of), (sp.count, sp.of))
     if interval.low == interval.high:
         # All of the interval is beyond 0 or 1. Cut to that one value, it would claim to be certain.

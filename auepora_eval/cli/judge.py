@@ -188,7 +188,8 @@ def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
             signalled.is_heeded = True
             kept = len(work.asking.asked)
             if kept or not isinstance(error, AccessRefusedError):
-                echo.note(f"kept: {kept} new verdicts; the same command asks only what is missing")
+                larger = " with a larger budget" if "budget" in str(error) else ""
+                echo.note(f"kept: {kept} new verdicts; the same command{larger} asks only what is missing")
             raise
     # The table only counts the samples.
     failures = Counter(

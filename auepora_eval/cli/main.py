@@ -256,8 +256,10 @@ class Parser(ArgumentParser):
     def _hint(self, flag: str) -> str:
         from ..core.settings import PLAN_KEYS
 
-        key = flag.removeprefix("--").replace("-", "_")
-        if self.prog.removeprefix("auepora ") in _WITH_PLANS and key in PLAN_KEYS:
+        command, key = self.prog.removeprefix("auepora "), flag.removeprefix("--").replace("-", "_")
+        if command in ("judge", "judge-audit") and f"judge_{key}" in PLAN_KEYS:
+            key = f"judge_{key}"  # the other is of the system's calls
+        if command in _WITH_PLANS and key in PLAN_KEYS:
             return f"It is a key of the plan file: write '{key}: ...' into FILE, and give --config FILE."
         # Without the dashes, which would make all flags look alike.
         near = nearest_names(flag.removeprefix("--"), tuple(each.removeprefix("--") for each in self.flags))

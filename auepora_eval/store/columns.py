@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.matching import BY_ID, gold_found
-from ..core.scores import Batch, Note, Scores, as_columns, cluster_of, clusters_or_none, given, is_given
+from ..core.scores import Note, Scores, as_columns, cluster_of, clusters_or_none, given, is_given
 from ..core.types import (
     EvaluationSample,
     MetricResult,
@@ -121,11 +121,8 @@ class Facts:
         self._gold_missed = bytearray()
         self._families: dict[str, list[int]] = {}  # of samples that name a cluster or a base question
 
-    def add(self, batch: Batch) -> list[str]:
-        """Take further samples; return the text of each that is searched."""
-        return list(map(self._add, batch.samples, batch.outputs))
-
-    def _add(self, sample: EvaluationSample, output: SystemOutputs) -> str:
+    def add(self, sample: EvaluationSample, output: SystemOutputs) -> str:
+        """Take a further sample; return its text that is searched."""
         place = len(self.clusters)
         cluster = cluster_of(sample) if sample.metadata else None
         self.clusters.append(cluster)
@@ -166,6 +163,7 @@ class Facts:
         """Return the columns as they are stored; the database has the samples."""
         kept = {name: field for name, field in self._fields.items() if field.is_slice}
         return {
+            "match": self.match,
             "clusters": self.clusters if any(name is not None for name in self.clusters) else None,
             "fields": {name: list(field.codes) for name, field in kept.items()},
             "errors": list(self._errors),

@@ -110,8 +110,7 @@ class Database:
     def meta(self, name: str) -> Any:
         """Return a fact about the run; None if it is not stored."""
         rows = self.select("SELECT value FROM meta WHERE name = ?", [name])
-        value = rows[0][0] if rows else None
-        return msgspec.json.decode(value) if isinstance(value, str) else value
+        return _decoded(rows[0][0]) if rows else None
 
     def select(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a query."""
@@ -217,12 +216,13 @@ class Database:
 
     def set_meta(self, **facts: Any) -> None:
         """Store facts about the run: arrays as bytes, everything else as JSON."""
-        rows = [
-            (name, value if isinstance(value, bytes) else msgspec.json.encode(value).decode())
-            for name, value in facts.items()
-        ]
+        rows = [(name, _as_stored(value)) for name, value in facts.items()]
         with self.transaction() as db:
             db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+
+    def other_meta(self, **facts: Any) -> list[str]:
+        """Return the names of facts that are stored otherwise, or not at all."""
+        return [name for name, value in facts.items() if self.meta(name) != _decoded(_as_stored(value))]
 
     def add_calls(self, rows: Iterable[CallRow]) -> None:
         """Store calls. When this returns, the end of the process cannot lose them.
@@ -268,6 +268,14 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _as_stored(value: Any) -> bytes | str:
+    return value if isinstance(value, bytes) else msgspec.json.encode(value).decode()
+
+
+def _decoded(value: Any) -> Any:
+    return msgspec.json.decode(value) if isinstance(value, str) else value
 
 
 def remove_database(path: Path) -> None:

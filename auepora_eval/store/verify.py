@@ -14,7 +14,7 @@ from ..core.dataset import Fingerprint
 from ..core.metrics_base import SampleMetric
 from ..core.scores import Scores, as_columns
 from ..core.scoring import Tally
-from ..core.types import COUNTS, EvaluationSample, MetricResult
+from ..core.types import COUNTS, EvaluationSample, MetricResult, SystemOutputs
 from ..errors import AueporaError, DataError, StorageError, UnknownNameError
 from ..io.jsonl import encode
 from ..io.results.document import (
@@ -27,9 +27,10 @@ from ..io.results.document import (
     score_fields,
 )
 from ..metrics.parse import parse_metric
-from .columns import ScoreColumns, failed_ids
-from .database import Database
-from .state import SUFFIX, read_results
+from .columns import Facts, ScoreColumns, failed_ids
+from .database import ANSWERED, Database
+from .identity import identity_hashes
+from .state import SUFFIX, is_made_of, read_results
 from .stopping import sequence_result
 from .storage import EvaluationResultsStorage, database_of, decoded_output, decoded_sample
 
@@ -130,39 +131,64 @@ class _Contents:
         self.failed: dict[str, EvaluationSample] = {}  # those that some metric failed on
         self.tally = Tally()
         self.dataset, self.outputs = Fingerprint(), Fingerprint()
+        self._facts = Facts(str(database.meta("match")))
 
     def differences(self) -> Iterator[str]:
         """Read everything, and yield what differs from the rows of the document."""
         if self._database.meta("evaluation_id") != self._results.get("evaluation_id"):
             yield "the database is of another run"
+        if not is_made_of(self._results, self._database):
+            yield "'finished' in the table meta"
+        yield from self._wrong_rows()
+        if self.tally.total < len(self.columns.ids):
+            return  # the columns are of samples that have no output any more
+        header = self._database.meta("run")  # none, if no system was called
+        identity = identity_hashes(header) if isinstance(header, dict) else {}
+        for name in self._database.other_meta(**self._facts.as_meta(self._database), **identity):
+            yield f"{name!r} in the table meta"
+
+    def _wrong_rows(self) -> Iterator[str]:
         scores = {name: self.columns.scores(name) for name in self.columns.names}
         failed = {name for column in scores.values() for name in failed_ids(column)}
         # The rows of a large run are in its database only.
         rows: list[Row] | None = None if "run_file" in self._results else self._results["query_results"]
         fields = [] if rows is None else score_fields(len(self.columns.ids), scores)
         query = (
-            "SELECT s.id, s.record, c.sample, c.reply FROM sample s LEFT JOIN call c ON c.n = s.answer "
-            "ORDER BY s.n"
+            "SELECT s.id, s.record, c.sample, c.outcome, c.reply, t.words FROM sample s "
+            "LEFT JOIN call c ON c.n = s.answer LEFT JOIN text t ON t.n = s.n ORDER BY s.n"
         )
-        for place, (sample_id, record, answered, reply) in enumerate(self._database.stream(query)):
+        for place, (sample_id, record, answered, outcome, reply, words) in enumerate(
+            self._database.stream(query)
+        ):
             self.dataset.add_lines(record.encode() + b"\n")
             self.outputs.add_lines((reply or "").encode() + b"\n")
             if answered != sample_id:
                 yield f"the output of {sample_id!r:.60} is for {answered!r:.60}"
                 continue
             output = decoded_output(reply, f"output of {sample_id!r:.60}")
+            sample = decoded_sample(record, f"sample {sample_id!r:.60}")
             self.tally.add([output])
             if sample_id in failed:
-                self.failed[sample_id] = decoded_sample(record, f"sample {sample_id!r:.60}")
+                self.failed[sample_id] = sample
+            if wrong := self._wrong_columns(sample, output, outcome, words):
+                yield f"{wrong} of {sample_id!r:.60}"
             if rows is not None:
-                sample = decoded_sample(record, f"sample {sample_id!r:.60}")
                 expected = msgspec.json.decode(encode(query_result(sample, output, fields[place])))
                 row = rows[place] if place < len(rows) else {}
-                if wrong := [name for name in {**expected, **row} if row.get(name) != expected.get(name)]:
-                    yield f"{', '.join(wrong)} of {sample_id!r:.60}"
+                if names := [name for name in {**expected, **row} if row.get(name) != expected.get(name)]:
+                    yield f"{', '.join(names)} of {sample_id!r:.60}"
         size = len(self.columns.ids)
         if rows is not None and size != len(rows):
             yield f"there are {len(rows)} rows, and {size} samples"
+
+    def _wrong_columns(
+        self, sample: EvaluationSample, output: SystemOutputs, outcome: int, words: str | None
+    ) -> str:
+        """Return which columns do not fit the sample and its output; "" if all fit."""
+        is_text = self._facts.add(sample, output) == words
+        is_outcome = (outcome == ANSWERED) == (output.error is None)
+        fits = {"the outcome": is_outcome, "the text for the search": is_text}
+        return " and ".join(name for name, is_right in fits.items() if not is_right)
 
 
 def _recomputed(

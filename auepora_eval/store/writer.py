@@ -75,7 +75,7 @@ class RunWriter:
             answers = self._added_outputs(batch, start) if self._is_draft else self._known_outputs(batch)
             rows = zip(numbers, batch.sample_ids, answers, _texts(samples), strict=True)
             db.executemany("INSERT INTO sample VALUES (?, ?, ?, ?)", rows)
-            words = zip(numbers, self._facts.add(batch), strict=True)
+            words = zip(numbers, map(self._facts.add, batch.samples, batch.outputs), strict=True)
             db.executemany("INSERT INTO text VALUES (?, ?)", words)
         if self._rows is not None and self.tally.total > self._most_rows:
             self._rows = None

@@ -49,6 +49,11 @@ def test_the_overview_lists_every_command_on_one_screen(
             "auepora run: error: unknown flag --rpm. It is a key of the plan file: write 'rpm: ...' into "
             "FILE, and give --config FILE. Help: auepora run --help",
         ),
+        (
+            "judge r --budget-calls 6",
+            "auepora judge: error: unknown flag --budget-calls. It is a key of the plan file: write "
+            "'judge_budget_calls: ...' into FILE, and give --config FILE. Help: auepora judge --help",
+        ),
         ("list a", "auepora list: error: unknown argument a. Help: auepora list --help"),
     ],
 )

@@ -22,7 +22,7 @@ from auepora_eval.core.types import EvaluationSample, MetricResult, SystemOutput
 from auepora_eval.errors import AueporaError
 from auepora_eval.metrics.parse import parse_metrics
 from auepora_eval.store.storage import EvaluationResultsStorage
-from auepora_eval.store.verify import DOES_NOT_FIT, FITS, UNCHECKED, verify_run
+from auepora_eval.store.verify import DOES_NOT_FIT, FITS, ROWS, UNCHECKED, verify_run
 from tests.builders import a_document, a_failure, an_output, scored_run, small_world
 
 METRICS = "recall@3,ndcg@3,token_f1,bleu,latency@0.5,failure_rate,rejection_rate,noise_retention"
@@ -155,6 +155,12 @@ def test_a_metric_in_another_section_is_found(tmp_path: Path) -> None:
         ("UPDATE sample SET answer = 1 WHERE n = 3", "rows against samples and outputs"),
         ("UPDATE score SET value = zeroblob(80) WHERE metric = 'recall@3'", "recall@3"),
         ("UPDATE call SET reply = '{' WHERE n = 2", "samples and outputs"),
+        ("UPDATE call SET outcome = 0 WHERE n = 3", ROWS),
+        ("UPDATE text SET words = 'x' WHERE n = 2", ROWS),
+        ("UPDATE meta SET value = '[]' WHERE name = 'errors'", ROWS),
+        ("UPDATE meta SET value = zeroblob(10) WHERE name = 'column gold_missed'", ROWS),
+        ("DELETE FROM meta WHERE name = 'fields'", ROWS),
+        ("DELETE FROM meta WHERE name = 'finished'", ROWS),
     ],
 )
 def test_a_changed_row_is_found(tmp_path: Path, statement: str, expected: str, most_rows: int) -> None:

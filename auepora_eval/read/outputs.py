@@ -155,6 +155,9 @@ def _from_fields(raw: Any, fields: Mapping[str, Any], readings: list[str], *, is
     hits = None
     if documents_name is not None:
         hits = _hits_of_field(documents_name, fields[documents_name], readings)
+    elif lists := [repr(name) for name, value in extra.items() if value and isinstance(value, list)]:
+        # They may be the documents: without them, nothing about retrieval is measured.
+        readings.append(f"no documents, and kept {', '.join(lists[:5])} in `extra`")
     timings = dict(fields.get("timings") or {})
     return made_output(hits, answer, timings, extra, citations=fields.get("citations"))
 

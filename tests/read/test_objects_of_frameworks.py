@@ -257,6 +257,13 @@ def test_names_in_a_dict(name: str, documents: str) -> None:
     assert output.extra["session"] == 7
 
 
+def test_lists_that_may_be_the_documents_are_named() -> None:
+    output = to_output({"answer": "x", "chunks": [{"content": TEXT}], "steps": [], "session": 7})
+    assert output.extra[READ_AS] == ["no documents, and kept 'chunks' in `extra`"]
+    output = to_output({"answer": "x", "retrieved": ["d1"], "chunks": [1]})
+    assert READ_AS not in output.extra
+
+
 def test_list_of_texts_is_not_a_list_of_ids() -> None:
     output = to_output(("x", [TEXT]))
     assert (output.retrieved[0].doc.doc_id, output.retrieved[0].doc.text) == (text_id(TEXT), TEXT)

@@ -181,7 +181,6 @@ def true_rate_interval(
     """
     z = _Z
     (p_yes, n_p), (se_yes, n_se), (sp_yes, n_sp) = reported, sensitivity, specificity
-    _check_coin(se_yes / n_se, sp_yes / n_sp)
     p = (p_yes + z * z / 2) / (n_p + z * z)
     se, sp = (se_yes + 1) / (n_se + 2), (sp_yes + 1) / (n_sp + 2)
     _check_coin(se, sp)

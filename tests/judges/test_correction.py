@@ -99,6 +99,7 @@ def test_labels_of_every_sample_need_no_judge() -> None:
         pytest.param(19, None, True, "19 judged samples have a label", id="too few"),
         pytest.param(0, a_calibration(), False, "shares of yes and no", id="grades"),
         pytest.param(0, a_calibration((30, 50), (25, 50)), True, "this judge cannot tell", id="a coin"),
+        pytest.param(0, a_calibration((1, 1), (5, 23)), True, "labels are too few: 1 of 1 yes", id="one yes"),
     ],
 )
 def test_without_enough_there_is_a_reason(

@@ -70,10 +70,14 @@ class Rate(msgspec.Struct, frozen=True):
         return self.count / self.of if self.of else math.nan
 
     @property
+    def cautious(self) -> float:
+        """The share with one success and one failure added: 20 of 20 is not certain."""
+        return (self.count + 1) / (self.of + 2)
+
+    @property
     def variance(self) -> float:
-        """The variance of the share, with one success and one failure added: 20 of 20 is not certain."""
-        share = (self.count + 1) / (self.of + 2)
-        return share * (1 - share) / (self.of + 2)
+        """The variance of the share, with one success and one failure added."""
+        return self.cautious * (1 - self.cautious) / (self.of + 2)
 
     def __add__(self, other: Rate) -> Rate:
         return Rate(self.count + other.count, self.of + other.of)
@@ -219,7 +223,9 @@ def why_not_corrected(sensitivity: Rate, specificity: Rate) -> str:
     if math.isnan(informedness):
         return "the labels of its calibration are all yes or all no"
     if informedness >= LEAST_INFORMED:
-        return ""
+        # With a success and a failure more of each, a few labels may leave nothing that is known.
+        is_known = sensitivity.cautious + specificity.cautious > 1
+        return "" if is_known else f"its labels are too few: {sensitivity} yes and {specificity} no are right"
     return (
         f"this judge cannot tell: its sensitivity ({sensitivity}) + specificity ({specificity}) - 1 is "
         f"{informedness:.2f}, and {LEAST_INFORMED:g} is the least that can be corrected"

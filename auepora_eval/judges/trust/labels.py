@@ -78,10 +78,13 @@ def labels_in(
         return labelled_claims(records), {}
     labels: dict[str, float] = {}
     for where, record in records:
-        if record["sample_id"] not in sample_ids:
-            raise DataError(where, f"the run has no sample {record['sample_id']!r:.80}.")
-        label = _column(where, record, ("settled", *LABEL))
-        labels[record["sample_id"]] = _mean(_ratings(where, label))
+        sample_id = record["sample_id"]
+        if sample_id not in sample_ids:
+            raise DataError(where, f"the run has no sample {sample_id!r:.80}.")
+        if sample_id in labels:
+            fix = 'Write the labels of several people as {"ada": 1, "ben": 0}.'
+            raise DataError(where, f"{sample_id!r:.80} is labelled twice.", fix=fix)
+        labels[sample_id] = _mean(_ratings(where, _column(where, record, ("settled", *LABEL))))
     return [], labels
 
 

@@ -6,7 +6,6 @@ They only combine what is below: the evaluator, the loader of datasets, the stor
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from numbers import Integral, Real
@@ -56,9 +55,8 @@ class RunComparison(Comparison):
         )
 
     def __repr__(self) -> str:
-        counts = Counter(metric.verdict.value for metric in self.metrics)
-        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-        return f"<RunComparison {self.candidate_id} with {self.baseline_id}: {verdicts or 'no metrics'}>"
+        verdicts = self.counts_in_words() or "no metrics"
+        return f"<RunComparison {self.candidate_id} with {self.baseline_id}: {verdicts}>"
 
     def _repr_html_(self) -> str:
         words = (f"<p>{html_text(sentence)}</p>" for sentence in comparison_in_plain_words(self))

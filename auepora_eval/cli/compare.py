@@ -285,12 +285,10 @@ def say_comparison(
 
 def say_verdict(comparison: Comparison) -> None:
     """Print how many metrics are better, worse and so on, in one line."""
-    counts = {verdict: len(comparison.with_verdict(verdict)) for verdict in Verdict}
-    words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    better, worse = counts[Verdict.BETTER], counts[Verdict.WORSE]
+    better, worse = (comparison.counts.get(each, 0) for each in (Verdict.BETTER, Verdict.WORSE))
     style = "green" if better > worse else "red" if worse else "yellow"  # as the page of the comparison
-    if words:
-        echo.say(f"Verdict: {words}", f"bold {style}")
+    if comparison.metrics:
+        echo.say(f"Verdict: {comparison.counts_in_words()}", f"bold {style}")
 
 
 def _say_tables(comparison: Comparison, names: Sequence[str]) -> None:

@@ -227,6 +227,15 @@ class Comparison:
         """Return the metrics with this verdict."""
         return [metric for metric in self.metrics if metric.verdict == verdict]
 
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """Return how many metrics have each verdict that occurs."""
+        return {each: len(found) for each in Verdict if (found := self.with_verdict(each))}
+
+    def counts_in_words(self) -> str:
+        """Return the counts as "4 better, 3 inconclusive"; "" without metrics."""
+        return ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
+
 
 def compare_runs(
     baseline: Runs,

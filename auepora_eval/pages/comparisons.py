@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..comparison.compare import Comparison, compare_runs
+from ..comparison.pairs import LAST_BITS
 from ..comparison.ranking import Ranking, rank_runs
-from ..comparison.words import names_apart
+from ..comparison.words import compared_names
 from ..core.types import EvaluationSample
 from ..decide.figures import GatedRun
 from ..decide.gate import gate_run
@@ -173,7 +174,8 @@ class Scores(NamedTuple):
     def mask(self, outcome: str) -> NDArray[np.bool_]:
         """Return which samples were lost, won or tied; all of them otherwise."""
         gain = self.gain
-        signs: dict[str, NDArray[np.bool_]] = {"lost": gain < 0, "won": gain > 0, "tied": gain == 0}
+        lost, won = gain < -LAST_BITS, gain > LAST_BITS  # as the comparison counts them
+        signs = {"lost": lost, "won": won, "tied": ~lost & ~won & ~np.isnan(gain)}
         return signs.get(outcome, np.ones(len(gain), bool))
 
 
@@ -195,8 +197,7 @@ class Pair:
     @cached_property
     def names(self) -> list[str]:
         """Return the names of both systems, or the ids of the runs if both are of one system."""
-        runs = self.baseline.run, self.index.run
-        return names_apart([run.system_name for run in runs], [run.evaluation_id for run in runs])
+        return list(compared_names(self.comparison))
 
     @cached_property
     def _places(self) -> Places | None:

@@ -27,11 +27,10 @@ from ..comparison.tables import (
     slices_in_words,
 )
 from ..comparison.words import compared_names, comparison_in_plain_words, interval_notes, names_of_runs
-from ..core.display import listed, markdown_text
+from ..core.display import markdown_text
 from ..core.scoring import Tally
 from ..core.table import Table
 from ..core.types import EvaluationRun, results_table
-from ..core.verdict import Verdict
 from ..reporting.tables import results_to_markdown
 from ..store.stopping import stopping_in_words
 
@@ -87,12 +86,7 @@ def report_markdown(
 
 def _comparison_parts(comparison: Comparison) -> list[str]:
     a, b = (name[:_LONGEST_NAME] for name in compared_names(comparison))
-    counts = [
-        f"{len(comparison.with_verdict(verdict))} {verdict}"
-        for verdict in Verdict
-        if comparison.with_verdict(verdict)
-    ]
-    headline = listed(counts) if counts else "no metric in common"
+    headline = comparison.counts_in_words() or "no metric in common"
     notes = [*comparison.mismatches, *comparison.notes]
     notes += [f"{name} is not compared: {reason}" for name, reason in comparison.not_compared.items()]
     return [

@@ -153,19 +153,16 @@ def done_page(ask: Ask) -> Reply:
 def _texts(one: Reviewed) -> Markup:
     before, after = one.original, one.sample
     answers = [each.reference_answer.text if each.reference_answer else "" for each in (before, after)]
-    parts: list[Node] = [tag("div", labels_of(after), class_="tags")]
+    parts: list[Node] = []
     for heading, old, new, kind in (
-        ("Question", before.query, after.query, "lead text"),
-        ("Reference answer", *answers, "text"),
+        ("Question", before.query, after.query, "query"),
+        ("Reference", *answers, "text"),
     ):
         old_words, new_words = word_diff(old, new)
-        parts.append(tag("h2", heading))
-        parts.append(
-            tag("p", new_words if new else tag("span", "(none)", class_="mute"), class_=kind, dir="auto")
-        )
-        if old != new:
-            parts.append(tag("p", "before: ", old_words or "(none)", class_="note text", dir="auto"))
-    return join(parts)
+        was = tag("p", "before: ", old_words or "(none)", class_="note") if old != new else None
+        shown = new_words or ui.span("mute", "(none)")
+        parts += [tag("dt", heading), tag("dd", shown, was, class_=kind, dir="auto")]
+    return join(tag("div", labels_of(after), class_="tags"), tag("dl", parts, class_="qa"))
 
 
 def _findings(findings: Iterable[Finding]) -> Markup | None:
@@ -176,20 +173,15 @@ def _findings(findings: Iterable[Finding]) -> Markup | None:
 def _documents(ask: Ask, one: Reviewed) -> Markup:
     docs = one.sample.relevant_docs or []
     items = (_document(ask, one, number, doc) for number, doc in enumerate(docs))
-    heading = tag("h2", "Gold documents")
-    return join(heading, tag("ul", items, class_="docs") if docs else tag("p", "None.", class_="mute"))
+    shown = tag("ul", items, class_="docs") if docs else tag("p", "None.", class_="mute")
+    return ui.section("Gold documents", shown)
 
 
 def _document(ask: Ask, one: Reviewed, number: int, doc: Document) -> Markup:
     spans = spans_of(doc)
-    places = [(span["start"], span["end"]) for span in spans if _is_place(span)]
-    head = tag(
-        "div",
-        tag("span", doc.doc_id),
-        tag("span", str(doc.metadata.get("title") or ""), class_="mute"),
-        class_="tags pad",
-    )
-    text: Node = tag("p", "The dataset has no text of this document.", class_="mute")
+    ends = ((span.get("start"), span.get("end")) for span in spans)
+    places = [(start, end) for start, end in ends if isinstance(start, int) and isinstance(end, int)]
+    text: Node = tag("p", "The dataset has no text of this document.", class_="pad mute")
     if doc.text:
         text = tag("p", marked_text(doc.text, places), class_="text", dir="auto", data_doc=number)
     removals = [
@@ -201,18 +193,10 @@ def _document(ask: Ask, one: Reviewed, number: int, doc: Document) -> Markup:
         )
         for place, span in enumerate(spans)
     ]
-    form = tag(
-        "form",
-        tag("input", type="hidden", name="doc", value=number),
-        tag("ul", removals),
-        method="post",
-        action=_at(ask, one.place, "unmark"),
-    )
-    return tag("li", head, text, form if removals else None, class_="card doc gold")
-
-
-def _is_place(span: dict[str, object]) -> bool:
-    return all(isinstance(span.get(name), int) for name in ("start", "end"))
+    named = ui.hidden_fields([("doc", str(number))])
+    form = tag("form", named, tag("ul", removals), method="post", action=_at(ask, one.place, "unmark"))
+    title = str(doc.metadata.get("title") or "")
+    return tag("li", ui.card(doc.doc_id, text, form if removals else None, about=title, kind="doc gold"))
 
 
 def _edit_form(ask: Ask, one: Reviewed) -> Markup:
@@ -230,11 +214,11 @@ def _edit_form(ask: Ask, one: Reviewed) -> Markup:
 
 
 def _bar(ask: Ask, review: Review, one: Reviewed) -> Markup:
-    reasons = (tag("option", reason or "no reason", value=reason) for reason in ("", *REASONS))
+    reasons = [(reason, reason or "no reason") for reason in ("", *REASONS)]
     answers = (
         ui.key_button("a", "accept", ACCEPT),
         ui.key_button("r", "reject", REJECT),
-        tag("label", "because ", tag("select", reasons, name="reason")),
+        tag("label", "because ", ui.select_box("reason", reasons, "", "Reason")),
     )
     more = [
         tag("button", tag("kbd", "e"), " edit", type="button", data_key="e"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -155,7 +154,7 @@ def _strip(
 
 def strip_kind(comparison: Comparison) -> str:
     """Return the colour of a comparison: green if more is better than worse, else red if any is worse."""
-    better, worse = (len(comparison.with_verdict(each)) for each in (Verdict.BETTER, Verdict.WORSE))
+    better, worse = (comparison.counts.get(each, 0) for each in (Verdict.BETTER, Verdict.WORSE))
     if better > worse:
         return "up"
     return "down" if worse else "same"
@@ -163,12 +162,12 @@ def strip_kind(comparison: Comparison) -> str:
 
 def verdict_counts(comparison: Comparison, but: str = "") -> list[Markup]:
     """Return how many metrics are better, worse, inconclusive, but for one verdict: "▲ 8 better"."""
-    counts = Counter(one.verdict for one in comparison.metrics)
-    named = [(counts[each], str(each), *ui.sign_of(each)) for each in Verdict if counts[each] and each != but]
-    return [
-        tag("span", tag("span", sign, aria_hidden="true"), f" {count} {word}", class_=kind)
-        for count, word, sign, kind in named
-    ]
+    spans = []
+    for verdict, count in comparison.counts.items():
+        sign, kind = ui.sign_of(verdict)
+        if verdict != but:
+            spans.append(ui.span(kind, tag("span", sign, aria_hidden="true"), f" {count} {verdict}"))
+    return spans
 
 
 def first_error(index: RunSamples) -> Node:

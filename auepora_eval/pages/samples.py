@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..comparison.pairs import LAST_BITS
 from ..core.display import NOT_MEASURED
 from ..core.matching import match_of
 from ..core.types import EvaluationSample, SystemOutputs
@@ -322,7 +323,7 @@ def change_cell(pair: Pair | None, metric: str, place: int) -> Node:
     before, after = float(scores.before[place]), float(scores.after[place])
     if math.isnan(before) or math.isnan(after):
         return ui.span("mute", NOT_MEASURED)
-    if before == after:
+    if abs(after - before) <= LAST_BITS:
         return ui.span("mute", f"= {ui.number(after, unit, digits=2)}")
     both = f" {ui.number(before, unit, digits=2)} → {ui.number(after, unit, digits=2)}"
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import logging
+import math
 import re
 import shlex
 import shutil
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 
 from auepora_eval.cli.main import main
@@ -24,7 +26,7 @@ from auepora_eval.decide.rules import read_rules
 from auepora_eval.errors import AueporaError
 from auepora_eval.interventions.report import Diagnosis, Fix, StageShare
 from auepora_eval.pages import workspace as workspaces
-from auepora_eval.pages.comparisons import comparison_of, gate_of, ranking_of
+from auepora_eval.pages.comparisons import Scores, comparison_of, gate_of, ranking_of
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 from tests.pages.serving import Client, serving
@@ -198,6 +200,17 @@ def test_samples_beside_a_baseline_are_sorted_by_what_they_lost(client: Client) 
         signed = [{"−": -1, "+": 1, "=": 0}[sign] * float(value) for sign, value in changes]
         assert signed == sorted(signed)
         assert outcome != "lost" or max(signed) < 0
+
+
+def test_scores_that_differ_in_their_last_bit_are_tied_as_in_the_comparison() -> None:
+    before = np.array([0.1 + 0.2, 0.5, 1.0, math.nan])
+    scores = Scores(before, np.array([0.3, 0.75, 0.5, 1.0]), up=True)
+    masks = {outcome: scores.mask(outcome).tolist() for outcome in ("tied", "won", "lost")}
+    assert masks == {
+        "tied": [True, False, False, False],
+        "won": [False, True, False, False],
+        "lost": [False, False, True, False],
+    }
 
 
 def test_a_comparison_is_shown_whatever_was_opened_in_between(tmp_path: Path) -> None:

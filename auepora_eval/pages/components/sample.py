@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from ...comparison.pairs import LAST_BITS
 from ...core.matching import BY_ID, by_any_name, gold_found, source_of
 from ...core.rag_interface import rag_prompt_of
 from ...core.systems.resources import usage_of
@@ -397,7 +398,7 @@ def _score(result: MetricResult, scores: Sequence[SampleScore | None], why: str,
     value = score.value if score is not None else None
     change: Node = None
     before = scores[0].value if len(scores) == 2 and scores[0] is not None else None
-    if value is not None and before is not None and value != before:
+    if value is not None and before is not None and abs(value - before) > LAST_BITS:
         gain = (value - before) * (1 if result.higher_is_better else -1)
         sign, kind = ("▲", "up") if gain > 0 else ("▼", "down")
         change = tag("span", f" {sign} {change_text(value - before, result.unit)}", class_=kind)

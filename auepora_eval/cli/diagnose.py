@@ -13,7 +13,7 @@ the outputs alone are looked at.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from ..calls.streams import stdout_for_results
 from ..core.dataset import InMemoryDataset
 from ..core.rag_interface import answerer_of
 from ..core.settings import OF_ENDPOINT, RunSettings
-from ..core.types import Document, EvaluationRun
+from ..core.types import EvaluationRun
 from ..errors import DataError, InterruptedRunError, PlanError, RunStoppedError
 from ..interventions.diagnosis import diagnose
 from ..interventions.documents import DEPTH, Corpus
@@ -81,7 +81,7 @@ def run(args: Namespace) -> int:
     settings = _settings(args, base)
     answerer = _answerer(settings, args)
     notes = [] if answerer is None else _changed_since(storage, args.run_id, answerer)
-    corpus = Corpus(corpus_of(args.corpus, base.configuration.get("dataset")), base.samples)
+    corpus = Corpus(documents_of(args.corpus, base.configuration.get("dataset")), base.samples)
     prober = Prober(base, answerer, corpus, right_metric(base.samples, args.metric), storage=storage)
     prober.mark = f"@{args.sample}" if args.sample else ""
     if answerer is not None:
@@ -149,15 +149,6 @@ def _changed_since(storage: EvaluationResultsStorage, run_id: str, answerer: Ans
     if not before or not now or before == now:
         return []
     return ["The file of the system was changed after the run: run it again, or gains mean nothing."]
-
-
-def corpus_of(name: str | None, dataset: object) -> Sequence[Document]:
-    """Return the documents that --corpus names; those of the demo also for its questions."""
-    if name == "demo" or (name is None and dataset == "demo"):
-        from ..demo.world import demo_corpus
-
-        return demo_corpus()
-    return documents_of(name)
 
 
 def _probed(prober: Prober) -> Probe:

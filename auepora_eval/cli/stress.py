@@ -22,12 +22,12 @@ from ..core.rag_interface import answerer_of, name_of
 from ..core.types import EvaluationRun
 from ..errors import AueporaError, PlanError
 from ..interventions.documents import Corpus
-from ..interventions.probe import right_metric
+from ..interventions.probe import documents_of, right_metric
 from ..interventions.stress import STRESS, robustness, stress_dataset, stress_plan, stress_results
 from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import evaluated_dataset, progress, say_stored
-from .diagnose import add_intervention_flags, corpus_of, keeping_answers, say_estimate
+from .diagnose import add_intervention_flags, keeping_answers, say_estimate
 from .flags import add_json, add_out, add_settings, evaluator_of, named_system, settings_of
 
 
@@ -57,7 +57,7 @@ def run(args: Namespace) -> int:
     if args.sample is not None and args.sample < len(samples):
         samples = Random(settings.seed).sample(samples, args.sample)  # noqa: S311 - no secret
     metric = right_metric(samples, args.metric)
-    corpus = Corpus(corpus_of(args.corpus, settings.dataset), samples)
+    corpus = Corpus(documents_of(args.corpus, settings.dataset), samples)
     stressed, about = stress_dataset(samples, corpus, Path(dataset.name).name, seed=settings.seed)
     if args.estimate:
         calls = {"generate": len(stressed), "retrieve": 0}

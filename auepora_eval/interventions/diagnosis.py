@@ -55,7 +55,7 @@ class Evidence:
         self.declined = {name: np.array(column)[places] for name, column in declined.items()}
         self.has_gold = _mask(case.gold for case in cases)
         self.missing = _mask(case.missing for case in cases)
-        self.is_part = _mask(case.is_part or case.is_in_pieces for case in cases)
+        self.is_part = _mask(case.is_part for case in cases)
         self.unseen = _mask(case.unseen for case in cases)
         self.indexed = _mask(name not in probe.not_indexed for name in self.ids)
         self.placed = _mask(name not in probe.unplaced for name in self.ids)
@@ -108,7 +108,7 @@ def _rules(evidence: Evidence, place: int) -> Iterator[tuple[str, object]]:
     yield "order", "ordered" in helps
     yield "context", "cleaned" in helps
     yield "cutoff", case.is_part and "deeper" in helps
-    yield "passage", is_helped and (case.is_part or (case.is_in_pieces and not case.missing))
+    yield "passage", case.is_part and is_helped
     yield "context", on_gold and not case.missing
     yield "missed", on_gold and not evidence.placed[place]
     yield "cutoff", on_gold and not case.unseen
@@ -134,7 +134,7 @@ def _rules_of_outputs(evidence: Evidence, place: int) -> Iterator[tuple[str, obj
     yield "generator", True
 
 
-def diagnose(probed: Probe | EvaluationRun, *, least: float = LEAST) -> Diagnosis:
+def diagnose(probed: Probe | EvaluationRun) -> Diagnosis:
     """Say which stage lost each wrong answer and what each fix would bring at most, with intervals.
 
     A run alone is a black box: then the outputs say what they can, and no gains are known.
@@ -149,7 +149,7 @@ def diagnose(probed: Probe | EvaluationRun, *, least: float = LEAST) -> Diagnosi
             stages[stage].append(place)
     columns = {} if probe.unreached else _fixed(evidence, stages)
     fixes = _fixes(evidence, stages, columns)
-    first, rivals = _first(evidence, columns, fixes, least)
+    first, rivals = _first(evidence, columns, fixes)
     result = evidence.result(base)
     return Diagnosis(
         probe.run.evaluation_id,
@@ -223,7 +223,7 @@ def _fixed(evidence: Evidence, stages: Stages) -> Columns:
             # Where the order alone makes it right, that is the fix.
             by_order = evidence.is_right("ordered") & ~evidence.is_right(RETRIEVED)
             fixed["filter"], fixed["place"] = where("cleaned", ~by_order), oracle("order")
-            fixed["chunks"] = where("merged", ~missing & evidence.is_part & ~by_order)
+            fixed["chunks"] = where("merged", evidence.is_part & ~by_order)
     if not probe.is_black_box:
         fixed["refusal"] = oracle("answered")
     return fixed
@@ -279,9 +279,7 @@ def _pass_rates(evidence: Evidence, stages: Stages) -> dict[str, float]:
     }
 
 
-def _first(
-    evidence: Evidence, columns: Columns, fixes: Sequence[Fix], least: float
-) -> tuple[str | None, list[str]]:
+def _first(evidence: Evidence, columns: Columns, fixes: Sequence[Fix]) -> tuple[str | None, list[str]]:
     """Return the fix to try first, if one stands out, and those that may as well come first."""
     if len(evidence.cases) < FEW or all(is_unanswerable(case.sample) for case in evidence.cases):
         return None, []
@@ -291,7 +289,7 @@ def _first(
     shown = [
         fix.name
         for fix in fixes
-        if fix.name in tried - {"references"} and fix.p_holm < ALPHA and fix.gain >= least
+        if fix.name in tried - {"references"} and fix.p_holm < ALPHA and fix.gain >= LEAST
     ]
     if not shown:
         return None, []

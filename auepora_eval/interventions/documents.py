@@ -130,15 +130,11 @@ class Case:
 
     @cached_property
     def is_part(self) -> bool:
-        """Whether all gold was found, but not its whole text in one: chunks of a document stand for it."""
+        """Whether chunks of the gold were found, of which none has the whole text."""
         shown = [spaced(doc.text) for doc in self.found]
         gold = {spaced(doc.text) for doc in self.gold}
-        return not self.missing and any(all(text not in one for one in shown) for text in gold)
-
-    @cached_property
-    def is_in_pieces(self) -> bool:
-        """Whether the gold is several chunks of one document."""
-        return len(self.gold) > len(set(map(source_of, self.gold)))
+        is_cut = len(gold) > len(set(map(source_of, self.gold)))
+        return not self.missing and (is_cut or any(all(text not in one for one in shown) for text in gold))
 
     @cached_property
     def unseen(self) -> list[Document] | None:

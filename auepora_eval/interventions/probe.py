@@ -19,7 +19,7 @@ import numpy as np
 from ..builder.corpus import read_corpus
 from ..calls.executors import Executor
 from ..calls.policy import CallPolicy
-from ..calls.usage import CALLS, Usage
+from ..calls.usage import Usage
 from ..core.dataset import DatasetForms, InMemoryDataset, canonical_json
 from ..core.matching import BY_ID, gold_found, match_of
 from ..core.metrics_base import SampleMetric, parse_metric
@@ -28,7 +28,7 @@ from ..core.rag_interface import Answerer, answerer_of, name_of
 from ..core.runner import AueporaEvaluator, OnOutput, in_this_folder
 from ..core.scores import Batch, Scores, as_columns, has_field
 from ..core.scoring import RunRecord, score_record
-from ..core.systems.resources import CACHED, attempts_of, is_from_cache, usage_of
+from ..core.systems.resources import CACHED, counted_usage, is_from_cache
 from ..core.types import (
     ANSWER_MISSING,
     Document,
@@ -69,10 +69,6 @@ Documents = Mapping[str, Sequence[Document]]  # by sample
 
 def _documents_alone(raw: Any) -> SystemOutputs:
     return SystemOutputs(to_output(raw).retrieved, Response(""), extra={ANSWER_MISSING: True})
-
-
-def _use_of(output: SystemOutputs) -> Usage:
-    return {**usage_of(output), CALLS: attempts_of(output)}
 
 
 def _answers(run: EvaluationRun) -> dict[str, str]:
@@ -404,12 +400,12 @@ class Prober:
                 )
 
         new = [output for output in outputs.values() if not is_from_cache(output)]  # of earlier diagnoses
-        self._usages += map(_use_of, new)
+        self._usages += map(counted_usage, new)
         has_answers = any(output.error is None for output in outputs.values())
         self.evaluator.start(self._usages, has_answers=has_answers)  # the budget is that of all interventions
         for sample, output in in_this_folder(self.evaluator.outputs(missing, store)):
             outputs[sample.sample_id] = _with_shared_texts(output)
-            self._usages.append(_use_of(output))
+            self._usages.append(counted_usage(output))
         count = len(new) + len(missing)
         self.calls["retrieve" if shown is None and self.answerer.retrieves_alone else "generate"] += count
         # A call that failed is not made again for another intervention with the same documents.
@@ -495,7 +491,7 @@ def probe(
     """
     if names not in (None, STRESS):
         raise ArgumentError(f"names must be None or {STRESS!r}, not {names!r:.60}")
-    documents = documents_of(corpus)
+    documents = documents_of(corpus, dataset)
     samples = dataset.samples if isinstance(dataset, EvaluationRun) else list(load_dataset(dataset))
     is_right = right_metric(samples, metric)
     how: dict[str, Any] = {"executor": executor, "policy": policy, "seed": seed}
@@ -525,8 +521,13 @@ def right_metric(samples: Sequence[EvaluationSample], base: str | None) -> Sampl
         raise DataError(f"the metric {name!r:.60}", f"{error}.") from error
 
 
-def documents_of(corpus: Any) -> list[Document]:
-    """Return the documents of a corpus: a list of them, a .jsonl file, or a folder of documents."""
+def documents_of(corpus: Any, dataset: object = None) -> list[Document]:
+    """Return the documents of a list, a .jsonl file, a folder, or "demo", also for the dataset "demo"."""
+    name = dataset if corpus is None else corpus
+    if isinstance(name, str) and name == "demo":
+        from ..demo.world import demo_corpus
+
+        return list(demo_corpus())
     if corpus is None:
         return []
     if not isinstance(corpus, str | Path):

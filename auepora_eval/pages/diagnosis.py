@@ -128,7 +128,7 @@ def _stage_row(run_id: str, one: StageShare, scale: charts.Scale) -> list[Node]:
 
 
 def _name(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return text if text.startswith("top_k") else text[:1].upper() + text[1:]
 
 
 def _fixes(run_id: str, found: Diagnosis) -> Markup:

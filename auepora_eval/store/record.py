@@ -13,13 +13,12 @@ from typing import Any
 import msgspec
 
 from ..calls.policy import PASSING, Limits
-from ..calls.usage import CALLS
 from ..core.dataset import EvaluationDataset, canonical_json
 from ..core.plan import Survey
 from ..core.rag_interface import name_of
 from ..core.runner import AueporaEvaluator
 from ..core.scoring import SIZE, Pair, now, utc_text
-from ..core.systems.resources import attempts_of, failed_attempts, is_from_cache, usage_of
+from ..core.systems.resources import counted_usage, failed_attempts, is_from_cache
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import StorageError
 from ..io.files import remove_leftovers
@@ -133,7 +132,7 @@ class StoredRecord(WrittenRecord):
 
     def _row(self, sample: EvaluationSample, output: SystemOutputs) -> CallRow:
         reply = call_reply(sample.sample_id, output)
-        usage = None if is_from_cache(output) else {**usage_of(output), CALLS: attempts_of(output)}
+        usage = None if is_from_cache(output) else counted_usage(output)
         return CallRow(self._key(sample), ANSWER, sample.sample_id, outcome_of(output), reply, usage)
 
     def _key(self, sample: EvaluationSample) -> bytes:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...calls.usage import COUNTS, Usage, reported_count
+from ...calls.usage import CALLS, COUNTS, Usage, reported_count
 from ..types import SystemOutputs
 
 if TYPE_CHECKING:
@@ -180,6 +180,11 @@ def failed_attempts(extra: Mapping[str, Any]) -> list[AttemptRecord]:
 def attempts_of(output: SystemOutputs) -> int:
     """Return how many calls an output took, by its own records."""
     return max(1, len(failed_attempts(output.extra)) + (output.error is None))
+
+
+def counted_usage(output: SystemOutputs) -> Usage:
+    """Return what an output took, with its calls, as budgets count it."""
+    return {**usage_of(output), CALLS: attempts_of(output)}
 
 
 def is_from_cache(output: SystemOutputs) -> bool:

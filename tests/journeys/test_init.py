@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -45,6 +46,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lines = [{"sample_id": f"s{n}", "query": f"question {n}", "reference_answer": "a"} for n in range(12)]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path.with_suffix(".md")))
     return tmp_path
 
 
@@ -76,6 +78,7 @@ def check_works(project: Path) -> None:
     commands = commands_of(project)
     assert [words[0] for words in commands] == ["run", "gate"]
     assert [main(words) for words in commands] == [0, 0]
+    assert "### gate passed" in Path(os.environ["GITHUB_STEP_SUMMARY"]).read_text(encoding="utf-8")
 
 
 def test_project_of_a_function(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

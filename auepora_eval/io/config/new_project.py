@@ -88,7 +88,9 @@ jobs:
 {{install}}\
       - run: auepora run --config {PLAN} --id this-change
 {{env}}\
-      - run: auepora gate this-change --baseline {BASELINES}/{BASELINE}.results.json --rules {RULES}
+      - run: >-
+          auepora gate this-change --baseline {BASELINES}/{BASELINE}.results.json
+          --rules {RULES} --github-summary
 """
 REQUIREMENTS = "requirements.txt"
 _PACKAGES = """\

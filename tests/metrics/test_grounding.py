@@ -101,14 +101,6 @@ def test_what_cannot_be_measured_is_skipped_with_the_reason(
     assert (score.value, score.reason, score.failed) == (None, reason, False)
 
 
-@pytest.mark.full
-@given(st.text(), st.text())
-def test_any_text_is_scored_or_explained(answer: str, document: str) -> None:
-    for name in ALL:
-        (score,) = parse_metric(name).compute([a_sample()], [answered(answer, document)]).scores
-        assert score.reason if score.value is None else 0 <= score.value <= 1
-
-
 @given(st.text(alphabet=st.characters(categories=("L", "N", "P", "Z")), min_size=1))
 @example("\ufb2aB")  # a letter that becomes a letter and a mark: one word
 def test_an_answer_that_is_its_document_is_fully_grounded(text: str) -> None:

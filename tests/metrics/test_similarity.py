@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from auepora_eval.metrics.answers.relevance import SemanticSimilarity
 from auepora_eval.metrics.embeddings import embedder
@@ -45,10 +43,3 @@ def test_the_best_of_several_references_counts() -> None:
 def test_an_empty_answer_is_like_nothing_and_an_empty_reference_is_skipped() -> None:
     assert score("", "a ship") == score(" \n", "a ship") == 0.0
     assert score("a ship", "") is None
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.text(max_size=30), st.text(max_size=30))
-def test_any_text_is_within_bounds(answer: str, reference: str) -> None:
-    found = score(answer, reference)
-    assert found is None or -1 <= found <= 1

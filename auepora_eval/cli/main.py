@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -142,8 +143,9 @@ def spare_the_start() -> None:
     """Leave out what costs a short command a quarter of its processor time and gives it nothing."""
     # numpy starts a thread per core when it is imported, for products of large matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Modules are not garbage: do not search them every 700 objects.
+    # Modules are not garbage: do not search them every 700 objects, nor three times at the end.
     gc.set_threshold(100_000)
+    atexit.register(gc.freeze)
 
 
 def _split(words: list[str]) -> tuple[str, list[str]]:

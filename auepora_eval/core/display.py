@@ -52,20 +52,20 @@ def failures_text(reasons: Iterable[str], total: int) -> str:
 
 # Characters that Markdown acts on. A bracket is only itself unless an address follows; so is an underscore
 # inside a word.
-_MARKUP = re.compile(r"[\\`*~$|]|&(?=[#\w]+;)|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])")
-_LINE_START = re.compile(r"^([#>=]|[-+](?!\d)|\d+(?=[.)](?:\s|$)))")
+_MARKUP = r"[\\`*~$|]|&(?=[#\w]+;)|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])"
+_LINE_START = r"^([#>=]|[-+](?!\d)|\d+(?=[.)](?:\s|$)))"
 _JOINERS = "\u200c\u200d"  # join letters in Persian and Hindi, and emoji: invisible, but needed
 
 
 def markdown_text(text: str) -> str:
     """Return a sentence for Markdown in which names from files are only text."""
-    return _LINE_START.sub(_escape_line_start, markdown_cell(text))
+    return re.sub(_LINE_START, _escape_line_start, markdown_cell(text))
 
 
 def markdown_cell(text: str) -> str:
     """Return the same for anywhere but the start of a line, where a heading or a list could begin."""
     flat = " ".join(visible_text(text).split())
-    return _MARKUP.sub(r"\\\g<0>", flat).replace("<", "&lt;")
+    return re.sub(_MARKUP, r"\\\g<0>", flat).replace("<", "&lt;")
 
 
 def visible_text(text: str) -> str:

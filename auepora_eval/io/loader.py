@@ -187,7 +187,7 @@ def format_of_name(path: Path) -> str:
 
 _ENCODINGS = ("json", "yaml", "yml", "json.gz", "yaml.gz", "yml.gz")
 # At most nine digits per number: a longer one is a date or an id.
-_VERSION = re.compile(r"v?(?P<numbers>[0-9]{1,9}(?:\.[0-9]{1,9})*)(?:-(?P<before>[0-9A-Za-z.-]+))?(?:\+.*)?")
+_VERSION = r"v?(?P<numbers>[0-9]{1,9}(?:\.[0-9]{1,9})*)(?:-(?P<before>[0-9A-Za-z.-]+))?(?:\+.*)?"
 
 
 class UnreadableFileWarning(UserWarning):
@@ -315,7 +315,7 @@ def version_error(document: Mapping[str, Any], path: Path) -> str:
 
 def version_key(text: str) -> tuple[Any, ...] | None:
     """Return a key that puts 1.10.0 after 1.9.0 and 2.0.0-rc.1 before 2.0.0; None for other texts."""
-    match = _VERSION.fullmatch(text)
+    match = re.fullmatch(_VERSION, text)
     if match is None:
         return None
     numbers = [int(number) for number in match["numbers"].split(".")]

@@ -54,14 +54,14 @@ from .records import UnreadFields
 Record = Mapping[str, Any]
 Reading = tuple[EvaluationSample, SystemOutputs | None]
 
-_DEEPEVAL_SOURCE = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
+_DEEPEVAL_SOURCE = r"(?s)deepeval_source=(.*?),deepeval_context=(.*)"
 _MOST_TEXT = 100_000  # characters of a cell that may be a list of objects in Python's notation
 # An item of a list of texts or numbers as Python writes it, or numpy, without commas: ['a' 'b'].
 _ITEM = re.compile(
     r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]*)?)(?=[\s,\]])\s*,?""", re.DOTALL
 )
 # A text may start with [1] or [[link]], but hardly with a quotation mark, an object or a call in brackets.
-_LIST_START = re.compile(r"""\[\s*(?:['"{]|\w+\()""")
+_LIST_START = r"""\[\s*(?:['"{]|\w+\()"""
 
 
 class ReadingNote(UserWarning):
@@ -432,7 +432,7 @@ def written_list(cell: str, where: str) -> Any:
             return parse(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
-    if _LIST_START.match(text):
+    if re.match(_LIST_START, text):
         # Read as one text, it would change every value that counts documents.
         what = f"{text[:60]!r} is not a list that can be read."
         raise DataError(where, what, fix="Is it cut off? Write the list as JSON.")
@@ -505,7 +505,7 @@ def _without_text(doc_id: str) -> Document:
 
 
 def _text_document(text: str) -> Document:
-    sourced = _DEEPEVAL_SOURCE.fullmatch(text)
+    sourced = re.fullmatch(_DEEPEVAL_SOURCE, text)
     return Document(sourced[1], sourced[2]) if sourced else Document(text_id(text), text)
 
 

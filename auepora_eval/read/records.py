@@ -433,7 +433,7 @@ def _ranking(raw: RawRanking, where: str) -> Sequence[RetrievedDocument]:
 
 # The errors of msgspec: its message, the JSON path, and what to do.
 
-_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
+_UNKNOWN = r"Object contains unknown field `(?P<name>[^`]*)`"
 
 
 def converted(
@@ -481,7 +481,7 @@ def wrong_record(
     ('$[...]', "Expected 'str | null', got 'int'.", 'Correct it.')
     """
     message, _, path = str(error).partition(" - at `")
-    unknown = _UNKNOWN.fullmatch(message)
+    unknown = re.fullmatch(_UNKNOWN, message)
     if unknown and fields:
         hint = did_you_mean(unknown["name"], fields, f"The fields are {', '.join(fields)}.")
     elif not message.startswith("Invalid enum value"):

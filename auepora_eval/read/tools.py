@@ -90,7 +90,7 @@ def _deepeval_conversations(document: Any, where: str) -> Iterator[Row]:
 _WHOLE_ASSERTS = ("equals", "factuality", "model-graded-closedqa")
 _PART_ASSERTS = ("contains", "icontains", "contains-all", "icontains-all")
 _ANY_ASSERTS = ("contains-any", "icontains-any")
-_TYPED = re.compile(r"(?P<type>(?:not-)?[a-z]+(?:-[a-z]+)*)(?:\([^)]*\))?:(?P<value>.*)", re.DOTALL)
+_TYPED = r"(?s)(?P<type>(?:not-)?[a-z]+(?:-[a-z]+)*)(?:\([^)]*\))?:(?P<value>.*)"
 _ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
 
 
@@ -134,7 +134,7 @@ def promptfoo_table(rows: Iterator[Row]) -> Iterator[Row]:
 
 def _typed_assert(text: str) -> Row:
     """Return the assert that a cell writes as type:value; a bare text is the answer itself."""
-    typed = _TYPED.fullmatch(text.strip())
+    typed = re.fullmatch(_TYPED, text.strip())
     if typed is None:
         return {"type": "equals", "value": text}
     value = typed["value"].strip()

@@ -53,7 +53,7 @@ GROUPS = {
 def run_page(ask: Ask) -> Page:
     """Show one run, finished or not."""
     run_id = ask.path["run"]
-    if ask.workspace.is_unfinished(run_id):
+    if run_id in ask.workspace.unfinished_ids():
         return _live_page(ask, run_id)
     stored = ask.workspace.document(run_id)
     if "evaluation_id" in stored.head and not is_ours(stored.head):

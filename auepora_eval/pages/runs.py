@@ -26,7 +26,8 @@ _PLAIN = charts.Scale(0.0, 1.0, ())
 
 def runs_page(ask: Ask) -> Reply:
     """Show the stored runs, those that are not finished, and what else is stored."""
-    documents, unfinished = ask.workspace.documents(), ask.workspace.unfinished()
+    documents = ask.workspace.documents()
+    unfinished = [ask.workspace.unfinished_run(run_id) for run_id in ask.workspace.unfinished_ids()]
     every = [one for one in documents if one.kind == "run" and not one.error]
     # Those that `auepora diagnose` made of another run are shown if somebody looks for them.
     runs = [one for one in every if "~" not in one.id or "~" in ask.values.get("words", "")]

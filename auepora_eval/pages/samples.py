@@ -19,7 +19,7 @@ from ..core.display import NOT_MEASURED
 from ..core.matching import match_of
 from ..core.types import EvaluationSample, SystemOutputs
 from ..errors import UnknownNameError
-from ..store.pages import Filter, RunSamples
+from ..store.pages import Filter, Row, RunSamples
 from ..store.pages import Page as Places
 from .annotate import label_card, labels_by_sample
 from .comparisons import OUTCOMES, Pair, pair_of
@@ -35,7 +35,7 @@ from .run import BINS, bins_of, most_to_explain, score_chip
 ROWS = 50  # on a page
 _METRICS = 4  # columns, unless others are chosen
 _VARIANTS = 20  # of one question that are shown
-_OTHERS = 5  # runs that a sample is looked up in
+_OTHERS = 4  # runs that a sample is looked up in: with its own and the baseline, as many as are kept open
 IN_ORDER = "sample"  # sorts by the order of the dataset
 
 
@@ -392,15 +392,23 @@ def sample_page(ask: Ask) -> Page:
     )
 
 
-def _led_first(selection: Selection) -> list[str]:
-    """Return two metrics: the one that led to the sample, and the first of the run."""
+def _led_first(selection: Selection) -> tuple[list[str], list[ui.Column]]:
+    """Return two metrics with the columns of answers and scores: that which led here, and the first."""
     first = [selection.sort] if selection.sort else []
-    return list(dict.fromkeys([*first, *selection.index.metrics]))[:2]
+    names = list(dict.fromkeys([*first, *selection.index.metrics]))[:2]
+    scores = (ui.Column(name, "n spare" if name != names[0] else "n") for name in names)
+    return names, [ui.Column("Answer", "cut mute spare"), *scores]
+
+
+def _answer_cells(index: RunSamples, row: Row, names: Sequence[str]) -> list[Node]:
+    known = (score_chip(index, name, row.place) if name in index.metrics else NOT_MEASURED for name in names)
+    return [answer_text(index, row.place, row.answer), *known]
 
 
 def _other_runs(ask: Ask, selection: Selection, sample_id: str) -> Node:
     """Return what other runs on the same samples scored on this one."""
-    run_id, names, rows = ask.path["run"], _led_first(selection), []
+    run_id, rows = ask.path["run"], []
+    names, columns = _led_first(selection)
     for other in ask.workspace.before(run_id)[:_OTHERS]:
         index = ask.workspace.index(other)
         try:
@@ -411,20 +419,17 @@ def _other_runs(ask: Ask, selection: Selection, sample_id: str) -> Node:
         rows.append(
             [
                 tag("a", ui.short(other, 40), href=with_id(address("run", other, "sample"), sample_id)),
-                answer_text(index, row.place, row.answer),
-                *(_score_of(index, name, row.place) for name in names),
+                *_answer_cells(index, row, names),
                 tag("a", "Side by side", href=both) if other != ask.values.get("baseline") else None,
             ]
         )
-    scores = (ui.Column(name, "n spare" if name != names[0] else "n") for name in names)
-    columns = [ui.Column("Run"), ui.Column("Answer", "cut mute spare"), *scores, ui.Column()]
     title = "Same sample in other runs"
-    return ui.card(title, ui.table(title, columns, rows)) if rows else None
+    return ui.card(title, ui.table(title, ["Run", *columns, ui.Column()], rows)) if rows else None
 
 
 def _variants(ask: Ask, selection: Selection, place: int) -> Node:
     """Return the variants of the same question with their scores: noisy, misspelled, counterfactual."""
-    index, names = selection.index, _led_first(selection)
+    index, (names, columns) = selection.index, _led_first(selection)
     variants = index.variants(place)
     page = address("run", ask.path["run"], "sample", query=ask.query(id=None))
     rows: list[list[Node]] = [
@@ -432,20 +437,14 @@ def _variants(ask: Ask, selection: Selection, place: int) -> Node:
             tag("a", ui.short(row.sample_id, 40), href=with_id(page, row.sample_id)),
             ui.short(", ".join(index.slices_of("scenario", row.place)), 40),
             ui.short(row.query, 160),
-            answer_text(index, row.place, row.answer),
-            *(_score_of(index, name, row.place) for name in names),
+            *_answer_cells(index, row, names),
         ]
         for row in index.rows(variants[:_VARIANTS])
     ]
-    texts = [ui.Column("Question", "cut"), ui.Column("Answer", "cut mute spare")]
-    columns = [ui.Column("Sample"), ui.Column("Variant"), *texts, *(ui.Column(name, "n") for name in names)]
+    columns = [ui.Column("Sample"), ui.Column("Variant"), ui.Column("Question", "cut"), *columns]
     more = f"{_VARIANTS} of {len(variants):,}" if len(variants) > _VARIANTS else None
     title = "Variants of the same question"
     return ui.card(title, ui.table(title, columns, rows), about=more) if variants else None
-
-
-def _score_of(index: RunSamples, metric: str, place: int) -> Node:
-    return score_chip(index, metric, place) if metric in index.metrics else NOT_MEASURED
 
 
 def answered(

@@ -201,7 +201,7 @@ class Workspace:
         return self.trends.get(("recent", self.folder.stat().st_mtime_ns), self._recent)
 
     def _recent(self) -> list[Recent]:
-        going = [run_id for run_id in self._unfinished_ids() if "~" not in run_id]
+        going = [run_id for run_id in self.unfinished_ids() if "~" not in run_id]
         return [*((run_id, "running", "not finished") for run_id in going), *map(_recent, self.runs())][
             :_RECENT
         ]
@@ -227,20 +227,13 @@ class Workspace:
         except OSError as error:
             return Stored(run_id, {}, error=str(error))
 
-    def unfinished(self) -> list[Unfinished]:
-        """Return the runs that have no results yet."""
-        return [self.unfinished_run(run_id) for run_id in self._unfinished_ids()]
-
-    def _unfinished_ids(self) -> list[str]:
+    def unfinished_ids(self) -> list[str]:
+        """Return the runs that were started and have no results."""
         return [] if self.only else unfinished_ids(self.folder)
 
     def unfinished_run(self, run_id: str) -> Unfinished:
         """Return how far a run is."""
         return unfinished_run(RunState(self.folder, run_id))
-
-    def is_unfinished(self, run_id: str) -> bool:
-        """Return whether a run was started and has no results."""
-        return run_id in self._unfinished_ids()
 
     def index(self, run_id: str) -> RunSamples:
         """Return the samples of a run."""

@@ -27,6 +27,7 @@ from auepora_eval.errors import AueporaError
 from auepora_eval.interventions.report import Diagnosis, Fix, StageShare
 from auepora_eval.pages import workspace as workspaces
 from auepora_eval.pages.comparisons import Scores, comparison_of, gate_of, ranking_of
+from auepora_eval.store.pages import RunSamples
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
 from tests.pages.serving import Client, serving
@@ -225,6 +226,24 @@ def test_a_comparison_is_shown_whatever_was_opened_in_between(tmp_path: Path) ->
         again = client.get(page)
     assert (first.status, again.status) == (200, 200)
     assert "two against one" in text_of(again.text)
+
+
+def test_the_page_of_a_sample_opens_no_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside its own run and the baseline it shows others; all of them stay open for the next sample."""
+    opened: list[Path] = []
+
+    class Counted(RunSamples):
+        def __init__(self, results: Path) -> None:
+            opened.append(results)
+            super().__init__(results)
+
+    monkeypatch.setattr(workspaces, "RunSamples", Counted)
+    ranked_runs(tmp_path, dict.fromkeys([str(number) for number in range(9)], "a"))
+    with serving(tmp_path) as client:
+        client.enter()
+        for sample in "12":
+            assert client.get(f"/run/8/sample?id={sample}&baseline=0").status == 200
+    assert len(opened) == len(set(opened))
 
 
 def ranked_runs(folder: Path, runs: Mapping[str, str] | None = None, metrics: str = "mrr") -> None:

@@ -35,7 +35,7 @@ from ..io.jsonl import save_jsonl_dataset
 from ..store.identity import system_facts
 from ..store.storage import EvaluationResultsStorage
 from . import echo
-from .common import notes_printed_once, progress_bar
+from .common import notes_printed_once, progress
 from .flags import add_flag, add_json, add_out, add_settings, call_executor, count, named_system
 from .interrupts import StopNow, finishing_first
 
@@ -162,8 +162,7 @@ def _probed(prober: Prober) -> Probe:
 
         def start(name: str, calls: int) -> None:
             bars.close()
-            advance = bars.enter_context(progress_bar(calls, name))
-            prober.on_output = lambda sample, output: advance(output.error is not None)
+            prober.on_output = bars.enter_context(progress(calls, name))
 
         prober.on_start = start
         return prober.probe()

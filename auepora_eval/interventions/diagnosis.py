@@ -57,8 +57,8 @@ class Evidence:
         self.missing = _mask(case.missing for case in cases)
         self.is_part = _mask(case.is_part for case in cases)
         self.unseen = _mask(case.unseen for case in cases)
-        self.indexed = _mask(name not in probe.not_indexed for name in self.ids)
-        self.placed = _mask(name not in probe.unplaced for name in self.ids)
+        self.indexed = _mask(case.is_indexed for case in cases)
+        self.placed = _mask(case.is_placed for case in cases)
 
     def is_right(self, name: str) -> Mask:
         return np.asarray(self.right[name] >= HALF)
@@ -110,9 +110,9 @@ def _rules(evidence: Evidence, place: int) -> Iterator[tuple[str, object]]:
     yield "cutoff", case.is_part and "deeper" in helps
     yield "passage", case.is_part and is_helped
     yield "context", on_gold and not case.missing
-    yield "missed", on_gold and not evidence.placed[place]
+    yield "missed", on_gold and not case.is_placed
     yield "cutoff", on_gold and not case.unseen
-    yield "search", on_gold and evidence.indexed[place]
+    yield "search", on_gold and case.is_indexed
     yield "index", on_gold
     yield "both", case.missing
     yield "order", "merged" in helps
@@ -205,9 +205,7 @@ def _fixed(evidence: Evidence, stages: Stages) -> Columns:
         return values, None
 
     if probe.is_asked:
-        missing, unseen, indexed, placed = (
-            evidence.missing, evidence.unseen, evidence.indexed, evidence.placed,
-        )  # fmt: skip
+        missing, unseen, placed = evidence.missing, evidence.unseen & evidence.placed, evidence.placed
         fixed["declines"], fixed["generator"] = oracle("declined"), oracle("generator")
         fixed["references"] = oracle(*DOUBTFUL)
         if not probe.names_documents:
@@ -215,8 +213,8 @@ def _fixed(evidence: Evidence, stages: Stages) -> Columns:
         elif not placed.all():  # where the gold of some questions is, is not known
             fixed["retrieval"] = where("gold_first", missing & ~placed)
         if "deeper" in right:
-            fixed["index"] = where("gold_first", unseen & placed & ~indexed)
-            fixed["search"] = where("gold_first", unseen & placed & indexed)
+            fixed["index"] = where("gold_first", unseen & ~evidence.indexed)
+            fixed["search"] = where("gold_first", unseen & evidence.indexed)
             fixed["rerank"] = where("gold_first", missing & placed & ~unseen)
             fixed["cutoff"] = where("deeper", evidence.has_gold)
         if "ordered" in right:

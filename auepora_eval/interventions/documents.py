@@ -78,6 +78,8 @@ class Case:
     deep: SystemOutputs | None = None  # the retriever's list at the largest depth
     match: str = BY_ID
     is_scored: bool = True  # False if there is no reference to score an answer by
+    is_placed: bool = True  # False if it is not known how far down its gold is
+    is_indexed: bool = True  # False if its gold is not found by its own words
 
     @cached_property
     def needed(self) -> EvaluationSample:

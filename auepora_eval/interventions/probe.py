@@ -113,8 +113,6 @@ class Probe:
     runs: dict[str, EvaluationRun]
     cases: dict[str, Case]
     metric: SampleMetric
-    not_indexed: set[str] = field(default_factory=set)  # samples whose gold is not found by its own words
-    unplaced: set[str] = field(default_factory=set)  # samples of which it is not known where their gold is
     again: frozenset[str] = frozenset()  # wrong, and right when asked again with the same documents
     calls: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
@@ -207,7 +205,8 @@ class Prober:
             self._look_deeper(probe)
         elif probe.names_documents:
             names.remove("deeper")
-            probe.unplaced = set(self.cases)
+            for case in self.cases.values():
+                case.is_placed = False
             probe.notes.append(
                 "The retriever takes no top_k: whether gold is below its cutoff or not found is not known. "
                 "Give it a parameter top_k."
@@ -291,17 +290,15 @@ class Prober:
                 failed.add(name)
             elif gold_found(sample, output, self._match)[1]:
                 lost.add(name)
-        for name in (one.sample_id for one in self._with_gold):
-            case = self.cases[name]
+        cases = [self.cases[one.sample_id] for one in self._with_gold]
+        for case in cases:
             ids = {doc.doc_id for doc in case.unseen or ()}
-            if case.unseen is None or ids & failed:
-                probe.unplaced.add(name)
-            elif ids & lost:
-                probe.not_indexed.add(name)
-        if probe.unplaced:
+            case.is_placed = case.unseen is not None and ids.isdisjoint(failed)
+            case.is_indexed = not case.is_placed or ids.isdisjoint(lost)
+        if unplaced := sum(not case.is_placed for case in cases):
             probe.notes.append(
-                f"The retriever failed when it was asked for more, for {len(probe.unplaced)} questions: "
-                "whether their gold is below its cutoff or not found is not known."
+                f"The retriever failed when it was asked for more, for {unplaced} questions: whether their "
+                "gold is below its cutoff or not found is not known."
             )
 
     def _learn_texts(self, outputs: Iterable[SystemOutputs]) -> None:
@@ -450,7 +447,7 @@ class Prober:
             fields = metric.required_fields()
             is_supported = all(any(has_field(one, field) for one in samples) for field in fields)
             if is_of_answers and is_supported and metric.name != self.metric.name:
-                plan.append(metric.matched_by(self._match))
+                plan.append(metric.matched_by(match_of(self.base)))
         targets = [one.target for one in plan]  # tables show the metrics of a target together
         plan.sort(key=lambda one: targets.index(one.target))
         return EvaluationPlan(plan)

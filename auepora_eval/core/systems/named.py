@@ -367,7 +367,9 @@ class HttpSystem:
             raise BadReplyError(f"document {rank} has no id under {self._fields.id!r}")
         if not isinstance(text, str | None):
             raise BadReplyError(f"document {rank}: what is under {self._fields.text!r} is not a text")
-        doc, value = Document(str(doc_id), text or ""), _number(score)
+        metadata = document.get("metadata")  # it may name the file that a chunk is from
+        known = metadata if isinstance(metadata, dict) else {}
+        doc, value = Document(str(doc_id), text or "", known), _number(score)
         return unscored(doc, rank) if value is None else RetrievedDocument(doc, value, rank)
 
 

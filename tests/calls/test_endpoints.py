@@ -72,6 +72,14 @@ def test_documents_may_have_the_names_that_functions_give_them() -> None:
         assert named.extra["documents_missing"] is True, "the plan names another field"
 
 
+def test_a_document_says_by_its_metadata_which_file_it_is_from() -> None:
+    source = {"source": "docs/harbour.md"}
+    reply = {"answer": "yes", "documents": [{"id": "7f3a", "text": "The pier.", "metadata": source}]}
+    with chat_server(says=lambda body: reply, bare=True) as server:
+        (hit,) = asked(f"http:{server.url}").retrieved
+    assert hit.doc.metadata["source"] == "docs/harbour.md"
+
+
 @pytest.mark.parametrize(
     ("reply", "words"),
     [

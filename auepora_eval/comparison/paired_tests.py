@@ -12,8 +12,7 @@ import numpy as np
 
 from ..core.metrics_base import SampleMetric
 from ..core.scores import Rows
-from ..core.types import TargetCategory
-from ..metrics.additional import SloShare
+from ..core.types import MetricResult, TargetCategory
 from ..stats.arrays import Mask
 from ..stats.intervals import (
     Estimate,
@@ -202,10 +201,11 @@ def corrected(
     return settled, adjusted(settled)
 
 
-def is_of_time(metric: SampleMetric) -> bool:
+def is_of_time(metric: SampleMetric | MetricResult) -> bool:
     """Whether a metric is of seconds, of what is done in a second, or of answers in time."""
-    endless = metric.target is TargetCategory.LATENCY and math.isinf(metric.bounds[1])
-    return endless or isinstance(metric, SloShare)
+    # A stored result has null for an infinite bound. Its metric need not be registered.
+    is_endless = metric.bounds is not None and metric.bounds[1] in (math.inf, None)
+    return metric.target is TargetCategory.LATENCY and (is_endless or metric.name.startswith("slo_share"))
 
 
 def reach_of(pairs: Pairs, margin: float = 0.0) -> float:

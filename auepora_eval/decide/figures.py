@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ..comparison.checks import failed_by_metric
+from ..comparison.paired_tests import is_of_time
 from ..core.scores import as_columns
 from ..core.scoring import Tally
-from ..core.types import EvaluationRun, MetricResult, TargetCategory
+from ..core.types import EvaluationRun, MetricResult
 from ..errors import AueporaError, DataError, did_you_mean
 from ..io.results.document import latency_stats
 from ..metrics.parse import parse_metric
@@ -198,8 +199,6 @@ def metric_figure(result: MetricResult) -> Figure:
     if coverage.failed and "bounds_if_failed" not in result.details:
         # A metric of a user's own without a score per sample: what failed could have been anything.
         if_failed = (None, None)
-    # By the stored bounds, because the metric need not be registered: times have no upper bound.
-    is_time = result.bounds == (0.0, None) or result.name.startswith("slo_share")
     return Figure(
         result.name,
         # A gate decides on the corrected value and its interval, never on one of each.
@@ -211,7 +210,7 @@ def metric_figure(result: MetricResult) -> Figure:
         coverage.scored if len(result.scores) or result.reports_coverage else None,
         coverage.failed,
         failed_by_metric(result),
-        result.target is TargetCategory.LATENCY and is_time,
+        is_of_time(result),
         counted,
         judge="" if trust is None else trust.judge,
         uncorrected="" if trust is None else trust.uncorrected,

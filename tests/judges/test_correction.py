@@ -78,9 +78,9 @@ def test_samples_of_one_conversation_do_not_show_how_much_conversations_differ(o
 def test_error_rates_are_undone_for_as_many_verdicts_as_there_are_conversations(values: list[float]) -> None:
     """Of one conversation, or of two with the same share, nothing more is known than of two verdicts."""
     widths = []
-    for clusters in (None, ["talk"] * 100, ["talk"] * 50 + ["chat"] * 50):
+    for clusters in ([], ["talk"] * 100, ["talk"] * 50 + ["chat"] * 50):
         scores = Scores([f"s{n}" for n in range(100)], values)
-        scores.clusters = clusters
+        scores.clusters = [*clusters] or None
         low, high = corrected(replace(a_result([1.0]), scores=scores), {}, a_calibration()).interval
         widths.append(high - low)
     assert widths[1] > 0.8 > 2 * widths[0]

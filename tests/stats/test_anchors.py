@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import krippendorff
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 from statsmodels.regression.linear_model import OLS  # type: ignore[import-untyped]
 
-from auepora_eval.stats import agreement, classification, intervals
+from auepora_eval.stats import intervals
 from auepora_eval.stats.calibration import prediction_powered_mean, true_rate
 from auepora_eval.stats.intervals import mean_error
 
@@ -56,46 +55,6 @@ def test_the_clustered_error_is_that_of_statsmodels() -> None:
     )
     # statsmodels' own small-sample factor for one regressor is G / (G - 1) * (n - 1) / (n - 1).
     assert ours == pytest.approx(float(model.bse[0]), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("table", "kappa"),
-    [
-        pytest.param([[20, 5], [10, 15]], 0.4, id="25 + 25, 70% agreed where chance gives 50%"),
-        pytest.param([[2, 1, 0], [0, 2, 1], [0, 0, 2]], 27 / 43, id="three levels, by hand"),
-    ],
-)
-def test_kappa_by_hand(table: list[list[int]], kappa: float) -> None:
-    counts = np.array(table, dtype=np.float64)
-    assert float(classification.cohen_kappa(counts)) == pytest.approx(kappa)
-
-
-def test_all_agreement_of_two_raters_of_ten_items() -> None:
-    """Seven agreed on, three a level apart: of tables of ten, but for its turns, only this has all five."""
-    first, second = [1, 2, 2, 2, 2, 3, 3, 1, 2, 3], [1, 2, 2, 2, 2, 3, 3, 2, 3, 2]
-    table = classification.confusion_table(np.array(first) - 1, np.array(second) - 1, 3)
-    assert float(classification.cohen_kappa(table)) == pytest.approx(29 / 59)
-    assert float(classification.cohen_kappa(table)) == pytest.approx(0.4915, abs=5e-5)
-    ratings = np.array([first, second], dtype=np.float64).T
-    levels: dict[Any, float] = {"nominal": 0.5128, "ordinal": 0.6567, "interval": 0.6667}
-    for level, alpha in levels.items():
-        ours = float(agreement.krippendorff_alpha(ratings, level=level)[0])
-        assert ours == pytest.approx(alpha, abs=5e-5)
-
-
-@pytest.mark.parametrize(("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
-def test_krippendorffs_own_example(level: Any, alpha: float) -> None:
-    """Four observers, twelve units, gaps: Krippendorff (2011), section C."""
-    nan = math.nan
-    observers = [
-        [1, 2, 3, 3, 2, 1, 4, 1, 2, nan, nan, nan],
-        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, nan, 3],
-        [nan, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, nan],
-        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, nan],
-    ]
-    ours = float(agreement.krippendorff_alpha(np.array(observers).T, level=level)[0])
-    assert ours == pytest.approx(alpha, abs=5e-4)
-    assert ours == pytest.approx(krippendorff.alpha(observers, level_of_measurement=level), abs=1e-12)
 
 
 # ppi_py 0.2.3 on `labels_and_judge(scale)`: weight, value, low, high. Its wheel brings a package `tests`

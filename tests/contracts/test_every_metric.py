@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.metrics_base import SampleMetric
 from auepora_eval.core.scores import Batch, Scores
-from auepora_eval.core.types import EvaluationSample, SystemOutputs, TargetCategory
+from auepora_eval.core.types import Document, EvaluationSample, SystemOutputs, TargetCategory
 from auepora_eval.io.results.document import metric_entry
 from auepora_eval.metrics.parse import parse_metric
 from tests.builders import a_failure, a_sample, an_output, small_world
@@ -206,6 +206,27 @@ def test_hostile_output_is_scored_or_skipped(metric: SampleMetric) -> None:
     for score in result.scores:
         assert score.value is not None or score.reason
         assert score.value is None or math.isfinite(score.value)
+
+
+alike = st.lists(st.sampled_from("the Annet moors at 22 piers . not [1] 东京".split()), max_size=6).map(
+    " ".join
+)
+
+
+@every_metric
+@given(texts=st.lists(alike | st.text(max_size=40), min_size=4, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_any_text_is_scored_within_the_bounds_or_explained(metric: SampleMetric, texts: list[str]) -> None:
+    """In the answer, in the reference and in the documents."""
+    answer, reference, *documents = texts
+    output = an_output("ab", answer)
+    for hit, text in zip(output.retrieved, documents, strict=True):
+        hit.doc = Document(hit.doc.doc_id, text)
+    samples = [a_sample(name, reference=reference, relevant="a") for name in "12"]
+    for score in metric.score_batch(Batch(samples, [output, output])):
+        # What is beyond the bounds of a metric is no score, and its note says so.
+        assert "the metric returned" not in score.reason
+        assert score.value is not None or score.reason
 
 
 @every_metric

@@ -16,23 +16,20 @@ from auepora_eval.comparison.power import (
     power_in_words,
 )
 from auepora_eval.core.metrics_base import SampleMetric
-from auepora_eval.core.scores import Note, Scores
+from auepora_eval.core.scores import Scores
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.errors import PlanError
 from auepora_eval.metrics.parse import parse_metric
+from tests.decide import gated
 
 
 def a_run(name: str, clusters: list[str] | None = None, **columns: Any) -> EvaluationRun:
-    """A run with these scores: a metric a name (`ndcg_5` is ndcg@5)."""
-    results = []
-    for metric, values in columns.items():
-        known = parse_metric(metric.replace("_", "@"))
-        assert isinstance(known, SampleMetric)
-        missing = {place: Note("down", failed=True) for place in np.flatnonzero(np.isnan(values)).tolist()}
-        scores = Scores([f"s{n}" for n in range(len(values))], values, notes=missing)
-        scores.clusters = list(clusters) if clusters else None
-        results.append(known.summarise(scores))
-    return EvaluationRun(name, name, "made", "same", results, [], [])
+    """A run with these scores: a metric a name (`ndcg_5` is ndcg@5), NaN for a failed answer."""
+    scores = {
+        metric.replace("_", "@"): [None if math.isnan(one) else float(one) for one in values]
+        for metric, values in columns.items()
+    }
+    return gated.a_run(name, scores, clusters=clusters)
 
 
 def scores_of(seed: int, size: int = 200, shift: float = 0.0) -> Any:
@@ -149,9 +146,3 @@ def test_a_ratio_without_a_value_is_left_open() -> None:
         assert report.metrics[0].needed is not None
         assert report.metrics[1].spread is None
         assert "too few samples count" in power_in_words(report)[1]
-
-
-def _samples(size: int) -> Any:
-    from tests.builders import a_sample
-
-    return [a_sample(f"s{n}") for n in range(size)]

@@ -11,11 +11,11 @@ from auepora_eval.comparison.tables import comparison_table
 from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.runner import AueporaEvaluator
-from auepora_eval.core.scores import Scores
-from auepora_eval.core.types import EvaluationRun, MetricResult, TargetCategory
+from auepora_eval.core.types import EvaluationRun
 from auepora_eval.core.verdict import Verdict
 from auepora_eval.metrics.parse import parse_metrics
 from tests.builders import a_dataset, a_sample
+from tests.decide.gated import a_run
 
 DOCUMENT = "The ferry leaves the north pier at noon."
 
@@ -57,21 +57,6 @@ def test_the_words_and_the_first_table_say_how_many_pairs_there_are(declining: C
     assert dict(zip(table.headings, table.rows[0], strict=True))["Pairs"] == "10/20"
 
 
-def _run(name: str, **columns: Sequence[float]) -> EvaluationRun:
-    """A stored run: one column of scores per metric."""
-    results = [
-        MetricResult(
-            metric,
-            TargetCategory.GENERATION_CORRECTNESS,
-            sum(values) / len(values),
-            {"num_failed": 0},
-            Scores([f"s{n}" for n in range(len(values))], values),
-        )
-        for metric, values in columns.items()
-    ]
-    return EvaluationRun(name, name, "made", "same", results, [], [])
-
-
 def _words(comparison: Comparison) -> str:
     return " ".join(comparison_in_plain_words(comparison))
 
@@ -79,7 +64,7 @@ def _words(comparison: Comparison) -> str:
 def _change(gains: Sequence[float], margin: float | None = None, size: int = 50) -> Comparison:
     before = [0.5] * size
     after = [0.5 + gain for gain in gains] + before[len(gains) :]
-    return compare_runs(_run("old", token_f1=before), _run("new", token_f1=after), margin=margin)
+    return compare_runs(a_run("old", {"token_f1": before}), a_run("new", {"token_f1": after}), margin=margin)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +95,6 @@ def test_a_margin_that_is_kept_needs_no_caution() -> None:
 def test_scores_of_0_and_1_need_none() -> None:
     """No loss can be larger than the gains that were seen: McNemar's test is exact."""
     old, new = [0.0] * 25 + [1.0] * 25, [1.0] * 7 + [0.0] * 18 + [1.0] * 25
-    comparison = compare_runs(_run("old", exact_match=old), _run("new", exact_match=new))
+    comparison = compare_runs(a_run("old", {"exact_match": old}), a_run("new", {"exact_match": new}))
     assert comparison["exact_match"].verdict is Verdict.BETTER
     assert comparison["exact_match"].rests_on is None

@@ -13,7 +13,12 @@ from tests.builders import a_failure, a_sample, an_output
 
 
 def a_run(
-    name: str, scores: Mapping[str, Sequence[float | None]], *, failed: int = 0, **fields: Any
+    name: str,
+    scores: Mapping[str, Sequence[float | None]],
+    *,
+    failed: int = 0,
+    clusters: Sequence[str] | None = None,
+    **fields: Any,
 ) -> EvaluationRun:
     """A run with these scores; the outputs of its first `failed` samples are failures."""
     size = len(next(iter(scores.values())))
@@ -28,6 +33,7 @@ def a_run(
             bounds = (metric.score_if_failed(sample, high=high) for high in (False, True))
             low, high = (Scores.of([one] * len(notes)).rows() for one in bounds)
             columns.if_failed = (low, high)
+        columns.clusters = None if clusters is None else list(clusters)
         results.append(metric.summarise(columns))
     outputs = [a_failure() if place < failed else an_output() for place in range(size)]
     samples = [a_sample(each, relevant="a") for each in ids]

@@ -301,7 +301,7 @@ def metric_comparison(
 ) -> MetricComparison:
     """Return the comparison of one metric, given how many metrics were tested together with it."""
     pairs, metric = tested.pairs, tested.pairs.known
-    verdict = _verdict(tested, p_adjusted, alpha, within=bool(margin.within))
+    verdict = tested.verdict(p_adjusted, alpha, within=bool(margin.within))
     # The level that Holm applies to the smallest p-value, so that power is not overstated.
     level = alpha / max(1, tests)
     lost, questions_lost = _regressions(pairs)
@@ -409,15 +409,6 @@ def cluster_notes(metrics: Sequence[MetricComparison], repeats: int = 1) -> list
         f"{', '.join(each)}: {words}, and those of one count together. {more}"
         for words, each in names.items()
     ]
-
-
-def _verdict(tested: Tested, p_adjusted: float | None, alpha: float, *, within: bool) -> Verdict:
-    if tested.pairs.is_same():
-        return Verdict.SAME
-    # Before the margin: a significant loss is reported as worse even if it is smaller than the margin.
-    if p_adjusted is not None and p_adjusted < alpha and tested.difference != 0:
-        return Verdict.of_gain(tested.gain)
-    return Verdict.NO_WORSE if within else Verdict.INCONCLUSIVE
 
 
 def margin_tests(tested: Sequence[Tested], margin: Margin, alpha: float) -> list[MarginTest]:

@@ -13,6 +13,7 @@ import numpy as np
 from ..core.metrics_base import SampleMetric
 from ..core.scores import Rows
 from ..core.types import MetricResult, TargetCategory
+from ..core.verdict import Verdict
 from ..stats.arrays import Mask
 from ..stats.intervals import (
     Estimate,
@@ -100,6 +101,15 @@ class Tested:
     def gain(self) -> float:
         """The difference with the sign of "better"."""
         return self.sign * self.difference
+
+    def verdict(self, p_adjusted: float | None, alpha: float, *, within: bool = False) -> Verdict:
+        """Return the verdict by the corrected p-value; `within`: a loss of the margin is ruled out."""
+        if self.pairs.is_same():
+            return Verdict.SAME
+        # Before the margin: a significant loss is reported as worse even if it is smaller than the margin.
+        if p_adjusted is not None and p_adjusted < alpha and self.difference != 0:
+            return Verdict.of_gain(self.gain)
+        return Verdict.NO_WORSE if within else Verdict.INCONCLUSIVE
 
     def margin_estimate(self, margin: float) -> Estimate | None:
         """Return the gain that a margin is judged by: an unseen loss may be as large as the scale."""

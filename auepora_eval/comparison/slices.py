@@ -78,7 +78,7 @@ def slice_comparisons(
         span = high - low
         if not math.isfinite(span) or span <= 0:
             span = max(abs(one.value_a), abs(one.value_b)) or 1.0
-        compared.append((_slice(field, value, one, 1.0 if p is None else p, alpha), span))
+        compared.append((_slice(field, value, one, p, alpha), span))
     return [one for one, _ in sorted(compared, key=lambda each: _worst_first(*each))], notes
 
 
@@ -115,13 +115,9 @@ def _values(
     return ids_by_value, notes
 
 
-def _slice(name: str, value: str, tested: Tested, p_adjusted: float, alpha: float) -> SliceComparison:
+def _slice(name: str, value: str, tested: Tested, p_adjusted: float | None, alpha: float) -> SliceComparison:
     metric, both = tested.pairs.known, tested.pairs.both.tolist()
     questions = len(set(compress(tested.pairs.questions, both)))
-    gain = tested.gain
-    verdict = Verdict.SAME if tested.pairs.is_same() else Verdict.INCONCLUSIVE
-    if p_adjusted < alpha and gain:
-        verdict = Verdict.of_gain(gain)
     interval = tested.interval
     return SliceComparison(
         name,
@@ -132,11 +128,11 @@ def _slice(name: str, value: str, tested: Tested, p_adjusted: float, alpha: floa
         tested.value_a,
         tested.value_b,
         tested.difference,
-        gain,
+        tested.gain,
         None if interval is None else (interval.low, interval.high),
         tested.test.p_value,
-        p_adjusted,
-        verdict,
+        1.0 if p_adjusted is None else p_adjusted,
+        tested.verdict(p_adjusted, alpha),
         questions < FEW,
         questions,
     )

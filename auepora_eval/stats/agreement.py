@@ -186,8 +186,6 @@ def _summed(weights: Array, values: Array) -> Array:
 
 
 def _weights(ratings: Array, weights: Array | None) -> Array:
-    if ratings.ndim != 2 or ratings.shape[1] < 2:
-        raise ValueError(f"ratings are items by two or more raters, not an array of shape {ratings.shape}")
     return np.ones((1, len(ratings))) if weights is None else weights
 
 

@@ -166,7 +166,6 @@ def true_rate(reported: float, sensitivity: float, specificity: float) -> float:
     >>> round(true_rate(0.75, 0.9, 0.8), 6)
     0.785714
     """
-    _check_coin(sensitivity, specificity)
     return min(1.0, max(0.0, (reported + specificity - 1) / (sensitivity + specificity - 1)))
 
 
@@ -183,7 +182,6 @@ def true_rate_interval(
     (p_yes, n_p), (se_yes, n_se), (sp_yes, n_sp) = reported, sensitivity, specificity
     p = (p_yes + z * z / 2) / (n_p + z * z)
     se, sp = (se_yes + 1) / (n_se + 2), (sp_yes + 1) / (n_sp + 2)
-    _check_coin(se, sp)
     gain = se + sp - 1
     rate = (p + sp - 1) / gain
     shift = 2 * z * z * (rate * se * (1 - se) / (n_se + 2) - (1 - rate) * sp * (1 - sp) / (n_sp + 2))
@@ -195,8 +193,3 @@ def true_rate_interval(
     half = z * math.sqrt(variance) / gain
     low, high = (min(1.0, max(0.0, rate + shift + side * half)) for side in (-1, 1))
     return Interval(low, high, "Rogan-Gladen, Lang & Reiczigel")
-
-
-def _check_coin(sensitivity: float, specificity: float) -> None:
-    if sensitivity + specificity <= 1:
-        raise ValueError("a judge that is right no more often than a coin cannot be corrected")

@@ -90,5 +90,3 @@ def test_prediction_powered_mean(scale: float, weight: float | None) -> None:
 
 def test_rogan_and_gladen() -> None:
     assert true_rate(0.75, 0.9, 0.8) == pytest.approx(0.785714, abs=5e-7)
-    with pytest.raises(ValueError, match="coin"):
-        true_rate(0.75, 0.5, 0.5)

@@ -145,7 +145,7 @@ def say_run(run: EvaluationRun, tally: Tally | None = None) -> None:
     samples = "1 sample" if tally.total == 1 else f"{tally.total} samples"
     about = f"{run.system_name} on {run.dataset_name}: {samples}, top_k {run.top_k}"
     echo.say_words(f"{about}, {tally.failed} failed" if tally.failed else about)
-    say_results(run.results)
+    echo.show(results_table(run.results))
     _say_what_went_wrong(run, tally)
 
 
@@ -228,11 +228,6 @@ def notes_printed_once(*, as_json: bool) -> Iterator[None]:
         if not as_json:
             warnings.simplefilter("ignore", SuspectValueWarning)
         yield
-
-
-def say_results(results: Sequence[MetricResult]) -> None:
-    """Print the table of results, grouped by target, and why metrics were not measured."""
-    echo.show(results_table(results))
 
 
 def say_failures(tally: Tally) -> None:

@@ -20,14 +20,14 @@ from ..comparison.tables import comparison_to_dict
 from ..comparison.words import compared_names, comparison_in_plain_words
 from ..core.plan import EvaluationPlan, PartialCoverageWarning
 from ..core.runner import AueporaEvaluator
-from ..core.types import EvaluationRun
+from ..core.types import EvaluationRun, results_table
 from ..demo.systems import bm25, second_system
 from ..demo.world import demo_dataset
 from ..io.files import write_bytes
 from ..metrics.parse import default_metrics
 from ..store.storage import EvaluationResultsStorage
 from . import echo
-from .common import progress, say_next, say_results
+from .common import progress, say_next
 from .compare import say_comparison, say_verdict
 from .flags import add_flag, add_json, add_out, out_flag
 
@@ -86,7 +86,7 @@ def _say(runs: list[EvaluationRun], comparison: Comparison, written: list[Path],
     if args.full:
         for each in runs:
             echo.say(each.system_name)
-            say_results(each.results)
+            echo.show(results_table(each.results))
             echo.say()
         say_comparison(comparison, full=True)
     else:

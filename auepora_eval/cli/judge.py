@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ..calls.executors import ThreadExecutor
 from ..calls.streams import stdout_for_results
 from ..core.settings import ENDPOINT_RETRIES, RunSettings
+from ..core.types import results_table
 from ..demo.world import demo_claims
 from ..errors import AccessRefusedError, InterruptedRunError, PlanError, RunStoppedError
 from ..io.jsonl import read_records
@@ -34,7 +35,7 @@ from ..metrics.parse import parse_metrics
 from ..store.cache import CallCache
 from ..store.storage import EvaluationResultsStorage, database_of
 from . import echo
-from .common import check_has_samples, exit_code, progress_bar, say_results, say_stored
+from .common import check_has_samples, exit_code, progress_bar, say_stored
 from .flags import (
     JUDGED_METRIC,
     add_flag,
@@ -240,7 +241,7 @@ def _say_judged(work: RunJudging, results: list[MetricResult]) -> None:
     cost = 0.0 if work.policy is None else sum(cost_of(verdict, work.policy) for verdict in asked)
     price = f", {cost:.4f} US dollars" if cost else ""
     echo.say(f"{work.run.evaluation_id}: {len(asked):,} verdicts asked, {tokens:,} tokens{price}")
-    say_results(results)
+    echo.show(results_table(results))
     scored = [score for score in results[0].scores if score.value is not None] if results else []
     if scored:
         worst = min if results[0].higher_is_better else max

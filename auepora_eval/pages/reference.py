@@ -28,33 +28,25 @@ def metrics_page(ask: Ask) -> Reply:
     """Show every metric with its meaning, those that match the words first asked for."""
     words = ask.values.get("words", "").strip()[:100]
     known = listed_metrics()
-    chosen = [
-        metric for metric in known if all(word in _searched(metric) for word in words.casefold().split())
+    found: dict[str, list[type[SampleMetric]]] = {target.name: [] for target in TargetCategory}
+    for metric in known:  # targets that a plug-in added come last
+        if all(word in _searched(metric) for word in words.casefold().split()):
+            found.setdefault(_target(metric), []).append(metric)
+    found = {name: members for name, members in found.items() if members}
+    total, names = sum(map(len, found.values())), {name: name.replace("_", " ").lower() for name in found}
+    count = tag("span", f"{total} of {len(known)} metrics", class_="count", role="status")
+    jumps = (tag("li", tag("a", text, href=f"#{name.lower()}")) for name, text in names.items())
+    parts: list[Node] = [
+        ui.search_form("metrics", words, count, action="/metrics"),
+        tag("ul", jumps, class_="tags jumps"),
     ]
-    count = tag("span", f"{len(chosen)} of {len(known)} metrics", class_="count", role="status")
-    form = ui.search_form("metrics", words, count, action="/metrics")
-    parts: list[Node] = [form, _jumps(chosen)]
-    for name in _target_names(chosen):
-        members = [metric for metric in chosen if _target(metric) == name]
-        if members:
-            question = next((text for target, text in QUESTIONS.items() if target.name == name), "")
-            title = name.replace("_", " ").capitalize()
-            content = tag(
-                "dl", (_described(metric, whole=len(chosen) < _WHOLE) for metric in members), class_="metrics"
-            )
-            parts.append(ui.section(title, content, about=question, anchor=name.lower()))
+    questions = {target.name: text for target, text in QUESTIONS.items()}
+    for name, members in found.items():
+        described = (_described(metric, whole=total < _WHOLE) for metric in members)
+        content = tag("dl", described, class_="metrics")
+        about, title = questions.get(name, ""), names[name].capitalize()
+        parts.append(ui.section(title, content, about=about, anchor=name.lower()))
     return Page("Metrics", tag("div", parts, id="list", class_="column"), "auepora metrics")
-
-
-def _target_names(chosen: Sequence[type[SampleMetric]]) -> list[str]:
-    """Return the targets in their own order; those that a plug-in added come last."""
-    return list(dict.fromkeys([*(target.name for target in TargetCategory), *map(_target, chosen)]))
-
-
-def _jumps(chosen: Sequence[type[SampleMetric]]) -> Markup:
-    targets = [name for name in _target_names(chosen) if name in set(map(_target, chosen))]
-    items = (tag("li", tag("a", name.replace("_", " ").lower(), href=f"#{name.lower()}")) for name in targets)
-    return tag("ul", items, class_="tags jumps")
 
 
 def _target(metric: type[SampleMetric]) -> str:

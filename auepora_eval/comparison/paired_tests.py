@@ -54,8 +54,8 @@ NO_VALUE = "it has no value in one of the runs, so there is no difference to tes
 FAILED_AND_BETTER = (
     "answers are scored by each other, and some of the better run failed: answered, they might make it worse"
 )
-
 FAILED_AND_FASTER = "calls of the faster one failed, and how long they would have taken is not known"
+FAILED_AND_UNBOUNDED = "calls of the better one failed, and there is no worst that they could count as"
 
 
 @dataclass(frozen=True)
@@ -213,6 +213,8 @@ def corrected(
 
 def is_of_time(metric: SampleMetric | MetricResult) -> bool:
     """Whether a metric is of seconds, of what is done in a second, or of answers in time."""
+    if metric.unit == "USD":  # what an answer costs does not depend on the machine
+        return False
     # A stored result has null for an infinite bound. Its metric need not be registered.
     is_endless = metric.bounds is not None and metric.bounds[1] in (math.inf, None)
     return metric.target is TargetCategory.LATENCY and (is_endless or metric.name.startswith("slo_share"))
@@ -347,6 +349,9 @@ def tested_pairs(pairs: Pairs, *, seed: int, resamples: int) -> Tested:
     if pairs.gains_by_failing:
         # A gain that failures may have caused, by changing the other answers' scores, is not tested.
         return replace(tested, test=untested, not_tested=FAILED_AND_BETTER)
+    has_worst = math.isfinite(metric.bounds[not metric.higher_is_better])
+    if pairs.is_mean and not has_worst and _gains_by_unknown_failures(pairs, value_a, value_b):
+        return replace(tested, test=untested, not_tested=FAILED_AND_UNBOUNDED)
     return tested
 
 
@@ -432,12 +437,12 @@ def _by_run(pairs: Pairs, tested: Tested) -> Tested:
         interval=None if welch.low == welch.high else Interval(welch.low, welch.high, method),
         test=PairedTest(welch.p_value, welch.difference, method),
         by_run=welch,
-        not_tested=FAILED_AND_FASTER if _gains_by_unknown_times(pairs, value_a, value_b) else "",
+        not_tested=FAILED_AND_FASTER if _gains_by_unknown_failures(pairs, value_a, value_b) else "",
     )
 
 
-def _gains_by_unknown_times(pairs: Pairs, value_a: float, value_b: float) -> bool:
-    """Return whether the better side has failed calls that, had they taken longest, would undo its gain."""
+def _gains_by_unknown_failures(pairs: Pairs, value_a: float, value_b: float) -> bool:
+    """Return whether the better side has failed calls that, at their worst, would undo its gain."""
     higher = pairs.known.higher_is_better
     is_ahead = (value_b > value_a) == higher
     results = [one.b if is_ahead else one.a for one in pairs.repeats]

@@ -69,9 +69,12 @@ _SAID: dict[str, str] = {
 Grouped = dict[_Topic, list[MetricComparison]]
 
 
-def _topic(target: Target) -> _Topic:
-    """Return what the metrics of a target are about; a target that a user named is its own topic."""
-    return _TOPICS.get(target) or _at(target.name)
+_COST = _Topic("cost", "costs less", "costs more")
+
+
+def _topic(metric: MetricComparison) -> _Topic:
+    """Return what a metric is about; a target that a user named is its own topic."""
+    return _COST if metric.unit == "USD" else _TOPICS.get(metric.target) or _at(metric.target.name)
 
 
 def comparison_in_plain_words(comparison: Comparison) -> list[str]:
@@ -81,9 +84,9 @@ def comparison_in_plain_words(comparison: Comparison) -> list[str]:
             "No metric can be compared." if comparison.not_compared else "The runs have no metric in common."
         )
         return [reason]
-    topics: Grouped = {topic: [] for topic in _TOPICS.values()}
+    topics: Grouped = {topic: [] for topic in (*_TOPICS.values(), _COST)}
     for metric in comparison.metrics:
-        topics.setdefault(_topic(metric.target), []).append(metric)
+        topics.setdefault(_topic(metric), []).append(metric)
     said = [*_sure(comparison, topics, Verdict.BETTER), *_sure(comparison, topics, Verdict.WORSE)]
     if said and not comparison.with_verdict(Verdict.WORSE):
         said.append("Nothing is significantly worse.")

@@ -7,8 +7,11 @@ import pytest
 from scipy.stats import ttest_ind
 
 from auepora_eval.comparison.compare import compare_runs
+from auepora_eval.comparison.power import power_from_runs
 from auepora_eval.comparison.ranking import rank_runs
+from auepora_eval.comparison.words import comparison_in_plain_words
 from auepora_eval.core.types import EvaluationRun
+from auepora_eval.decide.gate import gate_run
 from tests.decide.gated import a_run
 
 
@@ -78,3 +81,29 @@ def test_ranks_know_no_sure_winner_by_one_time_each() -> None:
     latency = ranking.metrics[0]
     assert [one.beats for one in latency.standings] == [(), (), ()]
     assert all(pair.metrics[0].test.p_adjusted is None for pair in ranking.pairs)
+
+
+def costing(name: str, dollars: float, failed: int = 0) -> EvaluationRun:
+    costs = [None if n < failed else dollars * (1 + n / 30) for n in range(30)]
+    return a_run(name, {"cost": costs}, failed=failed)
+
+
+def test_what_an_answer_costs_does_not_depend_on_the_machine() -> None:
+    cheap, dear = costing("cheap", 0.001), costing("dear", 0.01)
+    comparison = compare_runs(cheap, dear)
+    assert comparison["cost"].verdict == "worse"
+    assert comparison_in_plain_words(comparison)[0].startswith("dear system costs more: cost is")
+    report = gate_run(dear, baseline=cheap)
+    first = report.verdicts[0]
+    assert (first.rule.title, first.outcome) == ("no_regression cost", "failed")
+    assert [one.name for one in power_from_runs(cheap, dear).metrics] == ["cost"]
+
+
+def test_no_system_is_cheaper_for_its_failed_calls() -> None:
+    """A call that failed could have cost anything; of the dearer one that changes nothing."""
+    cheap, dear = costing("cheap", 0.001, failed=1), costing("dear", 0.01)
+    for runs in ((cheap, dear), (dear, cheap)):
+        metric = compare_runs(*runs)["cost"]
+        assert metric.verdict == "inconclusive"
+        assert "there is no worst that they could count as" in metric.test.not_tested
+    assert compare_runs(costing("cheap", 0.001), costing("dear", 0.01, failed=1))["cost"].verdict == "worse"

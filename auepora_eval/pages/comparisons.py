@@ -241,8 +241,8 @@ def _filled(index: RunSamples, metric: str) -> NDArray[np.float64]:
 def pair_of(workspace: Workspace, baseline: str, run_id: str, comparison: Comparison | None = None) -> Pair:
     """Return a run and its baseline; NotReadyError while the comparison of large runs is being made."""
     first, second = workspace.index(baseline), workspace.index(run_id)
-    # Kept by the index of the run, whose orders a pair adds to: an index that is opened again has its own.
-    return second.once(
-        f"pair with {baseline} {first.digest}",
+    # By the indexes themselves: one that is opened again has no orders of a pair that was made before.
+    return workspace.kept.get(
+        ("pair", first, second),
         lambda: Pair(first, second, comparison or comparison_of(workspace, baseline, run_id)),
     )

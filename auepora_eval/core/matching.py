@@ -40,12 +40,14 @@ def check_match(match: str) -> str:
     return match
 
 
+# The names under which a chunk says what it is from. The last two are those of generated records (seed 000).
+_SOURCES = ("source", "source_id", "document", "source_path")
+
+
 def source_of(doc: Document) -> str:
-    """Return the document that a chunk is from: its metadata["source"] or ["source_id"], else its own id."""
-    for name in ("source", "source_id"):
-        if (source := given(doc.metadata, name)) is not None:
-            return str(source)
-    return doc.doc_id
+    """Return the document that a chunk is from, as its metadata say; else its own id."""
+    sources = (given(doc.metadata, name) for name in _SOURCES)
+    return next((str(source) for source in sources if isinstance(source, str | int)), doc.doc_id)
 
 
 # The names of the first character of a chunk, and of the character after its last.
@@ -200,19 +202,13 @@ def _judged(sample: EvaluationSample) -> list[Document]:
 
 def _by_source(sample: EvaluationSample, output: SystemOutputs) -> Names:
     """Name documents by their source. Relevant chunks of one source become one relevant document."""
-    sources = by_any_name(map(_document_of, _judged(sample)))
-    return _document_of, [_known_source(hit.doc, sources) for hit in output.retrieved]
-
-
-def _document_of(doc: Document) -> str:
-    """Return the source of a document; a passage of a generated set names it as its document."""
-    source, document = source_of(doc), given(doc.metadata, "document")
-    return document if source == doc.doc_id and isinstance(document, str) else source
+    sources = by_any_name(map(source_of, _judged(sample)))
+    return source_of, [_known_source(hit.doc, sources) for hit in output.retrieved]
 
 
 def _known_source(doc: Document, sources: Mapping[str, str]) -> str:
     """Return the judged source that a document is from, or its own source if it is from another one."""
-    source = _document_of(doc)
+    source = source_of(doc)
     # A loader may store a whole path, and an id may be all that names the source.
     base, before = source.replace("\\", "/").rpartition("/")[2], source.rpartition("#")[0]
     names = (source, base, before, *_without_chunk(source))

@@ -189,8 +189,6 @@ def _candidates(record: SplitRecord) -> dict[str, Document]:
         name = source if identifier is None else str(identifier)
         if name and name not in documents:
             metadata = {key: value for key, value in chunk.items() if key not in ("id", "text")}
-            if isinstance(document := chunk.get("document"), str):
-                metadata.setdefault("source", document)
             missing = {} if isinstance(text, str) else {"text_missing": True}
             documents[name] = Document(name, text if isinstance(text, str) else "", {**metadata, **missing})
     if not record.retrieved:

@@ -240,3 +240,39 @@ def test_chunks_of_other_sources_keep_their_lengths() -> None:
     both = [*hits, *chunk_of_billing("x", start=DUE[0], end=DUE[0] + 1).retrieved]
     output = SystemOutputs([RetrievedDocument(h.doc, 1.0, n) for n, h in enumerate(both, 1)], Response(""))
     assert SpanPrecision(5).compute([of_billing()], [output]).value == pytest.approx(1 / 10)
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        pytest.param(
+            Document("b.md#1", "22 cars", {"document": "b.md", "start": 40, "end": 47}), id="seed 000"
+        ),
+        pytest.param(Document("b.md#1", "22 cars", {"start": 40, "end": 47}), id="id and place"),
+        pytest.param(
+            Document("n", "22 cars", {"source_path": "/srv/b.md", "start": 40, "end": 47}), id="path"
+        ),
+        pytest.param(Document("n", "22 cars", {"source": "b.md"}), id="source and text"),
+        pytest.param(Document("n", " 22 cars\n"), id="text"),
+    ],
+)
+def test_a_gold_chunk_is_found_by_any_of_its_names(chunk: Document) -> None:
+    place = {"document": "b.md", "start": 40, "end": 47}
+    spans = [{"source": "b.md", "start": 40, "end": 42}]
+    sample = EvaluationSample(
+        "1", "q", relevant_docs=[Document("b.md#1", "22 cars", {**place, "spans": spans})]
+    )
+    output = SystemOutputs([RetrievedDocument(chunk, 1.0, 1)], Response(""))
+    assert SpanRecall(5).compute([sample], [output]).value == 1.0
+
+
+def test_a_text_in_another_file_is_not_the_gold_one() -> None:
+    place = {"document": "b.md", "start": 40, "end": 47}
+    spans = [{"source": "b.md", "start": 40, "end": 42}]
+    sample = EvaluationSample(
+        "1", "q", relevant_docs=[Document("b.md#1", "22 cars", {**place, "spans": spans})]
+    )
+    output = SystemOutputs(
+        [RetrievedDocument(Document("n", "22 cars", {"source": "c.md"}), 1.0, 1)], Response("")
+    )
+    assert SpanRecall(5).compute([sample], [output]).value == 0.0

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...core.matching import Span, by_any_name, grade_of, located, own_span, source_of, spans_in
 from ...core.metrics_base import SampleMetric, metric, skip
 from ...core.types import Document, EvaluationSample, SampleScore, SystemOutputs, TargetCategory
+from ...text.document_names import base_name
 from .hits import first_documents
 
 Interval = Span
@@ -40,8 +42,8 @@ class SpanMetric(SampleMetric):
             return skip("no relevant document of the sample has spans")
         try:
             judged = [*(sample.relevant_docs or ()), *(sample.candidate_docs or ())]
-            places = located(judged)
-            chunks = merged(_place(doc, judged, places, gold) for doc in first_documents(output, self.k))
+            known = _Known(judged, located(judged))
+            chunks = merged(_place(doc, known, gold) for doc in first_documents(output, self.k))
         except _NotLocatedError as error:
             return skip(str(error))
         return self.of_lengths(length(gold), length(chunks), shared_length(gold, chunks))
@@ -132,25 +134,41 @@ class _NotLocatedError(Exception):
     """A chunk says nothing about where it is from, and its text does not show it."""
 
 
-def _place(
-    doc: Document, judged: Sequence[Document], places: Mapping[str, tuple[str, Span | None]], gold: Marked
-) -> tuple[str, Interval]:
+class _Known(NamedTuple):
+    """The documents of the dataset, and the source of each with its place there, by its id."""
+
+    judged: Sequence[Document]
+    places: Mapping[str, tuple[str, Span | None]]
+
+    def copy_of(self, doc: Document) -> str:
+        """Return the id of the document with the same text; the document's own id if there is none."""
+        text = doc.text.strip()
+        same = (other.doc_id for other in self.judged if text and other.text.strip() == text)
+        return next(same, doc.doc_id)
+
+
+def _place(doc: Document, known: _Known, gold: Marked) -> tuple[str, Interval]:
     """Return the source of a retrieved chunk, and where in it the chunk starts and ends."""
-    own = source_of(doc)
-    source = by_any_name(gold).get(own, own)
-    span = own_span(doc)
+    own, span, names = source_of(doc), own_span(doc), by_any_name(gold)
+    named = next((names[name] for name in (own, base_name(own)) if name in names), own)
+    has_source = own != doc.doc_id
+    if has_source and span is not None:
+        return named, span
+    is_judged = doc.doc_id in known.places
+    source, place = known.places.get(doc.doc_id if is_judged else known.copy_of(doc), (own, None))
+    # Two files may have the same text.
+    if has_source and (place is None or not (is_judged or source == named)):
+        source, place = named, None
+    span = span or place
     if span is not None:
         return source, span
-    known, span = places.get(doc.doc_id, (source, None))
-    if span is not None:  # the dataset says where its chunk is
-        return known, span
     if source not in gold:
         # Where it is in its source changes nothing, but two chunks must not seem to overlap.
-        return source if own == doc.doc_id else f"{source}\0{doc.text}", (0, len(doc.text))
+        return f"{source}\0{doc.text}" if has_source else source, (0, len(doc.text))
     # A text that is shorter than its spans reach is an excerpt.
-    texts = (other.text for other in judged if other.doc_id == source)
+    texts = (other.text for other in known.judged if other.doc_id == source)
     whole = next((text for text in texts if len(text) >= gold[source][-1][1]), "")
-    if own == doc.doc_id and not (whole and doc.text):
+    if not has_source and not (whole and doc.text):
         return source, (0, len(whole or doc.text))
     return source, _located(doc, source, whole)
 

@@ -234,7 +234,9 @@ def as_response(value: object, argument: str = "answer") -> Response:
     if isinstance(value, str):
         return Response(value)
     if isinstance(value, Mapping) and isinstance(value.get("text"), str):
-        return Response(value["text"], value.get("structured"), dict(value.get("metadata") or {}))
+        own = ("text", "structured", "metadata")
+        others = {str(name): part for name, part in value.items() if name not in own}
+        return Response(value["text"], value.get("structured"), {**others, **(value.get("metadata") or {})})
     raise wrong_type(argument, "a string, a Response or a dict with 'text'", value)
 
 

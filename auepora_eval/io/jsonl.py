@@ -22,9 +22,9 @@ import msgspec
 from ..core.dataset import EvaluationDataset, InMemoryDataset, canonical_json, plain
 from ..core.types import Document, EvaluationSample
 from ..errors import AueporaError, DataError
+from ..read.fields import UnreadFields
 from ..read.records import (
     RawSample,
-    UnreadFields,
     decoded,
     document_record,
     read_document_record,

@@ -6,7 +6,7 @@ Our own predictions.jsonl has one sample per line. TREC runs, tables and files o
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import tee
@@ -27,9 +27,9 @@ from ..core.types import (
     retrieved_ids,
 )
 from ..errors import DataError, warn_user, wrong_type
-from ..read.fields import Reading, is_query_id, read_foreign
+from ..read.fields import Reading, UnreadFields, is_query_id, read_foreign
 from ..read.outputs import to_output
-from ..read.records import RawPrediction, UnreadFields, decoded, read_prediction
+from ..read.records import RawPrediction, decoded, read_prediction
 from ..read.text import parse_line
 from .beir import save_beir
 from .detect import kind_of_file
@@ -113,19 +113,18 @@ class PredictionFile:
             line = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
             if not line.strip():
                 continue
+            where = f"{self._name}:{number}"
             try:
                 head = decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                where = f"{self._name}:{number}"
-                read_prediction(parse_line(line, where), where)  # its error says what is wrong
-                raise
+                head = _head_of(*read_prediction(parse_line(line, where), where, UnreadFields()))
             if head.sample_id in self._places:
-                raise _used_already(f"{self._name}:{number}", head.sample_id)
+                raise _used_already(where, head.sample_id)
             self._places[head.sample_id] = number * _LARGEST_FILE + place
             hits = head.retrieved.doc_id if isinstance(head.retrieved, _Ranked) else head.retrieved
             if hits and len(hits) > self.longest:
                 self.longest = len(hits)
-            self.timed = self.timed or bool(head.timings)
+            self.timed = self.timed or bool(head.timings or head.latency_ms)
 
 
 def is_packed(path: Path) -> bool:
@@ -152,8 +151,13 @@ class _Ranked(msgspec.Struct):
 
 class _Head(msgspec.Struct):
     sample_id: str
-    retrieved: list[msgspec.Raw] | _Ranked | None = None
+    retrieved: Sequence[Any] | _Ranked | None = None
     timings: Any = None
+    latency_ms: Any = None
+
+
+def _head_of(sample_id: str, output: SystemOutputs) -> _Head:
+    return _Head(sample_id, output.retrieved, output.timings)
 
 
 def missing_output() -> SystemOutputs:

@@ -14,7 +14,8 @@ from typing import Any
 
 from ..core.dataset import EvaluationDataset, InMemoryDataset, checked_samples
 from ..errors import DataError, MissingDependencyError, install_command
-from ..read.records import Record, UnreadFields, document_record, read_sample, sample_record
+from ..read.fields import UnreadFields
+from ..read.records import Record, document_record, read_sample, sample_record
 from ..read.text import parse_json
 from .files import written
 from .jsonl import Head, encode, opened

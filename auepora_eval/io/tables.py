@@ -28,7 +28,7 @@ from .parquet import import_pyarrow, load_parquet_dataset, parquet_rows
 Columns = Mapping[str, str] | None
 _DELIMITERS = (",", ";", "\t")
 _START = 65_536  # bytes that are looked at
-_LISTS = ("query_results", "detailed_results")  # where reports of seeds 003 and 004 have their records
+_LISTS = ("query_results", "detailed_results", "samples")  # of seeds 003 and 004: their records
 
 
 def load_records(
@@ -148,7 +148,12 @@ def _is_one_document(path: Path, name: str) -> bool:
     _, first = next(placed_lines(path), ("", b"{}"))
     record = record_on(first)
     is_cut_off = record is None and not name.endswith((".jsonl", ".ndjson"))
-    return is_cut_off or (record is not None and any(key in record for key in _LISTS))
+    return is_cut_off or (record is not None and _records_in(record) is not None)
+
+
+def _records_in(document: Mapping[str, Any]) -> Any:
+    """Return the records in a document; None if it is one itself."""
+    return None if has_query(document) else next((document[key] for key in _LISTS if key in document), None)
 
 
 def _table_rows(path: Path) -> Iterator[tuple[str, Row]]:
@@ -167,7 +172,8 @@ def _table_rows(path: Path) -> Iterator[tuple[str, Row]]:
 def _listed_rows(path: Path) -> Iterator[tuple[str, Row]]:
     document = read_document(path)
     if isinstance(document, dict):
-        document = next((document[key] for key in _LISTS if key in document), [document])
+        records = _records_in(document)
+        document = [document] if records is None else records
     if not isinstance(document, list):
         raise DataError(path.name, "a list of records was expected.", fix="Write [{...}, {...}].")
     for number, row in enumerate(document):

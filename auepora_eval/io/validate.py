@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..read.records import UnreadFields, read_prediction, read_sample
+from ..read.fields import UnreadFields
+from ..read.records import read_prediction, read_sample
 from .builds import SplitReader, manifest_errors, manifest_of
 from .csv import read_rows
 from .detect import kind_of_file

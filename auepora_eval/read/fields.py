@@ -11,6 +11,7 @@ import ast
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from hashlib import blake2b
@@ -49,7 +50,6 @@ from .outputs import (
     ranked,
     text_id,
 )
-from .records import UnreadFields
 
 Record = Mapping[str, Any]
 Reading = tuple[EvaluationSample, SystemOutputs | None]
@@ -65,7 +65,27 @@ _LIST_START = r"""\[\s*(?:['"{]|\w+\()"""
 
 
 class ReadingNote(UserWarning):
-    """A record or an output was read under other names than ours."""
+    """A record or an output was read under other names than ours, or has fields that are not read."""
+
+
+class UnreadFields(Counter[str]):
+    """Counts the fields of a file that are not read, to report them once."""
+
+    def in_words(self) -> str:
+        """Return the fields, each with the number of records that have it."""
+        names = [
+            f"{' '.join(name.split())[:80]!r} ({count})" for name, count in self.most_common(_MOST_UNREAD)
+        ]
+        return ", ".join(names) + (", ..." if len(self) > _MOST_UNREAD else "")
+
+    def report(self, where: str) -> None:
+        """Warn of the fields, if there are any."""
+        if self:
+            fix = "If one has what metrics need, name it: --columns FIELD=NAME."
+            warn_user(f"{where}: not read, but kept: {self.in_words()}. {fix}", ReadingNote)
+
+
+_MOST_UNREAD = 12  # names that are reported: a hostile file may have any number
 
 
 def columns_of_samples(columns: Mapping[str, str] | None) -> dict[str, str] | None:
@@ -84,6 +104,7 @@ class FieldReader:
         *,
         for_outputs: bool = False,
         is_answered: bool = False,
+        unread: UnreadFields | None = None,
     ) -> None:
         self._for_outputs = for_outputs  # the records are answers: they need no question, only an id
         self._is_answered = is_answered  # the records are questions with the answers of a system
@@ -94,7 +115,7 @@ class FieldReader:
         self._where = where
         self._ids: dict[str, int] = {}
         self._conversations = 0
-        self._unread = UnreadFields()
+        self._unread = UnreadFields() if unread is None else unread
         self.has_own_ids = True
         self.fields = self._named_by_user(columns or {})
         self._look_up(NAMES)
@@ -315,9 +336,7 @@ class FieldReader:
         hits = None
         if "retrieved" in parts or "retrieved_ids" in parts:
             hits = self._hits(parts, "retrieved", "retrieved_ids", where)
-        answer = parts.get("answer")
-        if answer is not None:
-            answer = as_answer(str(answer) if isinstance(answer, int | float) else answer)
+        answer = None if parts.get("answer") is None else _answer(parts["answer"], f"{where}: the answer")
         cited = None
         if "citations" in parts:
             cited = _listed(parts["citations"], f"{where}: {self.fields['citations']}")
@@ -396,11 +415,13 @@ def _flat(record: Record) -> Record:
 
 
 def _expected_by_mlflow(expected: Record) -> Record:
-    facts = expected.get("expected_facts")
+    others = dict(expected)
+    facts, context = others.pop("expected_facts", None), others.pop("expected_retrieved_context", None)
     facts = facts if isinstance(facts, list) else []
-    text = expected.get("expected_response") or " ".join(map(str, facts))
+    text = others.pop("expected_response", None) or " ".join(map(str, facts))
     structured = {"required": facts} if facts else None
-    return {"reference_answer": {"text": text, "structured": structured}} if text else {}
+    answer = {"reference_answer": {"text": text, "structured": structured}} if text else {}
+    return {**others, **answer, **({} if context is None else {"relevant_docs": context})}
 
 
 def _value(raw: Any) -> Any:
@@ -480,11 +501,11 @@ def _hits(value: Any, name: str, where: str) -> list[RetrievedDocument]:
         separators = ";"
     items = _listed(value, where, separators=separators)
     if name in IDS:
-        items = [_without_text(str(one)) for one in items]
+        items = [_without_text(str(one)) if isinstance(one, str | int) else one for one in items]
     elif name not in IDS_OR_TEXTS:
         items = [_text_document(item) if isinstance(item, str) else item for item in items]
     elif not look_like_texts([item for item in items if isinstance(item, str)]):
-        items = [_without_text(item) if isinstance(item, str) else item for item in items]
+        items = [_without_text(str(item)) if isinstance(item, str | int) else item for item in items]
     try:
         hits = as_hits(items)
     except (TypeError, ValueError, OverflowError) as error:
@@ -532,8 +553,12 @@ def _one_reference(value: Any, where: str) -> Response:
     where = f"{where}: the reference answer"
     if isinstance(value, list | tuple):
         raise DataError(where, f"a text was expected, not a list: {value!r:.60}.")
+    return _answer(value if isinstance(value, str | Mapping | Response) else str(value), where)
+
+
+def _answer(value: Any, where: str) -> Response:
     try:
-        return as_answer(value if isinstance(value, str | Mapping | Response) else str(value))
+        return as_answer(str(value) if isinstance(value, int | float) else value)
     except TypeError as error:
         raise DataError(where, f"{error}.") from error
 

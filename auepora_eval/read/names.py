@@ -18,7 +18,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "sample_id": (
         *("sample_id", "id", "_id", "query_id", "task_id", "question_id", "qid", "example_id", "uid"),
     ),
-    "query": ("query", "question", "user_input", "input", "query_text", "prompt", "questions"),
+    "query": ("query", "question", "user_input", "input", "query_text", "prompt"),
     "reference_answer": (
         *("reference_answer", "ground_truth", "ground_truths", "expected_output", "expected", "reference"),
         *("expected_answer", "expected_response", "ground_truth_answer", "gt_answer", "gold_answer"),
@@ -59,7 +59,7 @@ ANSWER_NAMES: dict[str, tuple[str, ...]] = {
 # Of answers alone, too: the first that is there, if no other name is.
 ANSWER_NAMES_IF_NONE: dict[str, tuple[str, ...]] = {
     "answer": ("result", "output_text", "text", "content", "answers", "replies"),
-    "retrieved": ("documents", "passages", "nodes"),
+    "retrieved": ("documents", "passages", "nodes", "chunks", "sources"),
 }
 OUTPUT_FIELDS = ("answer", "retrieved", "retrieved_ids", "tool_calls", "claims", "error", *ANSWER_NAMES)
 # Fields that `columns` may name.
@@ -79,7 +79,10 @@ KNOWN = {
 }
 # The names whose strings are ids, and those whose strings may be ids; all others hold texts.
 IDS = {*NAMES["relevant_ids"], *NAMES["retrieved_ids"], "relevant_documents"}
-IDS_OR_TEXTS = {"relevant_docs", "candidate_docs", "retrieved", "retrieved_docs", "retrieved_documents"}
+IDS_OR_TEXTS = {
+    *("relevant_docs", "candidate_docs", "retrieved", "retrieved_docs", "retrieved_documents"),
+    *ANSWER_NAMES_IF_NONE["retrieved"],
+}
 
 # What a system returns. Of answers the first with a text counts, and the others are kept in `extra`.
 QUERY_PARAMETERS = ("query", "question", "input", "user_input", "prompt", "text")
@@ -101,7 +104,7 @@ DOCUMENT_LISTS = (
 _LIKE = 0.8  # similarity of two names, of 1: refernce_answer is like reference_answer, answered is not
 # The parts of a document, and the counts of tokens.
 DOCUMENT_TEXT = ("page_content", "content", "text", "body")
-DOCUMENT_ID = ("doc_id", "id", "_id", "node_id", "id_", "document_id")
+DOCUMENT_ID = ("doc_id", "id", "_id", "node_id", "id_", "document_id", "doc_uri")
 INPUT_TOKENS, OUTPUT_TOKENS = ("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")
 
 

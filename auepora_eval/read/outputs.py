@@ -334,6 +334,8 @@ def _is_long_text(text: str) -> bool:
 def _as_hit(raw: Any, rank: int) -> RetrievedDocument:
     if isinstance(raw, RetrievedDocument):
         return raw
+    if isinstance(raw, list):
+        raw = tuple(raw)  # as JSON writes a pair
     if isinstance(raw, tuple) and len(raw) == 2 and isinstance(raw[1], str):
         # Without a score of the system, 1/rank keeps the order of the list.
         return RetrievedDocument(Document(str(raw[0]), raw[1]), 1 / rank, rank)
@@ -343,11 +345,12 @@ def _as_hit(raw: Any, rank: int) -> RetrievedDocument:
         return RetrievedDocument(doc, float(raw[1]), rank)
     if isinstance(raw, dict) and "doc_id" in raw:
         score = raw.get("score")
-        own_rank = rank if raw.get("rank") is None else int(raw["rank"])
-        text = raw["text"] if "text" in raw else _part(raw, *DOCUMENT_TEXT)
-        doc = as_document({**raw, "text": text})
+        own_rank = rank if raw.get("rank") is None else raw["rank"]
+        if not isinstance(own_rank, int | float) or int(own_rank) != own_rank:
+            raise wrong_type("rank", "a whole number", own_rank)
         # Some tools count ranks from 0.
-        return RetrievedDocument(doc, 1 / max(own_rank, 1) if score is None else float(score), own_rank)
+        score = 1 / max(own_rank, 1) if score is None else float(score)
+        return RetrievedDocument(_foreign_document(raw), score, int(own_rank))
     if isinstance(raw, Integral) and not isinstance(raw, bool):
         raw = str(raw)  # the number of a row in an index
     if isinstance(raw, Document | str):
@@ -366,8 +369,10 @@ def _foreign_document(raw: Any) -> Document:
     metadata = _part(node, "metadata", "meta")
     metadata = {str(name): value for name, value in metadata.items()} if isinstance(metadata, Mapping) else {}
     # Ids of indexes are often new at each indexing: one that the user has put into the metadata is not.
-    doc_id = metadata.get("doc_id") or _part(node, *DOCUMENT_ID)
-    if not isinstance(text, str) and not isinstance(doc_id, str | int):
+    names = [node.get("doc_id") if isinstance(node, Mapping) else None, metadata.get("doc_id")]
+    doc_id = next(filter(None, names), None) or _part(node, *DOCUMENT_ID)
+    has_text = isinstance(text, str) and not isinstance(doc_id, list | dict)
+    if not has_text and not isinstance(doc_id, str | int):
         raise wrong_type("a retrieved document", _HIT_FORMS, raw)
     text = text if isinstance(text, str) else ""
     places = {

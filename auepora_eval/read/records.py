@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar, cast
@@ -21,36 +20,14 @@ from ..core.types import (
     SystemOutputs,
     known_scores,
 )
-from ..errors import DataError, did_you_mean, warn_user
-from .names import check_spelling
+from ..errors import DataError, did_you_mean
+from .fields import FieldReader, Reading, UnreadFields
 from .outputs import as_failure, as_timings, made_output, ranked
 from .text import is_deep, may_be_deep
 
 Record = dict[str, Any]
 
 
-class UnknownFieldWarning(UserWarning):
-    """Records have a field that is not read; it may be misspelt."""
-
-
-class UnreadFields(Counter[str]):
-    """Counts the fields of a file that are not read, to report them once."""
-
-    def in_words(self) -> str:
-        """Return the fields, each with the number of records that have it."""
-        names = [
-            f"{' '.join(name.split())[:80]!r} ({count})" for name, count in self.most_common(_MOST_UNREAD)
-        ]
-        return ", ".join(names) + (", ..." if len(self) > _MOST_UNREAD else "")
-
-    def report(self, where: str) -> None:
-        """Warn of the fields, if there are any."""
-        if self:
-            fix = "Put what you want kept under 'metadata', or name it by --columns FIELD=NAME."
-            warn_user(f"{where}: not read: {self.in_words()}. {fix}", UnknownFieldWarning)
-
-
-_MOST_UNREAD = 12  # names that are reported: a hostile file may have any number
 _Kind = TypeVar("_Kind", bound=msgspec.Struct)
 _Value = TypeVar("_Value")
 
@@ -149,25 +126,30 @@ def read_sample(
     A document that is only named by its id is looked up in the corpus. Fields that are not read are added to
     `unread`, or have a warning.
     """
-    raw = record if isinstance(record, RawSample) else _converted(record, RawSample, where, unread)
+    raw = _strict(record, RawSample)
     documents = corpus or {}
-    _check_not_empty(raw.sample_id, where)
-    reference = raw.reference_answer
-    if isinstance(reference, RawResponse):
-        if not isinstance(reference.text, str):
-            raise DataError(
-                f"{where}: $.reference_answer", "the field 'text' is missing.", fix="Add it, or write null."
-            )
-        _check_alternatives((reference.metadata or {}).get("alternatives"), where)
-    return EvaluationSample(
-        raw.sample_id,
-        raw.query,
-        _documents(raw.relevant_docs or None, documents),
-        _documents(raw.candidate_docs or None, documents),
-        _response(reference) if isinstance(reference, _ANSWERED) else None,
-        raw.labels or {},
-        raw.metadata or {},
-    )
+    if raw is None:
+        sample, _ = _reading(cast("Record", record), RawSample, where, unread)
+        for docs in filter(None, (sample.relevant_docs, sample.candidate_docs)):
+            docs[:] = [doc if doc.text else documents.get(doc.doc_id, doc) for doc in docs]
+    else:
+        reference = raw.reference_answer
+        if isinstance(reference, RawResponse) and not isinstance(reference.text, str):
+            what = "the field 'text' is missing."
+            raise DataError(f"{where}: $.reference_answer", what, fix="Add it, or write null.")
+        sample = EvaluationSample(
+            raw.sample_id,
+            raw.query,
+            _documents(raw.relevant_docs or None, documents),
+            _documents(raw.candidate_docs or None, documents),
+            _response(reference) if isinstance(reference, _ANSWERED) else None,
+            raw.labels or {},
+            raw.metadata or {},
+        )
+    _check_not_empty(sample.sample_id, where)
+    if sample.reference_answer is not None:
+        _check_alternatives(sample.reference_answer.metadata.get("alternatives"), where)
+    return sample
 
 
 def sample_record(sample: EvaluationSample, corpus: Mapping[str, Document] | None = None) -> Record:
@@ -214,13 +196,18 @@ def read_prediction(
     record: Record | RawPrediction, where: str, unread: UnreadFields | None = None
 ) -> tuple[str, SystemOutputs]:
     """Return (sample_id, output) of a prediction; "answer": "..." and a list of ids are short forms."""
-    raw = record if isinstance(record, RawPrediction) else _converted(record, RawPrediction, where, unread)
+    raw = _strict(record, RawPrediction)
+    if raw is None:
+        sample, output = _reading(cast("Record", record), RawPrediction, where, unread)
+        if output is None:
+            raise _without_output(where)
+        _check_not_empty(sample.sample_id, where)
+        return sample.sample_id, output
     _check_not_empty(raw.sample_id, where)
     answer = _answer(raw, where)
     names_documents, failed = isinstance(raw.retrieved, _LISTED), isinstance(raw.error, _FAILED)
     if answer is None and not names_documents and not failed:
-        what = "there is neither 'answer' (or 'response') nor 'retrieved'."
-        raise DataError(where, what, fix="Add what the system gave.")
+        raise _without_output(where)
     timings, extra = raw.timings or {}, raw.extra or {}
     # The sum: one that is not a number makes it none.
     if timings and not (min(timings.values()) >= 0 and sum(timings.values()) <= LONGEST_TIME):
@@ -236,6 +223,11 @@ def read_prediction(
         raw.citations,
     )
     return raw.sample_id, output
+
+
+def _without_output(where: str) -> DataError:
+    what = "there is neither 'answer' (or 'response') nor 'retrieved'."
+    return DataError(where, what, fix="Add what the system gave.")
 
 
 def _answer(raw: RawPrediction, where: str) -> RawResponse | str | None:
@@ -285,34 +277,27 @@ def _hit_records(hits: Sequence[RetrievedDocument]) -> Record | list[_Hit]:
     ]
 
 
-# Fields that hold records of their own, one or a list.
-_PARTS: dict[str, type[msgspec.Struct]] = {
-    "relevant_docs": RawDocument,
-    "candidate_docs": RawDocument,
-    "reference_answer": RawResponse,
-    "retrieved": RawHit,
-    "response": RawResponse,
-    "error": RawFailure,
-}
-
-
-def _converted(record: Record, kind: type[_Kind], where: str, unread: UnreadFields | None) -> _Kind:
+def _strict(record: Record | _Kind, kind: type[_Kind]) -> _Kind | None:
+    """Return a record in the one form that we write; None if it has another, which takes longer to read."""
+    if isinstance(record, kind):
+        return record
     try:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError:
-        pass  # a record with an unknown field has a warning, and is read
-    fields = kind.__struct_fields__
-    if record and record.keys().isdisjoint(fields):
-        raise _not_a_record(record, fields, where)
-    missing = {name for name in fields if record.get(name) is None}
-    if not {"answer", "response"} <= missing:
-        missing -= {"answer", "response"}  # either of them is the answer
-    check_spelling({name: value for name, value in record.items() if name not in fields}, missing, where)
+        return None
+
+
+def _reading(record: Record, kind: type[msgspec.Struct], where: str, unread: UnreadFields | None) -> Reading:
+    """Return what a record of ours says in another form, such as with ids that are numbers."""
+    if record and record.keys().isdisjoint(kind.__struct_fields__):
+        raise _not_a_record(record, kind.__struct_fields__, where)
     found = UnreadFields() if unread is None else unread
+    reader = FieldReader(record, where, for_outputs=kind is RawPrediction, unread=found)
+    if record.get("sample_id") is None:
+        raise DataError(where, "the field 'sample_id' is missing.", fix="Give each sample an id of its own.")
+    reader.check_has_queries()
     try:
-        known = _without_unknown_fields(record, kind, found)
-        # Only the columns of a ranking are read as they are: unknown fields of other parts have a warning.
-        return as_struct(known, kind, where, fields=RawRanking.__struct_fields__)
+        return reader.read(record, where)
     finally:
         if unread is None:
             found.report(where)
@@ -327,29 +312,6 @@ def _not_a_record(record: Record, fields: Sequence[str], where: str) -> DataErro
             fix = f"{str(key)[:40]!r} is a list of {len(value)} records: write this list alone to a file."
             return DataError(where, what, fix=fix)
     return DataError(where, what, fix="Write a record on each line.")
-
-
-def _without_unknown_fields(record: Record, kind: type[msgspec.Struct], unread: UnreadFields) -> Record:
-    """Return the fields that are read, at the top and in parts."""
-
-    def kept(part: Any, part_kind: type[msgspec.Struct], place: str) -> Any:
-        if not isinstance(part, dict):
-            return part
-        fields = part_kind.__struct_fields__
-        for name in part:
-            if name not in fields:
-                unread[f"{place}.{name}"[:80] if place else str(name)[:80]] += 1
-        return {name: value for name, value in part.items() if name in fields}
-
-    kept_fields: Record = {}
-    for name, value in kept(record, kind, "").items():
-        part = _PARTS.get(name)
-        if part is not None and isinstance(value, list):
-            value = [kept(each, part, name) for each in value]
-        elif part is not None:
-            value = kept(value, part, name)
-        kept_fields[name] = value
-    return kept_fields
 
 
 def _check_alternatives(alternatives: Any, where: str) -> None:

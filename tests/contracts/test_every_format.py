@@ -22,7 +22,6 @@ from auepora_eval.io.csv import DroppedWarning
 from auepora_eval.io.documents import read_document, write_document
 from auepora_eval.io.loader import FORMATS, load_dataset, save_dataset
 from auepora_eval.read.fields import ReadingNote
-from auepora_eval.read.records import UnknownFieldWarning
 
 SEED = Path(__file__).parents[1] / "golden" / "seed_003"
 CHAIN = ("b.jsonl", "c.parquet", "d.yaml", "e.eval.json")
@@ -165,7 +164,7 @@ def _leads_nowhere(text: str) -> bool:
 def _warnings_of_formats() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DroppedWarning)
-        warnings.simplefilter("ignore", UnknownFieldWarning)
+        warnings.simplefilter("ignore", ReadingNote)
         yield
 
 

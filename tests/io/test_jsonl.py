@@ -9,7 +9,7 @@ import pytest
 
 from auepora_eval.core.types import Document, EvaluationSample, Response
 from auepora_eval.io.loader import load_dataset
-from auepora_eval.read.records import UnknownFieldWarning
+from auepora_eval.read.fields import ReadingNote
 
 GOOD = b'{"sample_id":"1","query":"q"}\n'
 
@@ -74,23 +74,41 @@ def test_odd_texts_are_kept(tmp_path: Path, query: str, expected: str) -> None:
     assert sample.query == expected
 
 
-@pytest.mark.parametrize(
-    ("field", "message"),
-    [
-        pytest.param('"zzz":1', r"data\.jsonl: not read: 'zzz'", id="of a sample"),
-        pytest.param('"relevant_docs":[{"doc_id":"a","txt":"t"}]', "'relevant_docs.txt'", id="in a part"),
-    ],
-)
-def test_unknown_fields_warn(tmp_path: Path, field: str, message: str) -> None:
-    with pytest.warns(UnknownFieldWarning, match=message) as caught:
-        loaded(tmp_path, with_field(field))
+def test_unknown_fields_are_kept_and_reported(tmp_path: Path) -> None:
+    with pytest.warns(ReadingNote, match=r"data\.jsonl: not read, but kept: 'zzz'") as caught:
+        [sample] = loaded(tmp_path, with_field('"zzz":1'))
+    assert sample.metadata == {"zzz": 1}
     assert len(caught) == 1
     assert len(str(caught[0].message)) < 250
 
 
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        pytest.param('"relevant_docs":[3]', Document("3", "", {"text_missing": True}), id="a number as id"),
+        pytest.param('"relevant_docs":"a"', Document("a", "", {"text_missing": True}), id="one id"),
+        pytest.param('"relevant_docs":[{"id":"a","content":"t"}]', Document("a", "t"), id="other names"),
+        pytest.param(
+            '"relevant_docs":[{"doc_id":"a","relevance":2}]', Document("a", "", {"relevance": 2}), id="grade"
+        ),
+    ],
+)
+def test_a_record_in_another_form_is_read_as_those_of_other_tools(
+    tmp_path: Path, field: str, expected: Document
+) -> None:
+    [sample] = loaded(tmp_path, with_field(field))
+    assert sample.relevant_docs == [expected]
+
+
+def test_documents_by_number_are_found_in_the_corpus(tmp_path: Path) -> None:
+    content = b'{"document":{"doc_id":"3","text":"t"}}\n{"sample_id":7,"query":"q","relevant_docs":[3]}'
+    [sample] = loaded(tmp_path, content)
+    assert sample == EvaluationSample("7", "q", relevant_docs=[Document("3", "t")])
+
+
 def test_a_field_that_is_not_read_is_named_once_with_its_count(tmp_path: Path) -> None:
     lines = (f'{{"sample_id": "{n}", "query": "q", "candidat_docs": []}}' for n in range(3))
-    with pytest.warns(UnknownFieldWarning) as caught:
+    with pytest.warns(ReadingNote) as caught:
         loaded(tmp_path, "\n".join(lines).encode())
     [message] = {str(warning.message) for warning in caught}
-    assert message.startswith("data.jsonl: not read: 'candidat_docs' (3).")
+    assert message.startswith("data.jsonl: not read, but kept: 'candidat_docs' (3).")

@@ -72,16 +72,12 @@ def test_forms(tmp_path: Path, field: str, expected: SystemOutputs) -> None:
     [
         pytest.param(
             ['"retrieved":{"doc_id":["a"],"score":[1.0],"rank":[1]}'],
-            r"\$\.retrieved: .*'rank'\. The fields are doc_id, score\.",
+            r":1: retrieved: rank must be a whole number",
             id="ranks as a column",
         ),
-        pytest.param(
-            [f'"answer":"","timings":{{"t":{10**400}}}'], r"\$\.timings.*out of range", id="time 10**400"
-        ),
-        pytest.param(['"error":{"typ":"X"}'], "type", id="error without type"),
     ],
 )
-@pytest.mark.filterwarnings("ignore::auepora_eval.read.records.UnknownFieldWarning")
+@pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.ReadingNote")
 def test_refusals(tmp_path: Path, fields: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
         loaded(tmp_path, *fields)

@@ -157,7 +157,7 @@ def test_what_cannot_be_measured_is_skipped_with_the_reason(
 
 
 def test_malformed_citations_fail_the_sample_alone() -> None:
-    samples = [with_gold(*GOLD), with_gold({"file_name": 3}), with_gold(*GOLD)]
+    samples = [with_gold(*GOLD), with_gold({"file_name": 0.5}), with_gold(*GOLD)]
     outputs = [answered("x", [cite(0, 26)]), answered("x", []), answered("x", [{"start_char": 1}])]
     result = parse_metric("citation_span_accuracy").compute(samples, outputs)
     assert [score.value for score in result.scores] == [0.5, None, None]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import auepora_eval as ae
 from auepora_eval.cli.main import main as auepora
-from auepora_eval.core.dataset import InMemoryDataset
-from auepora_eval.core.types import EvaluationSample, SystemOutputs
+from auepora_eval.core.dataset import InMemoryDataset, as_dataset
+from auepora_eval.core.types import Document, EvaluationSample, SystemOutputs
 from auepora_eval.io.loader import load_dataset, save_dataset
 from auepora_eval.io.outputs import predictions_of
 
@@ -495,7 +495,7 @@ def test_a_retrieved_chunk_keeps_its_source_and_its_place() -> None:
     assert hit.doc.metadata | {"source_path": "f", "document": "file.txt", "start": 1} == hit.doc.metadata
 
 
-@pytest.mark.filterwarnings("ignore::auepora_eval.read.records.UnknownFieldWarning")
+@pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.ReadingNote")
 @pytest.mark.parametrize("own", [True, False])
 def test_citations_under_another_name_are_read_or_an_error(tmp_path: Path, *, own: bool) -> None:
     data = written(tmp_path / "q.jsonl", {"sample_id": "1", "query": "q", "metadata": {"citations": [SPAN]}})
@@ -579,3 +579,53 @@ def test_quality_scores_of_people_are_correlated_with_metrics(
     assert "n/a" in next(line for line in lines if line.startswith("clarity"))
     written(here / "other.gt.json", {"annotations": [{**judged[0], "answer_text": "of another run"}]})
     assert "no quality scores" in said(capsys, "show", "r", "--quality", "other.gt.json", code=2)
+
+
+def test_expectations_of_mlflow_are_the_gold_and_the_rest_is_kept() -> None:
+    expected = {"expected_response": "b", "expected_retrieved_context": [{"doc_uri": "d1"}], "tone": "kind"}
+    [sample] = as_dataset([{"inputs": {"question": "q?"}, "expectations": expected}])
+    assert [doc.doc_id for doc in sample.relevant_docs or ()] == ["d1"]
+    assert sample.metadata == {"tone": "kind"}
+
+
+def test_documents_under_the_name_of_ids_are_documents() -> None:
+    document = {"document_id": "d1", "content": "22 cars", "relevance": 2}
+    [sample] = as_dataset([{"id": "1", "question": "q", "relevant_documents": [document]}])
+    assert sample.relevant_docs == [Document("d1", "22 cars", {"relevance": 2})]
+
+
+Q = {"sample_id": "1", "query": "How many?", "reference_answer": "22", "relevant_docs": ["d1"]}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(
+            {"sample_id": 1, "answer": "22", "retrieved": ["d1"], "citations": ["d1"]}, id="number as id"
+        ),
+        pytest.param({"sample_id": "1", "answer": 22, "retrieved": "d1", "citations": "d1"}, id="no lists"),
+        pytest.param(
+            {"sample_id": "1", "answer": "22", "retrieved": [["d1", 0.9]], "citations": [{"id": "d1"}]},
+            id="pairs",
+        ),
+        pytest.param(
+            {"sample_id": "1", "answer": "22", "chunks": [{"id": "d1"}], "citations": [{"source": "d1"}]},
+            id="chunks",
+        ),
+        pytest.param(
+            {"sample_id": "1", "answer": {"text": "22", "citations": ["d1"]}, "sources": ["d1"]},
+            id="in the answer",
+        ),
+        pytest.param(
+            {"sample_id": "1", "response": ["22"], "retrieved": [{"document_id": "d1"}], "cited_ids": ["d1"]},
+            id="a list",
+        ),
+    ],
+)
+def test_an_answer_in_another_form_is_scored_the_same(tmp_path: Path, answer: dict[str, Any]) -> None:
+    data, outputs = tmp_path / "d.jsonl", tmp_path / "o.jsonl"
+    data.write_text(json.dumps({**Q, "metadata": {"citations": [{"file_name": "d1"}]}}))
+    outputs.write_text(json.dumps({**answer, "latency_ms": 250}))
+    metrics = ["recall@5", "exact_match", "citation_recall", "latency@0.95"]
+    run = ae.score(data, outputs, metrics=metrics)
+    assert [result.value for result in run.results] == [1, 1, 1, 0.25]

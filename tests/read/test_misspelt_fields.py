@@ -57,7 +57,7 @@ def test_a_misspelt_field_stops_the_command_and_can_be_named(
 
 
 @pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.ReadingNote")
-@pytest.mark.filterwarnings("ignore::auepora_eval.read.records.UnknownFieldWarning")
+@pytest.mark.filterwarnings("ignore::auepora_eval.read.fields.ReadingNote")
 @pytest.mark.parametrize("other", ["retrieved_at", "retrieval_ms", "reference_url", "citation"])
 def test_another_field_with_a_similar_beginning_is_no_error(other: str) -> None:
     [sample] = as_dataset([{"id": "1", "question": "q", "ground_truth": "x", other: "y"}])

@@ -24,6 +24,7 @@ import numpy as np
 from ...core.matching import Span, chunk_span, located
 from ...core.types import Document
 from ...errors import BadOutputError
+from ...read.names import DOCUMENT_ID
 from ...text.document_names import DocumentNames
 
 UNRESOLVED = "unresolved"  # no document has that name
@@ -303,6 +304,10 @@ def _first_text(documents: Iterable[Document], key: str) -> str:
     return next((value for value in values if isinstance(value, str) and value), "")
 
 
+# What names the document that is cited: seeds 003 and 000, then the names of any document.
+_CITED = ("file_name", "filename", "source_path", *DOCUMENT_ID, "source", "document")
+
+
 def _citation(record: Any, where: str, number: int) -> Citation:
     if isinstance(record, str) and record:
         return Citation(record)
@@ -313,20 +318,20 @@ def _citation(record: Any, where: str, number: int) -> Citation:
         )
         return next((value for value in values if value is not None), None)
 
-    name = first("file_name") or first("source_path", "document_id", "doc_id")
+    name = first(*_CITED)
     page, start, end = first("page_number", "page"), first("start_char"), first("end_char")
     if start is None and end is None:
         start, end = first("start"), first("end")
     has_span = _is_whole(start) and _is_whole(end)
     is_usable = (page is None or _is_whole(page)) and (has_span or (start is None and end is None))
-    if type(name) is not str or not is_usable:
+    if isinstance(name, bool) or not isinstance(name, str | int) or not is_usable:
         raise BadOutputError(
             f"{where}[{number}] needs a file_name, and page_number, start_char and end_char that are whole "
             f"numbers or left out, unlike {record!r:.120}"
         )
     excerpt = first("excerpt", "text")
     span = (start, end) if has_span else None
-    return Citation(name, page, span, None, excerpt if isinstance(excerpt, str) else "")
+    return Citation(str(name), page, span, None, excerpt if isinstance(excerpt, str) else "")
 
 
 def _is_whole(value: Any) -> TypeGuard[int]:

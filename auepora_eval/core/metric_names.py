@@ -176,8 +176,9 @@ def _value(name: str, parameter: Field[Any], text: str) -> Any:
     try:
         return readers.get(kind_of(parameter), str)(text)
     except (ValueError, KeyError):
+        hint = ". Put a comma between two metrics" if " " in text else ""
         raise UnknownNameError(
-            f"the metric {name!r}: {parameter.name} must be of type {kind_of(parameter)}, not {text!r}"
+            f"the metric {name!r}: {parameter.name} must be of type {kind_of(parameter)}, not {text!r}{hint}"
         ) from None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import DataError
-from ..read.names import has_answer, has_own_names, has_query
+from ..read.names import ID, has_answer, has_own_names, has_query
 from ..read.tools import tool_of
 from .beir import is_beir
 from .documents import is_yaml, read_content
@@ -131,8 +131,11 @@ def _kind_by_id(start: bytes) -> str | None:
     document = next((one for one in documents if one is not None), None)
     if not document or _kind_of_record(document) is not None or has_query(document):
         return None
-    are_texts = all(isinstance(value, str) for value in document.values())
-    return "answers" if are_texts else json_rankings_kind(document)
+    return "answers" if all(map(_is_answer, document.values())) else json_rankings_kind(document)
+
+
+def _is_answer(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, dict) and has_answer([ID, *value]))
 
 
 def _foreign_kind(start: bytes) -> str | None:

@@ -35,6 +35,7 @@ from .names import (
     IDS_OR_TEXTS,
     MEASURED,
     NAMES,
+    OF_DEEPEVAL,
     OUTPUT_FIELDS,
     check_spelling,
     has_own_names,
@@ -121,6 +122,8 @@ class FieldReader:
         self._look_up(NAMES)
         if for_outputs or (has_own_names(self._names) and not self.fields.keys().isdisjoint(OUTPUT_FIELDS)):
             self._look_up(ANSWER_NAMES)
+        if "sample_id" not in self.fields and self._is_free("name") and self._spelt.keys() >= OF_DEEPEVAL:
+            self.fields["sample_id"] = self._spelt["name"]
         self._place_of_conversation()
         self._place_of_answer()
         self._place_of_context()
@@ -143,7 +146,8 @@ class FieldReader:
 
     def _is_free(self, name: str) -> bool:
         """Return whether there is a column of that name, in any spelling, without a meaning so far."""
-        return self._spelt.get(name) not in (None, *self.fields.values())
+        column = self._spelt.get(name)
+        return column is not None and column not in self.fields.values()
 
     def _missing(self) -> list[str]:
         """Return the fields that metrics need and that no column holds."""

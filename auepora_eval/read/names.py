@@ -70,6 +70,7 @@ SAMPLE_NAMES = {
     *("sample_id", "query", "relevant_docs", "candidate_docs", "reference_answer", "labels", "metadata")
 }
 OUTPUT_NAMES = {"retrieved", "response", "answer", "citations", "error", "timings", "extra"}
+OF_DEEPEVAL = {"input", "actual_output"}  # beside these `name` is an id; in other tables it is anything
 # A conversation holds the question, unless that has a field of its own: then it is what came before it.
 CONVERSATIONS = ("messages", "conversation")
 _TABLES = (NAMES, {"citations": ANSWER_NAMES["citations"]})

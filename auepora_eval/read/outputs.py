@@ -363,7 +363,7 @@ def _foreign_document(raw: Any) -> Document:
     """Return a document of another tool, with its metadata and its place in the source."""
     if isinstance(raw, Document):
         return raw
-    inner = _part(raw, "node", "document")  # some put the score around the document
+    inner = _part(raw, "node", "document", "kwargs")  # some put the score around the document
     node = raw if inner is None or isinstance(inner, str) else inner
     text = _part(node, *DOCUMENT_TEXT)
     metadata = _part(node, "metadata", "meta")

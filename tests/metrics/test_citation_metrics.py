@@ -315,3 +315,13 @@ def test_failures_in_batches_with_and_without_gold_spans(name: str) -> None:
     assert result.value == 1.0
     assert result.coverage.scored == 499
     assert result.if_failed == (499 / 500, 1.0)
+
+
+def test_numbers_of_documents_that_no_output_names_are_not_measured() -> None:
+    unknown = SystemOutputs([], Response("It carries 22 cars [1]."), extra={"documents_missing": True})
+    for name in ("citation_recall", "citation_span_exact", "citation_correctness"):
+        [score] = parse_metric(name).compute([with_gold(*GOLD)], [unknown]).scores
+        assert (score.value, score.reason) == (
+            None,
+            "the answer cites by number, and the output names no documents",
+        )

@@ -629,3 +629,14 @@ def test_an_answer_in_another_form_is_scored_the_same(tmp_path: Path, answer: di
     metrics = ["recall@5", "exact_match", "citation_recall", "latency@0.95"]
     run = ae.score(data, outputs, metrics=metrics)
     assert [result.value for result in run.results] == [1, 1, 1, 0.25]
+
+
+def test_answers_for_deepeval_are_found_by_their_ids(tmp_path: Path) -> None:
+    rows = [{"name": "1", "input": "How many?", "actual_output": "22"}]
+    assert ae.score([Q], rows, metrics="exact_match")["exact_match"].value == 1
+
+
+def test_one_object_of_answers_by_id_is_read_from_a_file_too(tmp_path: Path) -> None:
+    path = tmp_path / "answers.json"
+    path.write_text(json.dumps({"1": {"answer": "22", "retrieved": ["d1"]}}))
+    assert ae.score([Q], path, metrics="recall@5")["recall@5"].value == 1

@@ -25,6 +25,7 @@ from ...core.types import (
     SampleScore,
     SystemOutputs,
     TargetCategory,
+    names_documents,
 )
 from ...errors import BadOutputError
 from ...text.content_words import content_words, without_marks
@@ -74,6 +75,7 @@ class CitedAnswer:
     spans: Sequence[Citation] = ()
     split: ClaimSplitter | None = None
     support_of: Support = lexical_support
+    names_documents: bool = True  # without them nobody knows what the numbers of marks count
     _known: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
 
     @property
@@ -123,6 +125,12 @@ class CitedAnswer:
         if listed is None or not self.marks:
             return self.cited
         return _of_the_list(self.marks, listed)
+
+    @property
+    def counts_unknown_documents(self) -> bool:
+        """Whether marks count documents that the output does not name."""
+        is_open = not self.names_documents and self.listed is None
+        return is_open and any(citation.number is not None for citation in self.marks)
 
     def find(self, citation: Citation) -> Found:
         """Return the document of a citation. A number without a list counts the ranking."""
@@ -219,6 +227,7 @@ def answer_of(sample: EvaluationSample, output: SystemOutputs, support: str = "l
         gold,
         spans=spans_of(sample) if gold else (),
         support_of=support_function(support),
+        names_documents=names_documents(output),
     )
 
 
@@ -304,7 +313,12 @@ class CitationMetric(BatchMetric):
 
     def score_all(self, batch: Batch) -> Scores:
         answers = batch.once(cited_answers, self.support)
-        return self.score_each(batch, self.of_answer, zip(batch.samples, answers, strict=True))
+        return self.score_each(batch, self._of_known, zip(batch.samples, answers, strict=True))
+
+    def _of_known(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
+        if answer.counts_unknown_documents:
+            return skip("the answer cites by number, and the output names no documents")
+        return self.of_answer(sample, answer)
 
     def of_answer(self, sample: EvaluationSample, answer: CitedAnswer) -> float | SampleScore:
         """Return the score of one answer."""

@@ -29,7 +29,7 @@ from ..store.storage import stored_samples
 from .components import parts as ui
 from .components.diff import word_diff
 from .components.markup import Markup, Node, join, tag
-from .components.sample import labels_of, marked_text
+from .components.sample import labels_of, marked_text, place_in
 from .layout import address
 from .requests import Ask, Page, Redirect, Reply, Route
 from .workspace import Workspace
@@ -179,15 +179,14 @@ def _documents(ask: Ask, one: Reviewed) -> Markup:
 
 def _document(ask: Ask, one: Reviewed, number: int, doc: Document) -> Markup:
     spans = spans_of(doc)
-    ends = ((span.get("start"), span.get("end")) for span in spans)
-    places = [(start, end) for start, end in ends if isinstance(start, int) and isinstance(end, int)]
+    places = [place for span in spans if (place := place_in(span, doc, doc.text)) is not None]
     text: Node = tag("p", "The dataset has no text of this document.", class_="pad mute")
     if doc.text:
         text = tag("p", marked_text(doc.text, places), class_="text", dir="auto", data_doc=number)
     removals = [
         tag(
             "li",
-            tag("q", str(span.get("text", ""))[:80]),
+            tag("q", ui.short(str(span.get("text", "")), 80)),
             " ",
             tag("button", "remove", name="span", value=str(place), aria_label=f"Remove the span {place + 1}"),
         )

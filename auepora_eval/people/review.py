@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..core.dataset import EvaluationDataset, InMemoryDataset, dataset_fingerprint
 from ..core.display import visible_text
+from ..core.matching import chunk_span
 from ..core.types import Document, EvaluationSample, Response
 from ..errors import DataError, StorageError
 from ..io.loader import save_dataset
@@ -117,7 +118,9 @@ class Review:
         document = _document(self.at(place).sample, doc)
         if not 0 <= start < end <= len(document.text):
             raise DataError("review", "the span is not in the document.", fix="Select it again.")
-        spans = [*spans_of(document), {"start": start, "end": end, "text": document.text[start:end]}]
+        first, _ = chunk_span(document) or (0, 0)  # spans count the characters of the source
+        new = {"start": first + start, "end": first + end, "text": document.text[start:end]}
+        spans = [*spans_of(document), new]
         self._mark(place, doc, sorted(spans, key=lambda span: (span.get("start", 0), span.get("end", 0))))
 
     def unmark(self, place: int, doc: int, span: int) -> None:

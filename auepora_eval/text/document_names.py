@@ -41,7 +41,7 @@ class DocumentNames(Generic[T]):
         base = base_name(file_name)
         stem = stem_of(base)
         wanted = {"path": (file_name,), "base": (base,), "stem": (base, stem)}
-        wanted |= {"id": (file_name, stem), "title": (file_name, stem)}
+        wanted |= {"id": (file_name, base, stem), "title": (file_name, stem)}
         keys = ((kind, name) for kind, names in wanted.items() for name in names)
         # The first kind of name that fits decides, even if it is ambiguous.
         return next((self._named[key] for key in keys if key in self._named), [])

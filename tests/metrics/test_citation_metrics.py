@@ -325,3 +325,21 @@ def test_numbers_of_documents_that_no_output_names_are_not_measured() -> None:
             None,
             "the answer cites by number, and the output names no documents",
         )
+
+
+def test_a_gold_file_is_found_among_chunks_by_their_whole_paths() -> None:
+    place = {"document": "b.md", "start": 40, "end": 60}
+    gold = Document(
+        "b.md#1", "It carries 22 cars. ", {**place, "spans": [{"source": "b.md", "start": 40, "end": 60}]}
+    )
+    sample = EvaluationSample(
+        "1", "q", relevant_docs=[gold], metadata={"citations": [{"file_name": "b.md#1"}]}
+    )
+    chunks = [
+        Document("db-0", gold.text, {"source_path": "/srv/b.md", "start": 40, "end": 60}),
+        Document("db-1", "Another part.", {"source_path": "/srv/b.md", "start": 0, "end": 13}),
+    ]
+    output = SystemOutputs(
+        [RetrievedDocument(doc, 1.0, n) for n, doc in enumerate(chunks, 1)], Response("x [1]")
+    )
+    assert parse_metric("citation_span_exact").compute([sample], [output]).value == 1.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ...comparison.pairs import LAST_BITS
-from ...core.matching import BY_ID, by_any_name, gold_found, source_of
+from ...core.matching import BY_ID, by_any_name, chunk_span, gold_found, source_of
 from ...core.rag_interface import rag_prompt_of
 from ...core.systems.resources import usage_of
 from ...core.types import (
@@ -142,14 +142,17 @@ def _gold_spans(shown: ShownDocument, gold: Iterable[Document]) -> list[Span]:
             continue
         spans = doc.metadata.get("spans")
         for span in spans if isinstance(spans, list) else ():
-            place = _place(span, doc, shown.text) if isinstance(span, Mapping) else None
+            place = place_in(span, doc, shown.text) if isinstance(span, Mapping) else None
             found += [place] if place else []
     return found
 
 
-def _place(span: Mapping[str, object], doc: Document, text: str) -> Span | None:
+def place_in(span: Mapping[str, object], doc: Document, text: str) -> Span | None:
+    """Return where the gold span of a document is in a text: its own, or one that may be a chunk of it."""
     start, end, words = span.get("start"), span.get("end"), span.get("text")
-    if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(doc.text):
+    first, _ = chunk_span(doc) or (0, 0)  # spans count the characters of the source
+    if isinstance(start, int) and isinstance(end, int) and first <= start < end <= first + len(doc.text):
+        start, end = start - first, end - first
         if doc.text == text and words in (None, doc.text[start:end]):
             return start, end
         words = words or doc.text[start:end]

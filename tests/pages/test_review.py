@@ -122,3 +122,12 @@ def test_no_file_is_overwritten(
     assert message in done.stderr
     assert (tmp_path / "other.jsonl").read_text() == "{}"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.jsonl", "q.jsonl"]
+
+
+def test_gold_spans_of_a_chunk_are_marked_in_its_text(tmp_path: Path) -> None:
+    spans = [{"source": "boats.md", "start": 919, "end": 926, "text": "22 cars"}]
+    place = {"source": "boats.md", "start": 900, "end": 939}
+    chunk = Document("boats.md#2", "The Annet carries  22 cars every morning.", {**place, "spans": spans})
+    save_jsonl_dataset(InMemoryDataset("b", [EvaluationSample("1", "q", [chunk])]), tmp_path / "q.jsonl")
+    with served("annotate", "--questions", tmp_path / "q.jsonl", "--out", tmp_path / "n.jsonl") as server:
+        assert "<mark>22 cars</mark>" in server.get("/review/task/1").text

@@ -104,3 +104,12 @@ def test_a_selection_is_found_in_the_text(
     text: str, start: int, end: int, shown: str, expected: tuple[int, int]
 ) -> None:
     assert selected_span(text, start, end, shown) == expected
+
+
+def test_a_mark_in_a_chunk_counts_the_characters_of_its_source(tmp_path: Path) -> None:
+    chunk = Document("boats.md#2", TEXT, {"source": "boats.md", "start": 900, "end": 900 + len(TEXT)})
+    dataset = InMemoryDataset("boats", [EvaluationSample("1", "How many cars?", [chunk])])
+    review = Review(dataset, tmp_path / "r")
+    review.mark(0, 0, 47, 54)
+    [marked] = review.at(0).sample.relevant_docs or []
+    assert spans_of(marked) == [{"start": 947, "end": 954, "text": "22 cars"}]

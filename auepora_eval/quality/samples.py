@@ -13,7 +13,7 @@ from ..core.types import PAIR, EvaluationSample, gold_documents
 from ..errors import ScoringError, did_you_mean
 from ..metrics.robustness.rejection import is_answerable
 from ..read.messages import HISTORY
-from ..read.tasks import FIELDS_DIFFER, differs
+from ..read.tasks import CITATIONS, FIELDS_DIFFER, differs
 from ..text.content_words import content_words, numbers, without_marks
 from ..text.label_terms import FHRI_SCENARIO, SCENARIO_NAMES, scenario_id
 from ..text.refusal import declines
@@ -208,6 +208,8 @@ def check_answer_in_question(view: DatasetView) -> Iterator[QualityIssue]:
     """Yield questions that hold their own answer: a system that repeats the question looks right."""
     for place, sample in enumerate(view.samples):
         reference = sample.reference_answer
+        if sample.labels.get("task_type") == CITATIONS:
+            continue  # what is asked for is the source of a statement
         if reference is not None and _is_judged(sample) and _gives_away(sample.query, reference.text.strip()):
             message = f"the words of the reference {reference.text.strip()!r:.60} are all in the question."
             fix = "Ask for something that the question does not say."

@@ -293,9 +293,9 @@ def _reading(record: Record, kind: type[msgspec.Struct], where: str, unread: Unr
         raise _not_a_record(record, kind.__struct_fields__, where)
     found = UnreadFields() if unread is None else unread
     reader = FieldReader(record, where, for_outputs=kind is RawPrediction, unread=found)
-    if record.get("sample_id") is None:
-        raise DataError(where, "the field 'sample_id' is missing.", fix="Give each sample an id of its own.")
-    reader.check_has_queries()
+    for field in ("sample_id",) if kind is RawPrediction else ("sample_id", "query"):
+        if record.get(reader.fields.get(field, field)) is None:
+            raise DataError(where, f"the field {field!r} is missing.", fix="Add it.")
     try:
         return reader.read(record, where)
     finally:

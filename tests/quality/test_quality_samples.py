@@ -139,3 +139,9 @@ def labelled(*labels: dict[str, Any]) -> EvaluationDataset:
 def test_labels_that_are_dead(labels: list[dict[str, Any]], said: str) -> None:
     (text,) = issues_of(labelled(*labels))
     assert said in text
+
+
+def test_a_citation_task_may_hold_the_statement_whose_source_it_asks_for() -> None:
+    sample = a_sample(query="Which passage says: It carries 22 cars?", reference="It carries 22 cars. [1]")
+    sample.labels["task_type"] = "citations"
+    assert issues_of(a_dataset(sample), "answer_in_question") == []

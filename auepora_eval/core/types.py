@@ -234,8 +234,7 @@ def as_response(value: object, argument: str = "answer") -> Response:
     if isinstance(value, str):
         return Response(value)
     if isinstance(value, Mapping) and isinstance(value.get("text"), str):
-        own = ("text", "structured", "metadata")
-        others = {str(name): part for name, part in value.items() if name not in own}
+        others = {str(k): part for k, part in value.items() if k not in ("text", "structured", "metadata")}
         return Response(value["text"], value.get("structured"), {**others, **(value.get("metadata") or {})})
     raise wrong_type(argument, "a string, a Response or a dict with 'text'", value)
 

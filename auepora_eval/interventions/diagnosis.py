@@ -28,6 +28,7 @@ from .report import (
     FEW,
     FIX_TEXTS,
     LEAST,
+    ORACLE,
     OUTPUTS_ALONE,
     STAGES,
     TRIED,
@@ -196,8 +197,9 @@ def _fixed(evidence: Evidence, stages: Stages) -> Columns:
     base, probe, right = evidence.right[RETRIEVED], evidence.probe, evidence.right
     fixed: dict[str, tuple[Array, str | None]] = {}
 
-    def where(name: str, applies: Mask) -> tuple[Array, str]:
-        return np.where(evidence.has_gold & applies, right[name], base), name
+    def where(name: str, applies: Mask) -> tuple[Array, str | None]:
+        applies = evidence.has_gold & applies
+        return np.where(applies, right[name], base), name if applies.any() else None
 
     def oracle(*names: str) -> tuple[Array, None]:
         values = base.copy()
@@ -222,7 +224,7 @@ def _fixed(evidence: Evidence, stages: Stages) -> Columns:
             by_order = evidence.is_right("ordered") & ~evidence.is_right(RETRIEVED)
             fixed["filter"], fixed["place"] = where("cleaned", ~by_order), oracle("order")
             fixed["chunks"] = where("merged", evidence.is_part & ~by_order)
-    if not probe.is_black_box:
+    if not probe.is_black_box and any(is_unanswerable(case.sample) for case in evidence.cases):
         fixed["refusal"] = oracle("answered")
     return fixed
 
@@ -232,9 +234,9 @@ def _fixes(evidence: Evidence, stages: Stages, columns: Columns) -> list[Fix]:
     base, probe, rates = evidence.right[RETRIEVED], evidence.probe, _pass_rates(evidence, stages)
     changes = {name: evidence.compared(base, values) for name, (values, _) in columns.items()}
     tested = {name: change for name, change in changes.items() if change is not None}
-    # A fix that changes no answer can never be significant, so it does not count as a test (Tarone 1990).
-    moved = [name for name in tested if (abs(columns[name][0] - base) > 0).any()]
-    adjusted = dict(zip(moved, holm([_p(tested[name]) for name in moved]), strict=True))
+    # A fix that applies to no question is no test.
+    family = [name for name in tested if columns[name][1] or FIX_TEXTS[name][1] == ORACLE]
+    adjusted = dict(zip(family, holm([_p(tested[name]) for name in family]), strict=True))
     shown = max(len(case.retrieved) for case in evidence.cases) or probe.run.top_k  # may not be its top_k
     sizes = {"depth": DEPTH, "top_k": shown, "deeper": DEEPER * shown}
     fixes = []
@@ -242,7 +244,7 @@ def _fixes(evidence: Evidence, stages: Stages, columns: Columns) -> list[Fix]:
         text, kind, _ = FIX_TEXTS[name]
         gain, limits, intervention = change.gain, change.effect.interval, columns[name][1]
         run_id = None if intervention is None else probe.runs[intervention].evaluation_id
-        expected, p_holm = gain * rates.get(name, 1.0), adjusted.get(name, 1.0)
+        expected, p_holm = gain * rates.get(name, 1.0), adjusted.get(name, _p(change))
         fixes.append(
             Fix(name, text.format(**sizes), kind, gain, limits, _p(change), p_holm, expected, run_id)
         )

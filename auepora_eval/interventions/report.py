@@ -258,7 +258,10 @@ def verdict(found: Diagnosis) -> str:
         share = f"{untraced.count} of {found.wrong}"
         return f"What to fix first cannot be said: {share} wrong answers cannot be traced."
     if found.first is None:
-        return f"Nothing stands out: no fix is shown to bring {LEAST} or more with {found.n} questions."
+        nothing = f"Nothing stands out: no fix is shown to bring {LEAST} or more with {found.n} questions."
+        largest = next((fix for fix in found.shown_fixes if fix.gain >= LEAST), None)
+        more = f" The largest gain ({largest.text}) may be chance: take more questions." if largest else ""
+        return nothing + more
     named = " or ".join(FIX_TEXTS[name][2] for name in (found.first, *found.rivals[:1]))
     more_of = "; which of them is not clear from these questions" if found.rivals else ""
     if {found.first, *found.rivals[:1]} == {"generator", "declines"}:

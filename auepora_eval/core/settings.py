@@ -45,9 +45,9 @@ class Number(NamedTuple):
 
     @property
     def schema_limits(self) -> dict[str, float]:
-        """Return the range for a JSON Schema, whose limits are inclusive: 0.001 for any positive number."""
-        least = 0.001 if self.is_open and self.most == math.inf else self.least
-        return {"minimum": least} if self.most == math.inf else {"minimum": least, "maximum": self.most}
+        """Return the range for a JSON Schema."""
+        low, high = ("exclusiveMinimum", "exclusiveMaximum") if self.is_open else ("minimum", "maximum")
+        return {low: self.least} if self.most == math.inf else {low: self.least, high: self.most}
 
     def accepts(self, value: float) -> bool:
         """Return whether the value is in the range. Infinity and NaN never are."""
@@ -237,6 +237,9 @@ class RunSettings:
         values: dict[str, Any] = {}
         for layer in layers:
             values |= {name: value for name, value in layer.items() if name in SETTINGS and value is not None}
+        for name, value in values.items():
+            if isinstance(value, float) and SETTINGS[name].kind == "whole number":
+                values[name] = int(value)  # 2.0 in a plan
         return cls(**values)
 
     def given(self, names: Iterable[str]) -> dict[str, Any]:

@@ -36,8 +36,8 @@ def test_endpoints_are_retried_by_default_and_python_is_not() -> None:
     ("line", "words"),
     [
         ("retris: 3", "retris: there is no such setting. Did you mean retries?"),
-        ("rpm: 0", "rpm: 0 is out of range. Use a whole number of at least 1."),
-        ("plain_http: 3", "expected true or false"),
+        ("rpm: 0", "rpm: 0 is less than the minimum of 1."),
+        ("plain_http: 3", "plain_http: 3 is not of type"),
         ("http: {anwser: said}", "unknown field 'anwser'. Did you mean answer?"),
     ],
 )

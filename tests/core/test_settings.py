@@ -46,6 +46,7 @@ def test_every_key_of_a_plan_is_described_and_reaches_the_settings(name: str, tm
 def test_later_layers_win_and_none_is_left_out() -> None:
     merged = RunSettings.merged({"top_k": 3, "limit": 9}, {"top_k": 7, "limit": None, "unknown": 1})
     assert (merged.top_k, merged.limit, merged.seed) == (7, 9, 0)
+    assert repr(RunSettings.merged({"limit": 2.0}).limit) == "2"
 
 
 @pytest.mark.parametrize(("concurrency", "executor"), [(1, "serial"), (4, "threads")])

@@ -43,12 +43,10 @@ def test_plans(tmp_path: Path, content: bytes, expected: dict[str, Any]) -> None
         pytest.param(b"", "'key: value'", id="empty"),
         pytest.param(b"datset: x\n", "datset: there is no such setting. Did you mean dataset", id="misspelt"),
         pytest.param(b"zzzz: x\n", "The keys are dataset, ", id="unknown"),
-        pytest.param(
-            b"top_k: five\n", "top_k: expected a whole number but got 'five'", id="text for a number"
-        ),
-        pytest.param(b"dataset:\n", "dataset: expected a text but got null", id="no value"),
-        pytest.param(b"metrics: [[a]]\n", "list of names", id="nested list"),
-        pytest.param(b"limit: -1\n", "limit: -1 is out of range", id="limit -1"),
+        pytest.param(b"top_k: five\n", "top_k: 'five' is not of type .integer", id="text for a number"),
+        pytest.param(b"dataset:\n", "dataset: null is not of type .string", id="no value"),
+        pytest.param(b"metrics: [[a]]\n", r"metrics\[0\]: an array is not of type", id="nested list"),
+        pytest.param(b"limit: -1\n", "limit: -1 is less than the minimum of 1", id="limit -1"),
         pytest.param(b"#" * 1_000_001, "more than 1 MB", id="1 MB"),
     ],
 )

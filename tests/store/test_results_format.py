@@ -99,7 +99,7 @@ def test_prices_come_from_a_plan(tmp_path: Path, capsys: Any) -> None:
     assert document["configuration"]["price_input"] == 2.0
     assert "resource_usage" not in document["performance_metrics"]  # the system was not called
     assert main([*words, *plan(tmp_path, price_input=-2)]) == 2
-    assert "price_input: -2 is out of range. Use a price." in capsys.readouterr().err
+    assert "price_input: -2 is less than the minimum of 0." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from typing import Any
 from ...core.settings import BUDGETS, OF_ENDPOINT, OF_STOPPING
 from ...errors import DataError
 from ..files import file_name
-from .plan import BLOCKS, check_config, check_setting, config_document
+from ..schema import check_no_errors, config_form_errors
+from .plan import BLOCKS, check_config, config_document
 
 # How a system is called. Any other name under config_overrides is the system's own business, even if a plan
 # has a setting of that name (alpha, min).
@@ -117,7 +118,6 @@ def _variant(block: Mapping[str, Any], where: str) -> Variant:
     settings |= {key: value for key, value in overrides.items() if key in _OF_CALLS}
     if {"system", "outputs"} <= settings.keys():
         raise DataError(f"{where}: {name}", "it has a system and outputs.", fix="Keep one of them.")
-    for key, value in settings.items():
-        check_setting(f"{where}: {name}: {key}", key, value)
+    check_no_errors(config_form_errors(settings), f"{where}: {name}")
     arguments = {key: value for key, value in overrides.items() if key not in _OF_CALLS}
     return Variant(name, block.get("name", ""), block.get("description", ""), settings, arguments)

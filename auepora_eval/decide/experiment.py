@@ -154,7 +154,8 @@ def _decision(
     standings = ranking.metrics[0].standings
     place = next((n for n, one in enumerate(standings) if one.best), None)
     if place is None:
-        return NOBODY, f"{metric} cannot be tested: {ranking.pairs[0][metric].test.not_tested}."
+        why = next(filter(None, (one[metric].test.not_tested for one in ranking.pairs)))
+        return NOBODY, f"{metric} cannot be tested: {why}."
     leader, beaten = ranking.systems[place], []
     for other, name in enumerate(ranking.systems):
         if other == place:

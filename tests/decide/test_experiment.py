@@ -64,6 +64,25 @@ def test_the_better_one_wins(tmp_path: Path) -> None:
     assert report(tmp_path / "x", EXPERIMENT, system(45), system(20)).winner == "a"
 
 
+def test_why_a_primary_metric_cannot_be_tested_is_said_whichever_pair_it_is_of(tmp_path: Path) -> None:
+    """The last one never declines: it has no precision of declining."""
+    dataset = a_dataset(*(a_sample(f"s{n}", f"q {n}", labels={"answerable": n % 2 == 0}) for n in range(40)))
+
+    def declining(every: int) -> Callable[[str], str]:
+        return lambda query: "at noon" if int(query.split()[1]) % every else "I don't know."
+
+    variants = (Variant("a"), Variant("b"), Variant("c"))
+    experiment = replace(
+        EXPERIMENT, variants=variants, primary_metric="abstention_precision", secondary_metrics=()
+    )
+    systems = {"a": declining(3), "b": declining(5), "c": lambda query: "at noon"}
+    found = run_experiment(experiment, dataset, systems, EvaluationResultsStorage(tmp_path))
+    assert found.winner == "none"
+    assert found.reason.startswith(
+        "abstention_precision cannot be tested: it has no value in one of the runs"
+    )
+
+
 @pytest.mark.parametrize("hits", [22, 25, 45])
 def test_the_primary_metric_is_compared_as_compare_does(tmp_path: Path, hits: int) -> None:
     found = report(tmp_path, EXPERIMENT, system(20), system(hits))

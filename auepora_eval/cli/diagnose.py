@@ -125,8 +125,13 @@ def _chosen(base: EvaluationRun, size: int | None) -> EvaluationRun:
 
 def _settings(args: Namespace, base: EvaluationRun) -> RunSettings:
     """Return how calls are made: as the run made them, unless the plan or a flag says something else."""
-    kept = ("system", "timeout", "retries", "rpm", "tpm", "price_input", "price_output", *OF_ENDPOINT)
-    stored = {name: base.configuration[name] for name in kept if base.configuration.get(name) is not None}
+    variant = base.configuration.get("experiment") or {}
+    made = {**base.configuration, **variant.get("settings", {}), "arguments": variant.get("arguments")}
+    kept = (
+        *("system", "arguments", "concurrency", "timeout", "retries", "rpm", "tpm"),
+        *("price_input", "price_output", *OF_ENDPOINT),
+    )
+    stored = {name: made[name] for name in kept if made.get(name) is not None}
     return RunSettings.merged(stored, planned(args.config), vars(args))
 
 

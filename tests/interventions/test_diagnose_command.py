@@ -102,6 +102,42 @@ def test_the_screen(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1] == "More: --stage cutoff (its answers), --save wrong.jsonl, --json"
 
 
+EXPERIMENT = """
+dataset: questions.jsonl
+concurrency: 3
+ab_testing:
+  experiment_id: sizes
+  primary_metric: contains_answer
+  variants:
+    - {variant_id: small, system: "app.py:Sized", config_overrides: {size: 5}}
+    - {variant_id: large, system: "app.py:Sized", config_overrides: {size: 40}}
+"""
+SIZED = """
+class Sized:
+    def __init__(self, size=1):
+        self.size = size
+    def run(self, sample, *, top_k=5, documents=None):
+        found = retrieve(sample.query, self.size) if documents is None else documents
+        return {"answer": generate(sample.query, found), "documents": found}
+"""
+
+
+def test_the_variant_of_an_experiment_is_made_with_its_arguments(
+    project: Path, here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "sizes.config.yaml").write_text(EXPERIMENT)
+    edited(project, SYSTEM.replace("doc.doc_id == name", "getattr(doc, 'doc_id', None) == name") + SIZED)
+    try:
+        assert main(["experiment", "sizes.config.yaml", "--out", str(here)]) == 0
+        capsys.readouterr()
+        assert diagnosed(here, run="sizes-small") == 0
+    finally:
+        edited(project, SYSTEM)
+    text = " ".join(capsys.readouterr().out.split())
+    assert "calls of the generator" in text
+    assert "other documents than the run has" not in text
+
+
 def test_the_runs_are_stored_and_no_call_is_made_twice(here: Path, project: Path) -> None:
     assert diagnosed(here) == 0
     made = len((project / "calls.txt").read_text())

@@ -7,7 +7,6 @@ import json
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 
 from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.errors import DataError
-from auepora_eval.io.config.plan import load_config
 from auepora_eval.io.label_set import label_set_errors
 from auepora_eval.io.schema import DataFormatValidator, checker, config_form_errors
 from auepora_eval.metrics.parse import parse_metrics
@@ -159,26 +157,3 @@ def test_what_we_write_is_valid() -> None:
         for sample, output in zip(samples, outputs, strict=True)
     ]
     assert [errors_of("prediction", line) for line in lines] == [[]] * len(lines)
-
-
-@pytest.mark.parametrize(
-    "plan",
-    [
-        {"dataset": "a.jsonl", "metrics": ["recall@5"], "top_k": 5, "timeout": 2.5},
-        {"metrics": "recall@5,mrr", "seed": 0, "limit": 1, "max_failures": 0},
-        {"top_k": 0},
-        {"timeout": 0},
-        {"concurrency": "4"},
-        {"metrics": [1]},
-        {"datset": "a.jsonl"},
-        {"id": 7},
-    ],
-)
-def test_a_plan_is_valid_if_it_can_be_loaded(plan: dict[str, Any], tmp_path: Path) -> None:
-    path = tmp_path / "plan.config.yaml"
-    path.write_text(json.dumps(plan), encoding="utf-8")
-    try:
-        loaded: Any = load_config(path)
-    except DataError:
-        loaded = None
-    assert (errors_of("config", plan) == []) is (loaded == plan)

@@ -12,7 +12,7 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from ..core.settings import DEFAULT_OUT
+from ..core.settings import DEFAULT_OUT, out_flag
 from ..demo.world import DATA
 from ..errors import PlanError
 from ..io.ground_truth import save_ground_truth
@@ -29,7 +29,7 @@ from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import open_samples
 from .dataset.diff import say_difference
-from .flags import add_flag, add_json, add_out, at_least, out_flag
+from .flags import add_flag, add_json, add_out, at_least
 from .pages import check_can_serve, serve_pages
 
 _SHOWN = 10  # disagreements; --json has all

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
-from ..core.settings import MIN_COVERAGE, RunSettings, column_names
+from ..core.settings import MIN_COVERAGE, RunSettings, column_names, out_flag
 from ..core.table import Table
 from ..core.types import (
     RESULT_HEADINGS,
@@ -29,7 +29,7 @@ from ..errors import DataError, PlanError
 from ..read.convert import Convert
 from ..read.fields import columns_of_samples
 from . import echo
-from .flags import add_flag, out_flag, without_judged
+from .flags import add_flag, without_judged
 
 if TYPE_CHECKING:
     from argparse import _ActionsContainer

@@ -29,6 +29,7 @@ from ..comparison.tables import (
     ranking_to_dict,
 )
 from ..comparison.words import compared_names, comparison_in_plain_words, interval_notes, shortened
+from ..core.settings import out_flag
 from ..core.types import EvaluationRun
 from ..core.verdict import Verdict
 from ..errors import PlanError, UnknownNameError
@@ -52,7 +53,6 @@ from .flags import (
     add_settings,
     at_least,
     limit,
-    out_flag,
     settings_of,
 )
 

@@ -20,6 +20,7 @@ from ..comparison.tables import comparison_to_dict
 from ..comparison.words import compared_names, comparison_in_plain_words
 from ..core.plan import EvaluationPlan, PartialCoverageWarning
 from ..core.runner import AueporaEvaluator
+from ..core.settings import out_flag
 from ..core.types import EvaluationRun, results_table
 from ..demo.systems import bm25, second_system
 from ..demo.world import demo_dataset
@@ -29,7 +30,7 @@ from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import progress, say_next
 from .compare import say_comparison, say_verdict
-from .flags import add_flag, add_json, add_out, out_flag
+from .flags import add_flag, add_json, add_out
 
 if TYPE_CHECKING:
     from ..comparison.compare import Comparison

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..comparison.tables import ranking_in_words
 from ..core.plan import EvaluationPlan
 from ..core.runner import evaluate
-from ..core.settings import RunSettings
+from ..core.settings import RunSettings, out_flag
 from ..decide.experiment import (
     analyse_experiment,
     experiment_in_words,
@@ -40,7 +40,7 @@ from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import evaluated_dataset, say_stored
 from .compare import say_ranking
-from .flags import add_flag, add_json, add_settings, out_flag, without_judged
+from .flags import add_flag, add_json, add_settings, without_judged
 from .judge import judge_stored, named_judge
 from .run import RunCommand, check_present, prepared
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -76,11 +75,6 @@ def settings_of(args: Namespace) -> RunSettings:
 
 def add_out(parser: _ActionsContainer) -> None:
     parser.add_argument("--out", metavar="DIR", default=DEFAULT_OUT, help=SETTINGS["out"].help)
-
-
-def out_flag(out: str) -> str:
-    """Return the flag that names the folder of runs in a command to type; nothing for the default folder."""
-    return "" if out == DEFAULT_OUT else f" --out {shlex.quote(str(out))}"
 
 
 def add_json(parser: _ActionsContainer) -> None:

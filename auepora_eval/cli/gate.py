@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.settings import out_flag
 from ..decide import gate_report as tables
 from ..decide.figures import GatedRun
 from ..decide.gate import gate_run
@@ -27,7 +28,7 @@ from ..io.files import write_bytes
 from ..store.storage import EvaluationResultsStorage
 from . import echo
 from .common import check_distinct_runs
-from .flags import add_flag, add_json, add_out, add_resamples, covered, limit, out_flag
+from .flags import add_flag, add_json, add_out, add_resamples, covered, limit
 
 if TYPE_CHECKING:
     from ..decide.gate import GateReport

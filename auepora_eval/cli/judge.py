@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..calls.executors import ThreadExecutor
 from ..calls.streams import stdout_for_results
-from ..core.settings import ENDPOINT_RETRIES, RunSettings
+from ..core.settings import ENDPOINT_RETRIES, RunSettings, out_flag
 from ..core.types import results_table
 from ..demo.world import demo_claims
 from ..errors import AccessRefusedError, InterruptedRunError, PlanError, RunStoppedError
@@ -43,7 +43,6 @@ from .flags import (
     add_out,
     add_settings,
     cache_path,
-    out_flag,
     settings_of,
 )
 from .interrupts import StopNow, finishing_first

@@ -24,7 +24,7 @@ from ..core.plan import Survey
 from ..core.rag_interface import name_of
 from ..core.runner import evaluate
 from ..core.scoring import Tally, short_id
-from ..core.settings import PILOT, SETTINGS, SPLITS_FOLDER, STORED, RunSettings, as_names
+from ..core.settings import PILOT, SETTINGS, SPLITS_FOLDER, STORED, RunSettings, as_names, out_flag
 from ..errors import (
     AccessRefusedError,
     AueporaError,
@@ -61,7 +61,6 @@ from .flags import (
     call_cache,
     evaluator_of,
     named_system,
-    out_flag,
     stop_rule,
 )
 from .interrupts import Signalled, StopNow, finishing_first

@@ -20,6 +20,7 @@ from typing import Any
 
 from ..core.display import interval_text, value_text
 from ..core.matching import gold_found, match_of
+from ..core.settings import out_flag
 from ..core.types import (
     EvaluationRun,
     EvaluationSample,
@@ -49,7 +50,6 @@ from .flags import (
     add_json,
     add_out,
     at_least,
-    out_flag,
 )
 
 _CALL_TIMES = "SELECT c.at FROM sample s JOIN call c ON c.n = s.answer ORDER BY s.n"

@@ -8,8 +8,10 @@ the common ones (`cli.flags.add_settings`), the others are keys only. To add a s
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..errors import PlanError
@@ -27,6 +29,11 @@ PILOT = 5  # samples that an estimate is based on
 JUDGE_CONCURRENCY = 8  # most servers take several requests at once
 
 PlanKind = Literal["text", "whole number", "number", "switch", "names", "mapping", "options"]
+
+
+def out_flag(out: str | Path) -> str:
+    """Return the flag that names the folder of runs in a command to type; nothing for the default folder."""
+    return "" if Path(out) == Path(DEFAULT_OUT) else f" --out {shlex.quote(str(out))}"
 
 
 def is_endpoint(system: str) -> bool:

@@ -26,6 +26,7 @@ from ..comparison.compare import Comparison, compare_runs
 from ..comparison.pairs import LAST_BITS
 from ..comparison.ranking import Ranking, rank_runs
 from ..comparison.words import compared_names
+from ..core.settings import out_flag
 from ..core.types import EvaluationSample
 from ..decide.figures import GatedRun
 from ..decide.gate import gate_run
@@ -33,7 +34,7 @@ from ..decide.gate_report import GateReport
 from ..decide.rules import read_rules
 from ..errors import AueporaError
 from ..store.pages import Places, RunSamples
-from .workspace import SMALL, Workspace, out_flag
+from .workspace import SMALL, Workspace
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..core.settings import DEFAULT_OUT
+from ..core.settings import out_flag
 from ..core.types import EvaluationRun
 from ..errors import AueporaError, DataError, NotFoundError
 from ..io.results.document import results_to_run
@@ -117,11 +117,6 @@ class Background:
             del self._running[key]
         made: T = future.result()
         return made
-
-
-def out_flag(folder: Path) -> str:
-    """Return the flag that names the folder of runs in a command to type; "" for the usual folder."""
-    return "" if folder == Path(DEFAULT_OUT) else f" --out {shlex.quote(str(folder))}"
 
 
 class Workspace:

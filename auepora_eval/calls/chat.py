@@ -285,7 +285,7 @@ FOLDER = Path(__file__).parent / "prompts"
 _PART = re.compile(r"^# (system|user)[ \t]*$", re.MULTILINE)
 _PLACE = re.compile(r"\{\{([a-z_]+)\}\}")
 # A prompt is written by hand; a larger file is another one.
-_MAX_BYTES = 100_000
+_LONGEST = 100_000  # characters of a file
 
 
 @dataclass(frozen=True)
@@ -320,23 +320,30 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
     return read_prompt((folder or FOLDER) / f"{name}.md")
 
 
+def read_text(path: Path, what: str) -> str:
+    """The text of a small file that is sent to a model; DataError names what it is."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise DataError(str(path), f"the {what} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError:
+        raise DataError(str(path), f"the {what} is not UTF-8.", fix="Save it as UTF-8.") from None
+    if len(text) > _LONGEST:
+        raise DataError(str(path), f"the {what} has more than {_LONGEST:,} characters.", fix="Shorten it.")
+    return text
+
+
 def read_prompt(path: Path) -> Prompt:
     """The prompt in a file, whatever it is called."""
-    try:
-        content = path.read_bytes()
-        text = content.decode("utf-8")
-    except OSError as error:
-        raise DataError(str(path), f"the prompt cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError:
-        raise DataError(str(path), "the prompt is not UTF-8.", fix="Save it as UTF-8.") from None
+    text = read_text(path, "prompt")
     parts = _PART.split(text.replace("\r\n", "\n"))
-    if len(content) > _MAX_BYTES or parts[0].strip() or parts[1::2] != ["system", "user"]:
+    if parts[0].strip() or parts[1::2] != ["system", "user"]:
         raise DataError(
             str(path),
             "a prompt has a line '# system', its text, a line '# user' and its text.",
             fix="Take answer.md of the package (auepora_eval/calls/prompts) as a model.",
         )
-    return Prompt(path.stem, parts[2].strip(), parts[4].strip(), hashlib.sha256(content).hexdigest())
+    return Prompt(path.stem, parts[2].strip(), parts[4].strip(), hashlib.sha256(text.encode()).hexdigest())
 
 
 def fence_of(material: str) -> str:

@@ -30,7 +30,7 @@ from ..judges.ask import cost_of, key_of
 from ..judges.jury import judge_named
 from ..judges.llm import LABEL
 from ..judges.metric import JudgedMetric
-from ..judges.runs import RunJudging, read_judge_record
+from ..judges.runs import RunJudging, judge_of_run
 from ..metrics.parse import parse_metrics
 from ..store.cache import CallCache
 from ..store.storage import EvaluationResultsStorage, database_of
@@ -79,10 +79,10 @@ def run(args: Namespace) -> int:
     storage = EvaluationResultsStorage(settings.out)
     replay = None if args.replay is None else Path(args.replay)
     if settings.judge is None and replay is not None:
-        stored = read_judge_record(replay) or read_judge_record(database_of(storage.find(args.run_id)))
+        stored = judge_of_run(replay) or judge_of_run(database_of(storage.find(args.run_id)))
         if stored is None:
             raise PlanError("It is not recorded which judge gave these verdicts: name it with --judge.")
-        settings.judge, settings.judge_mode = stored.judge, stored.mode
+        settings.judge, settings.judge_mode = stored
     work = RunJudging(
         storage,
         args.run_id,
@@ -117,11 +117,11 @@ def replayed(
 ) -> list[MetricResult]:
     """Return judged metrics of a stored run by its stored verdicts: other thresholds need no call."""
     path = database_of(storage.find(name))
-    record = read_judge_record(path)
-    asked = _command(name, record.judge if record else "NAME", metrics, settings.out)
-    if record is None:
+    judge, mode = judge_of_run(path) or ("", "")
+    asked = _command(name, judge or "NAME", metrics, settings.out)
+    if not judge:
         raise PlanError(f"{metrics[0].name} needs a judge, and the run was not judged: {asked}")
-    merged = RunSettings.merged(vars(settings), {"judge": record.judge, "judge_mode": record.mode})
+    merged = RunSettings.merged(vars(settings), {"judge": judge, "judge_mode": mode})
     work = RunJudging(storage, name, metrics, named_judge(merged, offline=True), replay=path)
     if unjudged := work.without_verdicts():
         raise PlanError(f"The run has no verdicts for {', '.join(unjudged)}. Ask for them: {asked}")

@@ -47,25 +47,21 @@ class Kind:
 
 
 _GRADES = {"0": 0.0, "1": 1 / 3, "2": 2 / 3, "3": 1.0}
+_GROUNDING = {"supported": 1.0, "contradicted": 0.0, "unmentioned": 0.0}
 _COVERAGE = {"full": 1.0, "partial": 0.5, "none": 0.0}
-# name: the options with their scores, and the text that quotes come from
-_KINDS: dict[str, tuple[dict[str, float], str]] = {
-    "support": ({"yes": 1.0, "no": 0.0}, "passage"),
-    "relevance": (_GRADES, ""),
-    "answer_relevance": ({"yes": 1.0, "partly": 0.5, "no": 0.0}, ""),
-    "correctness": ({"same": 1.0, "incomplete": 0.5, "contradicts": 0.0, "refusal": 0.0}, ""),
-    "nugget": (_COVERAGE, "answer"),
-    "claims": ({}, ""),
-    "preference": ({"first": 1.0, "tie": 0.5, "second": 0.0}, ""),
-    "grounding": ({"supported": 1.0, "contradicted": 0.0, "unmentioned": 0.0}, "passage"),
-    "grading": (_GRADES, ""),
-    "nuggets": (_COVERAGE, "answer"),
-}
-# Kinds with a verdict for each of several texts: the name of the texts, and the kind for one of them.
-_EACH = {
-    "grounding": ("claim", "support"),
-    "grading": ("passage", "relevance"),
-    "nuggets": ("information", "nugget"),
+# By name: the options with their scores, the text that quotes come from, and of a kind with a verdict for
+# each of several texts the name of these and the kind for one of them.
+_KINDS: dict[str, tuple[dict[str, float], str, str, str]] = {
+    "support": ({"yes": 1.0, "no": 0.0}, "passage", "", ""),
+    "relevance": (_GRADES, "", "", ""),
+    "answer_relevance": ({"yes": 1.0, "partly": 0.5, "no": 0.0}, "", "", ""),
+    "correctness": ({"same": 1.0, "incomplete": 0.5, "contradicts": 0.0, "refusal": 0.0}, "", "", ""),
+    "nugget": (_COVERAGE, "answer", "", ""),
+    "claims": ({}, "", "", ""),
+    "preference": ({"first": 1.0, "tie": 0.5, "second": 0.0}, "", "", ""),
+    "grounding": (_GROUNDING, "passage", "claim", "support"),
+    "grading": (_GRADES, "", "passage", "relevance"),
+    "nuggets": (_COVERAGE, "answer", "information", "nugget"),
 }
 # About one text, which only functions are asked.
 _PROMPT_OF = {"relevance": "grading", "nugget": "nuggets"}
@@ -74,9 +70,8 @@ _PROMPT_OF = {"relevance": "grading", "nugget": "nuggets"}
 @cache
 def kind_named(name: str) -> Kind:
     """Return one of the kinds that the library knows; KeyError if it is none of them."""
-    scores, quoted = _KINDS[name]
     prompt = read_prompt(PROMPTS / f"judge_{_PROMPT_OF.get(name, name)}.md")
-    return Kind(name, prompt, scores, quoted, *_EACH.get(name, ()))
+    return Kind(name, prompt, *_KINDS[name])
 
 
 @dataclass(frozen=True)

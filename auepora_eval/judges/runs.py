@@ -42,20 +42,13 @@ from .trust.record import ProbeReport
 from .trust.repeats import repeats_in_words
 
 
-class JudgeRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The last judge of a run."""
-
-    judge: str  # its name, as --judge takes it
-    mode: str = ""
-
-
-def read_judge_record(path: Path) -> JudgeRecord | None:
-    """Return the record of the judge of a run, by its database; None if the run was not judged."""
+def judge_of_run(path: Path) -> tuple[str, str] | None:
+    """Return the last judge of a run, as --judge takes it, and its mode; None if the run was not judged."""
     if not path.exists():
         return None
     with Database.read(path) as database:
         record = database.meta(JUDGE)
-    return None if record is None else msgspec.convert(record, JudgeRecord)
+    return None if record is None else (str(record["judge"]), str(record["mode"]))
 
 
 @dataclass

@@ -4,12 +4,9 @@ A logistic model gives each sentence of the claim a score from 0 to 1. The claim
 a sentence counts as much as it has content words: a long sentence says more. The score is a rank, not a
 chance, until it is calibrated on your labels (`stats.calibration.fit_platt`).
 
-The hash of the weights in support_weights.json is part of the identity, `trained/...`, and of the signature
-of every metric: scores by other weights are not compared.
-
-Limits: minimal edits are near chance, and paraphrase, inference and swapped roles are out of reach. The
-features of negation and opposite words know English only. docs/explanation/support-model.md has the figures,
-printed by benchmarks/support.py; benchmarks/train_support.py makes the weights.
+The hash of the weights is part of its identity: scores by other weights are not compared. The limits are in
+docs/explanation/support-model.md, with figures of benchmarks/support.py. The weights are made by
+benchmarks/train_support.py.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def test_stored_results_are_read_without_the_file() -> None:
         ("- 1: a\n- 1: b", "at least two grades, each once"),
         ("- 1: a\n- 0: b {{material}}", "no {{"),
         ("Sees: gold\n- 1: a\n- 0: b", "a judge can see question, answer, reference, passages; not 'gold'"),
-        ("- 1: a\n- 0: b" + " " * 20_000, "at most 20,000 bytes"),
+        ("- 1: a\n- 0: b" + " " * 100_000, "more than 100,000 characters"),
     ],
 )
 def test_a_rubric_that_cannot_be_used_is_an_error(text: str, message: str, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from auepora_eval.cli.main import main
 from auepora_eval.judges.ask import Asking, stored_verdicts
 from auepora_eval.judges.judge import FunctionJudge
 from auepora_eval.judges.question import Judgement, Question, claim_material, kind_named
-from auepora_eval.judges.runs import JudgeRecord, read_judge_record
 from auepora_eval.judges.trust.record import trust_of
 from auepora_eval.store.database import Database
 from auepora_eval.store.storage import EvaluationResultsStorage
@@ -77,12 +76,6 @@ def test_the_cassette_is_of_these_claims_and_this_prompt(tmp_path: Path) -> None
     ]
     assert len({*keys}) == COUNT
     assert known.issuperset(keys), "a prompt has changed: record again (record_cassette.py)"
-
-
-def record(folder: Path) -> JudgeRecord:
-    found = read_judge_record(database(folder))
-    assert found is not None
-    return found
 
 
 def test_replays_have_the_same_bytes_whatever_the_concurrency(out: Path) -> None:

@@ -18,7 +18,6 @@ of the answer and of the reference; [check=judge,claims=llm] takes the statement
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,8 +28,7 @@ from ...metrics.answers.pairs import answer_text
 from ...text.refusal import declines
 from ..judge import YES_FROM
 from ..metric import DECLINES, SENTENCES, JudgedMetric, check_claim_source, check_known, declined
-from ..question import Part
-from ..texts import Passage, shown_passages
+from ..texts import shown_passages
 
 Flags = list[bool]  # of claims
 Rows = list[Flags]  # of claims, a flag for each document
@@ -88,40 +86,28 @@ class ClaimMetric(JudgedMetric):
         # An empty answer is scored: it makes none of the reference's claims.
         if _declines(output):
             return self._of_refusal(sample)
-        ranked = sorted(output.retrieved, key=lambda hit: hit.rank)
-        texts = {
-            "answer": [Passage("answer", output.response.text, output.response.text)],
-            "documents": shown_passages(output),
-        }
+        ranked, shown = sorted(output.retrieved, key=lambda hit: hit.rank), shown_passages(output)
+        texts = {"answer": [output.response.text], "documents": [passage.text for passage in shown]}
         if (right := sample.reference_answer) is not None:
-            texts["reference"] = [Passage("reference", right.text, right.text)]
+            texts["reference"] = [right.text]
         pairs = {name: name.split("_in_") for name in self.needs}
         sides = {side for pair in pairs.values() for side in pair}
         if not sides <= set(texts):
             return skip("the sample has no reference_answer")
-        if "documents" in sides and ranked and not texts["documents"]:
+        if "documents" in sides and ranked and not shown:
             return skip("the retrieved documents have no text")
-        claims = {source: self.claims_of(texts[source][0].text, sample) for source, _ in pairs.values()}
+        claims = {source: self.claims_of(texts[source][0], sample) for source, _ in pairs.values()}
         # One question for each pair of sides, about all claims of the one and all texts of the other.
-        parts = self.verdicts_on(
-            [(claims[source], [one.text for one in texts[side]]) for source, side in pairs.values()]
-        )
+        parts = self.verdicts_on([(claims[source], texts[side]) for source, side in pairs.values()])
         check_known([part.failed for listed in parts for part in listed])
-        ids = [hit.doc.doc_id for hit in ranked]
         entries: dict[str, Any] = {}
         for (name, (_, side)), listed in zip(pairs.items(), parts, strict=True):
-            found = [_supporting(part, [one.passage_id for one in texts[side]]) for part in listed]
-            of_documents = side == "documents"
-            entries[name] = [
-                [doc_id in names for doc_id in ids] if of_documents else bool(names) for names in found
-            ]
+            found = [part.passages if (part.score or 0.0) >= YES_FROM else [] for part in listed]
+            entries[name] = [bool(numbers) for numbers in found]
+            if side == "documents":
+                named = [{shown[number - 1].passage_id for number in numbers} for numbers in found]
+                entries[name] = [[hit.doc.doc_id in ids for hit in ranked] for ids in named]
         return entries
-
-
-def _supporting(part: Part, names: Sequence[str]) -> set[str]:
-    """Return the names of the texts that support a claim."""
-    supported = part.score is not None and part.score >= YES_FROM
-    return {names[number - 1] for number in part.passages} if supported else set()
 
 
 @metric("claim_precision[check={check?},claims={claims?}]")

@@ -1,11 +1,9 @@
 """Is each claim of an answer in the passages that were retrieved for it?
 
 Claims are the sentences of the answer that have content words, or with [claims=llm] the statements that the
-judge finds in it, which costs another call. A model is asked once per answer, with all
-passages and all claims: for each claim it names the passages that support or contradict it, and quotes one of
-them. With [ask=claim] it is asked once per claim, with all passages, which suits small models and the mode
-`logprob`. Judges that compare two texts (support functions, your own functions) compare each claim with each
-passage, and the highest score counts.
+judge finds in it. A model sees all passages at once. With [ask=claim] it is asked once per claim, which suits
+small models and the mode `logprob`. Judges that compare two texts compare each claim with each passage, and
+the highest score counts.
 """
 
 from __future__ import annotations

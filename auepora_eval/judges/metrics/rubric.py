@@ -25,7 +25,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from ...calls.chat import Prompt, read_prompt
+from ...calls.chat import Prompt, read_prompt, read_text
 from ...core.metrics_base import metric, skip
 from ...core.types import EvaluationSample, SampleScore, SystemOutputs, TargetCategory
 from ...errors import DataError
@@ -36,7 +36,6 @@ from ..texts import question_about
 _GRADE = re.compile(r"^[-*] +(\d) *[:=] *(\S.*)$", re.MULTILINE)
 _SEES = re.compile(r"^Sees:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE)
 _TEXTS = ("question", "answer", "reference", "passages")
-_MAX_BYTES = 20_000
 
 
 class Rubric(NamedTuple):
@@ -48,15 +47,10 @@ class Rubric(NamedTuple):
 
 def read_rubric(path: str | Path) -> Rubric:
     """Read a rubric; DataError says what is wrong with the file."""
-    try:
-        content = Path(path).read_bytes()
-        text = content.decode("utf-8").replace("\r\n", "\n").strip()
-    except OSError as error:
-        raise DataError(str(path), f"the rubric cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError:
-        raise DataError(str(path), "the rubric is not UTF-8.", fix="Save it as UTF-8.") from None
-    if len(content) > _MAX_BYTES or "{{" in text:
-        raise DataError(str(path), f"a rubric has at most {_MAX_BYTES:,} bytes, and no {{{{.")
+    content = read_text(Path(path), "rubric")
+    text = content.replace("\r\n", "\n").strip()
+    if "{{" in text:
+        raise DataError(str(path), "a rubric has no {{.", fix="Leave it out.")
     grades = [grade for grade, _ in _GRADE.findall(text)]
     if len(grades) < 2 or len(set(grades)) < len(grades):
         raise DataError(
@@ -64,7 +58,7 @@ def read_rubric(path: str | Path) -> Rubric:
             "a rubric describes at least two grades, each once.",
             fix='Write a list with a line such as "- 2: polite and calm throughout" for each grade.',
         )
-    return Rubric(_kind(text, sorted(grades), sha256(content).hexdigest()), _seen(str(path), text))
+    return Rubric(_kind(text, sorted(grades), sha256(content.encode()).hexdigest()), _seen(str(path), text))
 
 
 def _kind(text: str, grades: list[str], digest: str) -> Kind:

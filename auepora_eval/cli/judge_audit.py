@@ -14,13 +14,11 @@ printed with each value of it.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import msgspec
 
-from ..core.settings import RunSettings
 from ..judges.ask import Asking
 from ..judges.question import kind_named
 from ..judges.trust.audit import compare_with_people, read_audit, write_audit
@@ -56,8 +54,16 @@ def run(args: Namespace) -> int:
         found = calibrate(args.score, [one.score for one in labelled], labelled, threshold=args.threshold)
     else:
         settings.judge = settings.judge or _JUDGE
-        with _asking(args.cache, settings, len(labelled)) as asking:
-            known = read_audit(Path(args.out), asking.judge.identity(kind_named(GROUNDING)))
+        judge, path = named_judge(settings), cache_path(args.cache)
+        known = read_audit(Path(args.out), judge.identity(kind_named(GROUNDING)))
+        executor, policy = judge_calls(settings.for_judge())
+        with (
+            closing(judge),
+            progress_bar(len(labelled), "audit") as advance,
+            nullcontext() if path is None else CallCache(path) as cache,
+        ):
+            asking = Asking(judge, cache=cache, executor=executor, policy=policy)
+            asking.on_verdict = lambda verdict: advance(bool(verdict.failed))
             found = compare_with_people(known, asking, labelled, args.threshold)
     if args.json:
         echo.say_json({"file": args.labels, **msgspec.to_builtins(found)})
@@ -71,19 +77,3 @@ def run(args: Namespace) -> int:
     return coverage_code(
         failed, found.claims, settings.min_coverage, found.identity, none=none, noun="claims"
     )
-
-
-@contextmanager
-def _asking(file: str | None, settings: RunSettings, claims: int) -> Iterator[Asking]:
-    """Yield the judge, with a progress bar; verdicts go to the cache, also if it is interrupted."""
-    judge, path = named_judge(settings), cache_path(file)
-    executor, policy = judge_calls(settings.for_judge())
-    with progress_bar(claims, "audit") as advance, ExitStack() as stack:
-        stack.callback(judge.close)
-        yield Asking(
-            judge,
-            cache=None if path is None else stack.enter_context(CallCache(path)),
-            executor=executor,
-            policy=policy,
-            on_verdict=lambda verdict: advance(bool(verdict.failed)),
-        )

@@ -24,7 +24,7 @@ from .core.matching import BY_ID
 from .core.metrics_base import SampleMetric
 from .core.plan import EvaluationPlan, MetricForms
 from .core.runner import AueporaEvaluator
-from .core.scoring import RunRecord, score_in_chunks, score_record
+from .core.scoring import RunRecord, rare_collections, score_in_chunks, score_record
 from .core.table import Table, frame_of
 from .core.types import EvaluationRun, MetricResult
 from .decide.gate import gate_run
@@ -203,12 +203,13 @@ def score_rankings(
     for metric in plan.metrics:
         if not isinstance(metric, SampleMetric) or set(metric.requires) - {"relevant_docs"}:
             raise ArgumentError(f"{metric.name} needs more than judgements and rankings: use score() for it")
-    judged, ranked = by_query(qrels, "relevance"), read_run(run)
-    pairs = (
-        (judged_sample(query, *grades), ranked.get(query) or ranked_output([]))
-        for query, grades in judged.items()
-    )
-    return {result.name: result for result in score_in_chunks(plan, pairs, lambda batch, scores: None)}
+    with rare_collections():
+        judged, ranked = by_query(qrels, "relevance"), read_run(run)
+        pairs = (
+            (judged_sample(query, *grades), ranked.get(query) or ranked_output([]))
+            for query, grades in judged.items()
+        )
+        return {result.name: result for result in score_in_chunks(plan, pairs, lambda batch, scores: None)}
 
 
 def compare(

@@ -123,11 +123,11 @@ def _prepared(experiment: Experiment, variant: Variant, path: Path, args: Namesp
         state,
         evaluated_dataset(settings),
         predictions_at(settings.outputs or ""),
+        without_judged(EvaluationPlan(metrics), settings) or EvaluationPlan(),
         system_name=variant.variant_id,
         limit=settings.limit,
         force=args.force or args.resume,
     )
-    scored.plan = without_judged(EvaluationPlan(metrics), settings) or scored.plan
     return _Work(variant, settings, scored)
 
 
@@ -135,8 +135,7 @@ def _run(work: _Work, experiment: Experiment, storage: EvaluationResultsStorage,
     """Run or resume a variant; return the exit code, 0 unless it was interrupted."""
     record, settings = work.record, work.settings
     if isinstance(record, PredictionRecord):
-        about, top_k = variant_configuration(experiment, work.variant), record.predictions.longest or 5
-        score_predictions(record, record.plan, top_k=top_k, configuration=about)
+        score_predictions(record, configuration=variant_configuration(experiment, work.variant))
         return 0
     if args.resume and record.state.is_complete(retry_failed=args.retry_failed):
         record.check_same_run()

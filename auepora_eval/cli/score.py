@@ -98,6 +98,7 @@ def run(args: Namespace) -> int:
             state,
             dataset,
             predictions,
+            plan,
             system_name=name,
             limit=settings.limit,
             force=settings.force,
@@ -107,16 +108,12 @@ def run(args: Namespace) -> int:
         with notes_printed_once(as_json=settings.json):
             finished = score_predictions(
                 record,
-                plan,
-                top_k=predictions.longest or 5,
                 seed=settings.seed,
                 configuration={
                     "dataset": settings.dataset,
                     "outputs": args.outputs or settings.dataset,
                     **_of_the_data(settings),
                 },
-                price_input=settings.price_input,
-                price_output=settings.price_output,
             )
     if judge is not None:
         judged = judge_stored(judge, settings, storage, evaluation_id)
@@ -214,9 +211,9 @@ def _predictions(outputs: str | None, settings: RunSettings, dataset: Evaluation
 
 
 def _of_the_data(settings: RunSettings) -> dict[str, object]:
-    """Return the settings that say what was scored, where they were given."""
+    """Return the settings that say what was scored and what it cost, where they were given."""
     names = (
         *("ignore_identical_ids", "match", "columns", "dataset_type", "ground_truth"),
-        *("contexts_as_retrieved", "system_version"),
+        *("contexts_as_retrieved", "system_version", "price_input", "price_output"),
     )
     return {name: value for name in names if (value := getattr(settings, name)) is not None}

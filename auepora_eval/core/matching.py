@@ -28,7 +28,7 @@ from .types import (
 
 BY_ID, BY_SOURCE, BY_TEXT = "id", "source", "text"
 MATCHES = (BY_ID, BY_SOURCE, BY_TEXT)
-_NUMBERS = (int, float)
+_NUMBERS, _LARGEST = (int, float), sys.float_info.max
 _RECORD = re.compile(r"\.jsonl(?:\.gz)?#(.+)$")  # a document in a file of many
 _SEPARATORS = "-_:/."  # between the id of a document and the number of its chunk
 
@@ -122,7 +122,7 @@ def grade_of(doc: Document) -> float:
     """Return the relevance of a judged document: 1 if none is given."""
     grade = doc.metadata.get("relevance")
     # Compared, not converted: a whole number may be larger than any float.
-    if isinstance(grade, _NUMBERS) and not isinstance(grade, bool) and abs(grade) <= sys.float_info.max:
+    if isinstance(grade, _NUMBERS) and not isinstance(grade, bool) and -_LARGEST <= grade <= _LARGEST:
         return float(grade)
     if is_given(grade):
         raise ScoringError(f"the relevance of document {doc.doc_id!r} is {grade!r:.40}, not a finite number")

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum, auto
 from heapq import nsmallest
-from itertools import islice
 from numbers import Integral
 from operator import gt
 from os import PathLike
@@ -93,8 +92,8 @@ def in_single(scores: Iterable[float]) -> array[float]:
 
 def falls(scores: Iterable[float]) -> bool:
     """Return whether each score is lower than the one before it, as trec_eval compares them."""
-    singles = in_single(scores)
-    return all(map(gt, singles, islice(singles, 1, None)))
+    singles = in_single(scores).tolist()
+    return all(map(gt, singles, singles[1:]))
 
 
 class RankedIds(Sequence[RetrievedDocument]):

@@ -15,7 +15,6 @@ from ..core.dataset import EvaluationDataset
 from ..core.plan import EvaluationPlan, Survey
 from ..core.scores import Batch, Scores
 from ..core.scoring import Pair, now, score_record, utc_text
-from ..core.systems.resources import checked_prices
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..io.detect import kind_of_file
 from ..io.outputs import (
@@ -102,6 +101,7 @@ class PredictionRecord(WrittenRecord):
     state: RunState
     dataset: EvaluationDataset
     predictions: Predictions
+    plan: EvaluationPlan
     _: KW_ONLY
     system_name: str
     limit: int | None = None
@@ -111,7 +111,7 @@ class PredictionRecord(WrittenRecord):
     known: Container[str] | None = None
 
     def __post_init__(self) -> None:
-        self.plan, self.survey, self._opened = EvaluationPlan(), Survey(), ExitStack()
+        self.survey, self._opened = Survey(), ExitStack()
         self.evaluation_id, self.started_at = self.state.evaluation_id, utc_text(now())
         self.names_documents = self.predictions.longest > 0 or self.contexts_as_retrieved
 
@@ -163,28 +163,19 @@ class PredictionRecord(WrittenRecord):
 
 
 def score_predictions(
-    record: PredictionRecord,
-    plan: EvaluationPlan,
-    *,
-    top_k: int = 5,
-    seed: int = 0,
-    configuration: Mapping[str, object] | None = None,
-    price_input: float | None = None,
-    price_output: float | None = None,
+    record: PredictionRecord, *, seed: int = 0, configuration: Mapping[str, object] | None = None
 ) -> EvaluationRun:
     """Score predictions chunk by chunk and store the run. Its samples and outputs are on the disk only.
 
     The run has no `resource_usage`: what the scoring uses says nothing about the system.
     """
-    plan.check_metrics()
-    record.plan = plan
-
+    record.plan.check_metrics()
     with record:
         return score_record(
             record,
-            plan,
+            record.plan,
             system_name=record.system_name,
-            top_k=top_k,
+            top_k=record.predictions.longest or 5,
             seed=seed,
-            configuration={**(configuration or {}), **checked_prices(price_input, price_output)},
+            configuration=configuration or {},
         )

@@ -118,9 +118,13 @@ def test_outputs_are_stored_as_they_came(tmp_path: Path) -> None:
     storage = EvaluationResultsStorage(tmp_path / "runs")
     dataset = open_dataset(tmp_path / "d.jsonl")
     record = PredictionRecord(
-        storage.state("r"), dataset, PredictionFile(tmp_path / "p.jsonl"), system_name="s"
+        storage.state("r"),
+        dataset,
+        PredictionFile(tmp_path / "p.jsonl"),
+        EvaluationPlan(parse_metrics(["recall@5"])),
+        system_name="s",
     )
-    score_predictions(record, EvaluationPlan(parse_metrics(["recall@5"])))
+    score_predictions(record)
     run = storage.load_run("r")
     expected = load_predictions(tmp_path / "p.jsonl")
     assert run.outputs == [expected.get(str(n)) or missing_output() for n in range(5)]

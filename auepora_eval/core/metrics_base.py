@@ -586,7 +586,7 @@ def _why_no_score(notes: Iterable[Note], total: int) -> str:
     for note in notes:
         (failed if note.failed else skipped).append(note.reason)
     if len(failed) >= len(skipped):
-        return f"no sample was scored. The first one: {failed[0]}"
+        return f"no sample was scored. The first one: {failed[0].rstrip('.')}"
     [(reason, count)] = Counter(skipped).most_common(1)
     share = "" if count == total else f" ({count} of {total} samples)"
     return f"not measured, {reason}{share}"

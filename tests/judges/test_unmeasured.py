@@ -156,3 +156,11 @@ def test_any_metric_that_cannot_score_is_the_same_case() -> None:
     whole = run_of("whole")
     assert compare_runs(whole, run_of("broken", broken=True))["own_reader"].verdict == "inconclusive"
     assert compare_runs(whole, run_of("unusable", unusable=True))["own_reader"].verdict == "worse"
+
+
+def test_a_reason_that_is_a_sentence_ends_once() -> None:
+    def judge(question: Question) -> str:
+        raise RuntimeError("No key was sent.")
+
+    with_judge = ae.evaluate(system, SAMPLES[:1], metrics=METRIC, judge=judge)
+    assert with_judge[METRIC].notes[0].endswith("RuntimeError: No key was sent.")

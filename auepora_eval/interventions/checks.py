@@ -126,13 +126,15 @@ def suspects(
     texts, sources = {doc.doc_id: doc.text for doc in corpus}, set(map(source_of, corpus))
     outputs = [dict(zip((one.sample_id for one in run.samples), run.outputs, strict=True)) for run in runs]
     right = [_right(run, metric) for run in runs]
+    # Weak systems share their errors. One that is strong is right on half of the other questions.
+    strong = {n for n, side in enumerate(right) if sum(side.values()) >= HALF * (len(side) - 1)}
     found = []
     for sample in samples:
         if is_unanswerable(sample) or sample.reference_answer is None:
             continue
         asked = [n for n, side in enumerate(right) if sample.sample_id in side]
         wrong = [n for n in asked if not right[n][sample.sample_id]]
-        answers = [outputs[n][sample.sample_id] for n in wrong if _is_strong(right[n])]
+        answers = [outputs[n][sample.sample_id] for n in wrong if n in strong]
         reasons = [
             *_of_the_sample(Case(sample, NOTHING, known), metric),
             *_stale(sample, texts, sources),
@@ -152,14 +154,6 @@ def _right(run: EvaluationRun, metric: SampleMetric) -> dict[str, bool]:
     scores = metric.score_batch(Batch(run.samples, run.outputs))
     pairs = zip(scores.sample_ids, scores.values, strict=True)
     return {name: bool(value >= HALF) for name, value in pairs if value == value}
-
-
-def _is_strong(right: Mapping[str, bool]) -> bool:
-    """Return whether a system is right on half of the other questions: weak systems share their errors.
-
-    It counts as wrong on the question that is looked at.
-    """
-    return sum(right.values()) >= HALF * (len(right) - 1)
 
 
 def _of_the_sample(case: Case, metric: SampleMetric) -> Iterator[str]:

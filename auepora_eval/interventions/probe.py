@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -168,6 +168,8 @@ class Prober:
             self._match = watch.needed_match
         self._learn_texts(self.base.outputs)
         self._right = self.metric.score_batch(Batch(self.base.samples, self.base.outputs))
+        failed = sum(output.error is not None for output in self.base.outputs)
+        self._wrong = max(failed, int((self._right.values < 0.5).sum()))
         rows = zip(self.base.samples, self.base.outputs, np.isfinite(self._right.values), strict=True)
         cases = [
             # What has no score without any failure has none under an intervention: it is not asked.
@@ -192,8 +194,12 @@ class Prober:
                 f"No id of a retrieved document is that of gold, so they are matched by {self._match}. For "
                 f"the metrics of the run: auepora run --match {self._match}."
             )
-        if self.answerer is not None and any(case.has_gold for case in self.cases.values()):
-            with self._opened_cache():
+        if self.answerer is not None and self._wrong and any(case.has_gold for case in self.cases.values()):
+            with ExitStack() as opened:
+                if self.storage is not None:  # one file for all diagnoses; two at once would pay twice
+                    path = self.storage.state(self.base.evaluation_id).calls
+                    opened.enter_context(locked(path))
+                    self._cache = opened.enter_context(CallCache(path))
                 self._intervene(probe, self.answerer)
         return probe
 
@@ -225,9 +231,8 @@ class Prober:
 
     def planned(self) -> dict[str, int]:
         """Return at most how many calls a diagnosis takes: of the generator and of the retriever."""
-        if self.answerer is None:
+        if self.answerer is None or not self._wrong:
             return {"generate": 0, "retrieve": 0}
-        wrong = int((self._right.values < 0.5).sum())
         asked = {
             self._key(name, one, shown[one.sample_id])
             for name in FIXES
@@ -239,7 +244,7 @@ class Prober:
         deep = len(self._with_gold) if self.answerer.has_depth else 0
         unseen = {doc.doc_id for case in self.cases.values() for doc in case.missing} if deep else ()
         calls = Counter(
-            generate=len(asked - self._known.keys()) + wrong + deep + none,
+            generate=len(asked - self._known.keys()) + self._wrong + deep + none,
             retrieve=deep + len(unseen) + min(_SOME, len(self._with_gold)) * self.answerer.retrieves,
         )
         if not self.answerer.retrieves_alone:  # the whole system is asked
@@ -408,16 +413,6 @@ class Prober:
         # A call that failed is not made again for another intervention with the same documents.
         self._known = {keys[name]: output for name, output in outputs.items()} | self._known
         return [outputs[one.sample_id] for one in samples]
-
-    @contextmanager
-    def _opened_cache(self) -> Iterator[None]:
-        """Open the file of the calls of all diagnoses of the run, locked: two of them would pay twice."""
-        if self.storage is None:
-            yield
-            return
-        path = self.storage.state(self.base.evaluation_id).calls
-        with locked(path), CallCache(path) as self._cache:
-            yield
 
     def _known_output(self, key: bytes) -> SystemOutputs | None:
         """Return an answer that need not be asked for, marked if it is counted already; None if unknown."""

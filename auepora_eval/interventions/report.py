@@ -161,7 +161,9 @@ class Diagnosis:
         return not (self.is_black_box or self.unreached), self.traced
 
     def is_like(self, other: Diagnosis) -> bool:
-        """Whether the stages of two diagnoses mean the same."""
+        """Whether the stages of two diagnoses mean the same; where nothing is wrong, there is none."""
+        if self.metric == other.metric and not (self.wrong and other.wrong):
+            return True
         names = [{fix.name for fix in each.fixes} for each in (self, other)]
         return (self.metric, self.reach, names[0]) == (other.metric, other.reach, names[1])
 

@@ -25,8 +25,7 @@ def scored(capsys: pytest.CaptureFixture[str], predictions: list[dict[str, objec
     [
         (
             ("sample_id", "answer"),
-            "not read: 'retrieved_chunks' (3). Put what you want kept under 'metadata', or name it by "
-            "--columns FIELD=NAME.",
+            "'retrieved_chunks' (3). If one has what metrics need, name it: --columns FIELD=NAME.",
         ),
         (
             ("id", "response"),

@@ -152,6 +152,9 @@ def test_more_pages_in_every_look(more: Client, visit: Visitor, name: str) -> No
 def test_a_citation_leads_to_its_document(more: Client, visit: Visitor) -> None:
     seen = entering(more, visit)(MORE_PAGES["claims"], height=300)
     assert seen.page.locator("u.unsupported + sup").inner_text() == "✗"
+    colour = "element => getComputedStyle(element).color"
+    signs = [seen.page.locator(f"{mark}.unsupported").first.evaluate(colour) for mark in ("sup", ".claims b")]
+    assert signs[0] == signs[1] != seen.page.locator(".claims b").first.evaluate(colour)
     seen.page.get_by_role("link", name="[1]").click()
     assert "The pier opens at 9" in seen.page.locator(".doc :target").inner_text()  # its fold has opened
     assert seen.is_in_window(".doc :target")

@@ -234,7 +234,7 @@ def _fixes(evidence: Evidence, stages: Stages, columns: Columns) -> list[Fix]:
     base, probe, rates = evidence.right[RETRIEVED], evidence.probe, _pass_rates(evidence, stages)
     changes = {name: evidence.compared(base, values) for name, (values, _) in columns.items()}
     tested = {name: change for name, change in changes.items() if change is not None}
-    # A fix that applies to no question is no test.
+    # A fix that applies to no question is not tested.
     family = [name for name in tested if columns[name][1] or FIX_TEXTS[name][1] == ORACLE]
     adjusted = dict(zip(family, holm([_p(tested[name]) for name in family]), strict=True))
     shown = max(len(case.retrieved) for case in evidence.cases) or probe.run.top_k  # may not be its top_k

@@ -7,7 +7,7 @@ metrics can be scored on the stored outputs without calling the system.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -302,14 +302,15 @@ class StoredRun:
         if self.database is None:
             if texts:
                 self.whole()
-            rows = JsonRows(self.document.get("query_results", []), self.path.name)
-            return results_to_run(self._head, rows, [], [], self.path.name)
+            source = JsonRows(self.document.get("query_results", []), self.path.name)
+            return results_to_run(self._head, source, [], [], self.path.name)
         pairs = list(self.pairs()) if texts else []
         samples, outputs = [sample for sample, _ in pairs], [output for _, output in pairs]
         run = results_to_run(self._head, self.columns, samples, outputs, self.path.name)
         if not texts:
-            scores = [as_columns(result.scores) for result in run.results]
-            run.samples = self.samples({name for one in scores for name in failed_ids(one)})
+            failed = {name for result in run.results for name in failed_ids(as_columns(result.scores))}
+            rows = self.database.select_in("SELECT n, record FROM sample WHERE id", list(failed))
+            run.samples = [decoded_sample(record, self.path.name) for _, record in sorted(rows)]
         return run
 
     def pairs(self) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
@@ -336,13 +337,6 @@ class StoredRun:
                 f"{database_of(self.path)} is missing: there are no samples and outputs without it."
             )
         return self.database
-
-    def samples(self, ids: Iterable[str]) -> list[EvaluationSample]:
-        """Return some samples, in the order of the dataset."""
-        if self.database is None:
-            return []
-        rows = self.database.select_in("SELECT n, record FROM sample WHERE id", list(ids))
-        return [decoded_sample(record, self.path.name) for _, record in sorted(rows)]
 
     def rows(self) -> Iterator[Row]:
         """Yield each row of `query_results`, also of a run whose document does not have them."""

@@ -14,7 +14,7 @@ from ..core.dataset import Fingerprint
 from ..core.metrics_base import SampleMetric
 from ..core.scores import Scores, as_columns
 from ..core.scoring import Tally
-from ..core.types import COUNTS, EvaluationSample, MetricResult, SystemOutputs
+from ..core.types import COUNTS, EvaluationSample, MetricResult
 from ..errors import AueporaError, DataError, StorageError, UnknownNameError
 from ..io.jsonl import encode
 from ..io.results.document import (
@@ -170,8 +170,8 @@ class _Contents:
             self.tally.add([output])
             if sample_id in failed:
                 self.failed[sample_id] = sample
-            if wrong := self._wrong_columns(sample, output, outcome, words):
-                yield f"{wrong} of {sample_id!r:.60}"
+            if words != self._facts.add(sample, output) or (outcome == ANSWERED) != (output.error is None):
+                yield f"the outcome or the searched text of {sample_id!r:.60}"
             if rows is not None:
                 expected = msgspec.json.decode(encode(query_result(sample, output, fields[place])))
                 row = rows[place] if place < len(rows) else {}
@@ -180,15 +180,6 @@ class _Contents:
         size = len(self.columns.ids)
         if rows is not None and size != len(rows):
             yield f"there are {len(rows)} rows, and {size} samples"
-
-    def _wrong_columns(
-        self, sample: EvaluationSample, output: SystemOutputs, outcome: int, words: str | None
-    ) -> str:
-        """Return which columns do not fit the sample and its output; "" if all fit."""
-        is_text = self._facts.add(sample, output) == words
-        is_outcome = (outcome == ANSWERED) == (output.error is None)
-        fits = {"the outcome": is_outcome, "the text for the search": is_text}
-        return " and ".join(name for name, is_right in fits.items() if not is_right)
 
 
 def _recomputed(

@@ -194,7 +194,7 @@ def _estimate_of(prober: Prober, settings: RunSettings) -> int:
     words = f"{calls['generate']:,} calls of the generator ({per:.1f} per question)"
     if calls["retrieve"]:
         words += f" and {calls['retrieve']:,} of the retriever"
-    elif prober.answerer is not None and prober.answerer.has_depth:
+    elif calls["generate"] and prober.answerer is not None and prober.answerer.has_depth:
         words += f", some of them for {DEPTH} documents, which take more than those of the run"
     note = f"At most {words}. Answers that are stored are not asked for again."
     return say_estimate(calls, len(prober.cases), note, prober.base, settings)
@@ -224,13 +224,12 @@ def say_estimate(
 
 
 def _say(found: Diagnosis, probe: Probe, args: Namespace) -> None:
-    wrong = {name for one in found.stages for name in one.sample_ids}
     if args.save:
         stage = {name: one.name for one in found.stages for name in one.sample_ids}
         kept = [
             replace(one, labels={**one.labels, "stage": stage[one.sample_id]})
             for one in probe.run.samples
-            if one.sample_id in wrong
+            if one.sample_id in stage
         ]
         save_jsonl_dataset(InMemoryDataset(Path(args.save).stem, kept), args.save, force=args.force)
         echo.note(f"{len(kept)} questions are in {args.save}")

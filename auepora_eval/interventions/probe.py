@@ -43,7 +43,7 @@ from ..core.types import (
     retrieved_ids,
 )
 from ..core.watches import UnmatchedIds
-from ..errors import ArgumentError, AueporaError, DataError, warn_user
+from ..errors import ArgumentError, AueporaError, warn_user
 from ..io.loader import load_dataset
 from ..metrics.parse import correctness_metric
 from ..read.messages import HISTORY
@@ -507,10 +507,7 @@ def probe(
 def right_metric(samples: Sequence[EvaluationSample], base: str | None) -> SampleMetric:
     """Return the metric that decides which answers are right, by the name of another one or as it fits."""
     name = base or correctness_metric(samples)
-    try:
-        return parse_metric(name if name.startswith("right") else f"right[{name}]")
-    except ValueError as error:
-        raise DataError(f"the metric {name!r:.60}", f"{error}.") from error
+    return parse_metric(name if name.startswith("right") else f"right[{name}]")
 
 
 def documents_of(corpus: Any, dataset: object = None) -> list[Document]:

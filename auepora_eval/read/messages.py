@@ -71,7 +71,7 @@ def _exchange(value: Any) -> list[tuple[str, str]]:
         parts = {name: text for each in (*inner, value) for name, text in each.items()}
         asked, said = (
             next((parts[name] for name in names if isinstance(parts.get(name), str)), "")
-            for names in ((*QUERY_PARAMETERS, *ASKING), (*ANSWER_PARTS, *ANSWERING, "outputs"))
+            for names in ((*QUERY_PARAMETERS, *ASKING), (*ANSWER_PARTS, *ANSWERING))
         )
     elif isinstance(value, list | tuple) and len(value) == 2:
         asked, said = value

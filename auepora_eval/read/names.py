@@ -2,7 +2,7 @@
 
 The others are the four seeds, ragas, DeepEval, RAGChecker, LlamaIndex, LangChain, Haystack, SQuAD, MLflow and
 common spreadsheets. A record of a file is read by `NAMES`. What a system returns, a dict or an object, may
-use further names (`ANSWER_PARTS`, `DOCUMENT_LISTS`) that in a table of a stranger could mean anything.
+use any of these names too (`ANSWER_PARTS`, `DOCUMENT_LISTS`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ NAMES: dict[str, tuple[str, ...]] = {
         *("model_answer", "completion", "generated_text", "output", "outputs"),
     ),
     "retrieved": (
-        *("retrieved", "retrieved_contexts", "retrieval_context", "retrieved_context", "contexts"),
-        *("retrieved_docs", "retrieved_documents", "retrieved_passages", "source_documents", "source_nodes"),
+        *("retrieved", "source_documents", "source_nodes", "retrieved_docs", "retrieved_documents"),
+        *("retrieved_passages", "retrieved_contexts", "retrieval_context", "retrieved_context", "contexts"),
     ),
     "retrieved_ids": ("retrieved_context_ids", "retrieved_ids", "retrieved_doc_ids"),
     "history": ("history", "chat_history", "conversation_history"),
@@ -82,7 +82,7 @@ KNOWN = {
 IDS = {*NAMES["relevant_ids"], *NAMES["retrieved_ids"], "relevant_documents"}
 IDS_OR_TEXTS = {
     *("relevant_docs", "candidate_docs", "retrieved", "retrieved_docs", "retrieved_documents"),
-    *ANSWER_NAMES_IF_NONE["retrieved"],
+    *("documents", "chunks", "sources"),
 }
 
 # What a system returns. Of answers the first with a text counts, and the others are kept in `extra`.
@@ -90,18 +90,11 @@ QUERY_PARAMETERS = ("query", "question", "input", "user_input", "prompt", "text"
 # The parameter of a function that takes documents; those of the second line are texts to most people.
 DOCUMENT_PARAMETERS = ("documents", "docs", "context_docs", "contexts", "passages", "context")
 TEXT_PARAMETERS = ("contexts", "passages", "context")
-ANSWER_PARTS = (
-    *("answer", "response", "generated_answer", "llm_answer", "result", "output", "output_text", "content"),
-    *("text", "data"),
-)
+ANSWER_PARTS = ("answer", *NAMES["answer"], *ANSWER_NAMES_IF_NONE["answer"], "data")
 MESSAGE_PARTS = ("choices", "message", "messages")  # of chat protocols; not an answer by themselves
+DOCUMENT_LISTS = (*NAMES["retrieved"], *ANSWER_NAMES_IF_NONE["retrieved"], "context")
 # Others put texts into these. One word in one of them may still be an id.
-PASSAGE_LISTS = (
-    *("retrieved_contexts", "retrieval_context", "contexts", "context", "passages", "retrieved_passages"),
-)
-DOCUMENT_LISTS = (
-    *("retrieved", "source_documents", "source_nodes", "documents", "retrieved_docs", *PASSAGE_LISTS),
-)
+PASSAGE_LISTS = {*DOCUMENT_LISTS} - IDS_OR_TEXTS - {"source_documents", "source_nodes"}
 _LIKE = 0.8  # similarity of two names, of 1: refernce_answer is like reference_answer, answered is not
 # The parts of a document, and the counts of tokens.
 DOCUMENT_TEXT = ("page_content", "content", "text", "body")

@@ -341,7 +341,7 @@ def _as_hit(raw: Any, rank: int) -> RetrievedDocument:
         return RetrievedDocument(Document(str(raw[0]), raw[1]), 1 / rank, rank)
     if isinstance(raw, tuple) and len(raw) == 2 and isinstance(raw[1], Real):
         has_text = _part(raw[0], *DOCUMENT_TEXT) is not None
-        doc = _foreign_document(raw[0]) if has_text else Document(str(raw[0]), "")
+        doc = document_of(raw[0]) if has_text else Document(str(raw[0]), "")
         return RetrievedDocument(doc, float(raw[1]), rank)
     if isinstance(raw, dict) and "doc_id" in raw:
         score = raw.get("score")
@@ -350,16 +350,16 @@ def _as_hit(raw: Any, rank: int) -> RetrievedDocument:
             raise wrong_type("rank", "a whole number", own_rank)
         # Some tools count ranks from 0.
         score = 1 / max(own_rank, 1) if score is None else float(score)
-        return RetrievedDocument(_foreign_document(raw), score, int(own_rank))
+        return RetrievedDocument(document_of(raw), score, int(own_rank))
     if isinstance(raw, Integral) and not isinstance(raw, bool):
         raw = str(raw)  # the number of a row in an index
     if isinstance(raw, Document | str):
         return RetrievedDocument(as_document(raw), 1 / rank, rank)
-    doc, score = _foreign_document(raw), _part(raw, "score")
+    doc, score = document_of(raw), _part(raw, "score")
     return RetrievedDocument(doc, float(score), rank) if isinstance(score, Real) else unscored(doc, rank)
 
 
-def _foreign_document(raw: Any) -> Document:
+def document_of(raw: Any) -> Document:
     """Return a document of another tool, with its metadata and its place in the source."""
     if isinstance(raw, Document):
         return raw

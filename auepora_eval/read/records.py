@@ -22,7 +22,7 @@ from ..core.types import (
 )
 from ..errors import DataError, did_you_mean
 from .fields import FieldReader, Reading, UnreadFields
-from .outputs import as_failure, as_timings, made_output, ranked
+from .outputs import as_failure, as_timings, document_of, made_output, ranked
 from .text import is_deep, may_be_deep
 
 Record = dict[str, Any]
@@ -170,11 +170,10 @@ def sample_record(sample: EvaluationSample, corpus: Mapping[str, Document] | Non
 
 
 def read_document_record(record: Any, where: str) -> Document:
-    """Return the document of a record; unknown fields are ignored."""
-    if isinstance(record, dict):
-        record = {name: record[name] for name in RawDocument.__struct_fields__ if name in record}
-    raw = as_struct(record, RawDocument, where)
-    return Document(raw.doc_id, raw.text or "", raw.metadata or {})
+    """Return the document of a record; what it has besides an id and a text is metadata."""
+    if not isinstance(record, dict) or not isinstance(record.get("doc_id"), str | int):
+        raise DataError(where, "a document needs an id.", fix='Write {"doc_id": ..., "text": ...}.')
+    return document_of(record)
 
 
 def _named_or_whole(doc: Document, corpus: Mapping[str, Document]) -> Record | str:

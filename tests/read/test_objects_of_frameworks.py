@@ -258,9 +258,9 @@ def test_names_in_a_dict(name: str, documents: str) -> None:
 
 
 def test_lists_that_may_be_the_documents_are_named() -> None:
-    output = to_output({"answer": "x", "chunks": [{"content": TEXT}], "steps": [], "session": 7})
-    assert output.extra[READ_AS] == ["no documents, and kept 'chunks' in `extra`"]
-    output = to_output({"answer": "x", "retrieved": ["d1"], "chunks": [1]})
+    output = to_output({"answer": "x", "hits": [{"content": TEXT}], "steps": [], "session": 7})
+    assert output.extra[READ_AS] == ["no documents, and kept 'hits' in `extra`"]
+    output = to_output({"answer": "x", "retrieved": ["d1"], "hits": [1]})
     assert READ_AS not in output.extra
 
 

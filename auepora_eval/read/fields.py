@@ -564,7 +564,7 @@ def _answer(value: Any, where: str) -> Response:
     try:
         return as_answer(str(value) if isinstance(value, int | float) else value)
     except TypeError as error:
-        raise DataError(where, f"{error}.") from error
+        raise DataError(where, f"a text was expected, not {value!r:.60}.") from error
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:

@@ -48,10 +48,10 @@ class RawDocument(_Strict):
     metadata: Record | UnsetType | None = UNSET
 
 
-class RawResponse(_Strict):
+class RawResponse(_Strict, kw_only=True):
     metadata: Record | UnsetType | None = UNSET
     structured: Record | UnsetType | None = UNSET
-    text: str | UnsetType | None = UNSET
+    text: str
 
 
 class RawSample(_Strict):
@@ -134,9 +134,6 @@ def read_sample(
             docs[:] = [doc if doc.text else documents.get(doc.doc_id, doc) for doc in docs]
     else:
         reference = raw.reference_answer
-        if isinstance(reference, RawResponse) and not isinstance(reference.text, str):
-            what = "the field 'text' is missing."
-            raise DataError(f"{where}: $.reference_answer", what, fix="Add it, or write null.")
         sample = EvaluationSample(
             raw.sample_id,
             raw.query,
@@ -345,7 +342,7 @@ def _response(raw: RawResponse | str) -> Response:
     if isinstance(raw, str):
         return Response(raw)
     structured = raw.structured if isinstance(raw.structured, dict) else None
-    return Response(raw.text or "", structured, raw.metadata or {})
+    return Response(raw.text, structured, raw.metadata or {})
 
 
 def _hits(raw: list[RawHit | str] | RawRanking, where: str) -> Sequence[RetrievedDocument]:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from ...core.matching import Span, chunk_span, located
+from ...core.matching import ENDS, STARTS, Span, chunk_span, located
 from ...core.types import Document
 from ...errors import BadOutputError
 from ...read.names import DOCUMENT_ID
@@ -319,9 +319,7 @@ def _citation(record: Any, where: str, number: int) -> Citation:
         return next((value for value in values if value is not None), None)
 
     name = first(*_CITED)
-    page, start, end = first("page_number", "page"), first("start_char"), first("end_char")
-    if start is None and end is None:
-        start, end = first("start"), first("end")
+    page, start, end = first("page_number", "page"), first(*STARTS), first(*ENDS)
     has_span = _is_whole(start) and _is_whole(end)
     is_usable = (page is None or _is_whole(page)) and (has_span or (start is None and end is None))
     if isinstance(name, bool) or not isinstance(name, str | int) or not is_usable:

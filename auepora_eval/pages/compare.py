@@ -104,12 +104,13 @@ def _verdict(pair: Pair, run_ids: Sequence[str]) -> Markup:
     first, *rest = comparison_in_plain_words(comparison)
     kind = strip_kind(comparison)
     word = {"up": "better", "down": "worse"}.get(kind, "inconclusive")
-    count = sum(str(one.verdict) == word for one in comparison.metrics)
     others = verdict_counts(comparison, but=word)
     lost, href = lost_most(comparison), None
     if lost is not None and lost.name in pair.metrics:
         href = tag("a", "Samples that got worse", href=_samples(run_ids, sort=lost.name, outcome="lost"))
-    head = ui.strip(kind, f"{count} {word}", others, href=href, sign=ui.SIGNS[word][0])
+    head = ui.strip(
+        kind, f"{comparison.counts.get(Verdict(word), 0)} {word}", others, href=href, sign=ui.SIGNS[word][0]
+    )
     more = ui.folded("All of it in words", (tag("p", text) for text in rest)) if rest else None
     return join(head, tag("div", tag("p", first), class_="lead"), more)
 

@@ -77,7 +77,6 @@ class Download:
 
 
 Reply = Page | Redirect | Download
-Handler = Callable[[Ask], Reply]
 
 
 @dataclass(frozen=True)
@@ -85,5 +84,5 @@ class Route:
     """The function of an address, such as "/run/{run}"; `changes` marks those that only POST may call."""
 
     path: str
-    handler: Handler
+    handler: Callable[[Ask], Reply]
     changes: bool = False

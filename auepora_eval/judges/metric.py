@@ -43,6 +43,10 @@ class JudgedMetric(SampleMetric):
     claims: str = SENTENCES
     repeat: int = 0  # which of several times that the same questions are asked
 
+    def __post_init__(self) -> None:
+        if self.claims not in (SENTENCES, LLM):
+            raise ValueError(f"claims must be {SENTENCES} or {LLM}, not {self.claims!r}")
+
     def judged_by(self, asking: Asking, repeat: int = 0) -> Self:
         """Return the metric with a judge."""
         metric = copy(self)
@@ -211,12 +215,6 @@ def check_known(reasons: Sequence[str]) -> None:
         raise ScoringError(
             f"{len(failed)} of {len(reasons)} verdicts failed, the first with {failed[0]:.200}"
         )
-
-
-def check_claim_source(name: str) -> None:
-    """Raise ValueError unless claims can be found in this way."""
-    if name not in (SENTENCES, LLM):
-        raise ValueError(f"claims must be {SENTENCES} or {LLM}, not {name!r}")
 
 
 def no_answer(output: SystemOutputs) -> SampleScore | None:

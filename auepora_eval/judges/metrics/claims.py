@@ -27,7 +27,7 @@ from ...errors import BadOutputError
 from ...metrics.answers.pairs import answer_text
 from ...text.refusal import declines
 from ..judge import YES_FROM
-from ..metric import DECLINES, SENTENCES, JudgedMetric, check_claim_source, check_known, declined
+from ..metric import DECLINES, SENTENCES, JudgedMetric, check_known, declined
 from ..texts import shown_passages
 
 Flags = list[bool]  # of claims
@@ -46,7 +46,7 @@ class ClaimMetric(JudgedMetric):
     kinds = ("grounding",)
 
     def __post_init__(self) -> None:
-        check_claim_source(self.claims)
+        super().__post_init__()
         if self.check not in ("", "judge"):
             raise ValueError(f"claims can be checked by a judge (check=judge), not by {self.check!r}")
 

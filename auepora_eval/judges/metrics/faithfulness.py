@@ -18,7 +18,7 @@ from ...core.types import EvaluationSample, MetricResult, SampleScore, SystemOut
 from ...errors import PlanError
 from ...metrics.citations.answer import Claim
 from ..llm import find_quote
-from ..metric import SENTENCES, JudgedMetric, check_claim_source, check_known, no_answer
+from ..metric import SENTENCES, JudgedMetric, check_known, no_answer
 from ..question import Kind, Part, Question, claim_material, kind_named, numbered_texts
 from ..texts import (
     CONTEXT_WORDS,
@@ -78,7 +78,7 @@ class CheckedClaims(JudgedMetric):
     kinds = ("grounding",)
 
     def __post_init__(self) -> None:
-        check_claim_source(self.claims)
+        super().__post_init__()
         if self.ask not in ("", "claim"):
             raise ValueError(f"a judge is asked once, or for each claim (ask=claim), not {self.ask!r}")
 

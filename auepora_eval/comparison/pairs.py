@@ -93,10 +93,10 @@ class Pairs:
         )
         if any(one.metric is None for one in repeats):
             return whole
-        whole.first, whole.second = (
-            Scores.joined([_of_repeat(side, number) for number, side in enumerate(sides)])
-            for sides in ([one.first for one in repeats], [one.second for one in repeats])
-        )
+        whole.first = Scores.joined([one.first for one in repeats])
+        whole.second = Scores.joined([one.second for one in repeats])
+        for side in (whole.first, whole.second):
+            side.sample_ids = [f"{name}{_mark(n)}" for n, one in enumerate(repeats) for name in one.questions]
         whole.questions = [name for one in repeats for name in one.questions]
         whole.both = np.concatenate([one.both for one in repeats])
         whole.counted = np.concatenate([one.counted for one in repeats])
@@ -337,11 +337,6 @@ def _clusters(scores: Scores, samples: Mapping[str, EvaluationSample]) -> list[H
             return None
         names = [named.get(name, alone(name)) for name in scores.sample_ids]
     return shared_or_none(names)
-
-
-def _of_repeat(scores: Scores, number: int) -> Scores:
-    ids = [f"{sample_id}{_mark(number)}" for sample_id in scores.sample_ids]
-    return Scores(ids, scores.values, parts=scores.parts, notes=scores.notes)
 
 
 def _mark(number: int) -> str:

@@ -111,7 +111,11 @@ def _sure(comparison: Comparison, topics: Grouped, verdict: Verdict) -> list[str
         if not decided:
             continue
         # No loss that is allowed stands for one that is not.
-        first = min(decided, key=lambda one: (bool(one.margin.within), *_telling(one)))
+        # Then one that can be said without its name, then the surest.
+        first = min(
+            decided,
+            key=lambda one: (bool(one.margin.within), _family(one) not in _SAID, one.test.p_adjusted or 0.0),
+        )
         others = [
             f"{one.name}{' (by less than its margin)' * margin_kept(one)}"
             for one in decided
@@ -218,11 +222,6 @@ def _not_tested(comparison: Comparison) -> list[str]:
         if why := _why_open(metric):
             names.setdefault(why, []).append(metric.name)
     return [f"Inconclusive on {listed(each)}: {why}." for why, each in names.items()]
-
-
-def _telling(metric: MetricComparison) -> tuple[bool, float]:
-    """The order of those that can be quoted: one that can be said without its name, then the surest."""
-    return _family(metric) not in _SAID, metric.test.p_adjusted or 0.0
 
 
 def _family(metric: MetricComparison) -> str:

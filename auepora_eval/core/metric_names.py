@@ -119,17 +119,6 @@ def _slot(text: str, template: str) -> Slot:
     return Slot(match["field"], match["key"] or "", bool(match["optional"]), match["spec"] or "")
 
 
-def first_number(parameters: Fields) -> Field[Any] | None:
-    """Return the field that the number after @ goes to."""
-    numbers = (one for one in parameters if kind_of(one) in ("int", "float") and not one.kw_only)
-    return next(numbers, None)
-
-
-def first_text(parameters: Fields) -> Field[Any] | None:
-    """Return the field that an option without a key goes to."""
-    return next((one for one in parameters if kind_of(one) == "str"), None)
-
-
 def kind_of(parameter: Field[Any]) -> str:
     """Return the type of a metric's parameter: "int", "float", "bool" or "str"."""
     annotation = parameter.type
@@ -142,7 +131,8 @@ def arguments_of(name: str, written: WrittenName, parameters: Fields) -> dict[st
     """Return the arguments that a written name stands for; UnknownNameError where one does not exist."""
     texts: list[tuple[Field[Any], str]] = []
     if written.number is not None:
-        number = first_number(parameters)
+        numbers = (one for one in parameters if kind_of(one) in ("int", "float") and not one.kw_only)
+        number = next(numbers, None)
         if number is None:
             raise UnknownNameError(f"the metric {name!r} takes no number after @")
         texts.append((number, written.number))
@@ -152,7 +142,7 @@ def arguments_of(name: str, written: WrittenName, parameters: Fields) -> dict[st
         if "=" in option and "[" not in key:
             parameter = next((one for one in parameters if one.name == key.strip()), None)
         else:
-            parameter, value = first_text(parameters), option
+            parameter, value = next((one for one in parameters if kind_of(one) == "str"), None), option
         if parameter is None:
             options = ", ".join(one.name for one in parameters) or "none"
             raise UnknownNameError(f"the metric {name!r} has no option {key!r}; its options are: {options}")

@@ -129,7 +129,8 @@ def _kappa_of_two(ratings: Array, weights: Array) -> Array:
 
 
 def _nominal_alpha(counts: csr_array, raters: Array, weights: Array) -> Array:
-    agreed = weights @ (_agreeing_pairs(counts) / (raters - 1))
+    agreeing_pairs = np.asarray((counts * (counts - counts.sign())).sum(axis=1))  # ordered, of each item
+    agreed = weights @ (agreeing_pairs / (raters - 1))
     by_level = weights @ counts
     total = by_level.sum(axis=-1)
     return 1 - _ratio((total - 1) * (total - agreed), total**2 - (by_level**2).sum(axis=-1))
@@ -151,15 +152,11 @@ def _sums_of_ranks(counts: csr_array, weights: Array) -> tuple[Array, Array]:
 
     The distance of two ratings that alpha calls ordinal is that of their ranks among all ratings.
     """
-    ranks = ranks_of_levels(weights @ counts)
+    by_level = weights @ counts
+    ranks = np.cumsum(by_level, axis=-1) - by_level / 2  # the weight below a level, and half of its own
     # Centred: the formula subtracts sums of squares, which would cancel digits of large ranks.
     ranks = ranks - ranks[:, -1:] / 2
     return np.asarray((counts @ ranks.T).T), np.asarray((counts @ (ranks**2).T).T)
-
-
-def _agreeing_pairs(counts: csr_array) -> Array:
-    """How many ordered pairs of raters say the same, for each item."""
-    return np.asarray((counts * (counts - counts.sign())).sum(axis=1))
 
 
 def _counts(ratings: Array) -> csr_array:
@@ -174,11 +171,6 @@ def level_counts(items: Indices, level_of: Indices, shape: tuple[int, int]) -> c
     from scipy.sparse import csr_array
 
     return csr_array((np.ones(len(items)), (items, level_of)), shape=shape)
-
-
-def ranks_of_levels(weights: Array) -> Array:
-    """The weight below each level, and half of its own: (resamples, levels)."""
-    return np.asarray(np.cumsum(weights, axis=-1) - weights / 2)
 
 
 def _summed(weights: Array, values: Array) -> Array:

@@ -22,7 +22,7 @@ accuracy, macro-F1) has two imaginary units in each class; the errors of the cla
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -285,7 +285,9 @@ def aggregate_units(
             sums = summed_by_unit(rows, clusters)
             sizes = summed_by_unit(np.ones((len(rows), 1)), clusters)[:, 0]
             rest = (sums.sum(axis=0) - sums)[:, np.newaxis, :]
-            left_out = _in_blocks(rest, aggregate)
+            at_once = max(1, CELLS_AT_ONCE // rest.shape[-1])
+            blocks = (rest[start : start + at_once] for start in range(0, len(rest), at_once))
+            left_out = np.concatenate([aggregate(block) for block in blocks])
         else:
             unit_of = left_out_units(len(rows), clusters)
             sizes = np.bincount(unit_of).astype(np.float64)
@@ -326,12 +328,6 @@ def left_out_units(items: int, clusters: Sequence[Hashable] | None) -> Indices:
     """Return the number of each item's unit; of more than 1,000 units, groups of units count as one."""
     unit_of = np.arange(items) if clusters is None else numbered(clusters)
     return unit_of % _LEFT_OUT
-
-
-def _in_blocks(stacked: Array, aggregate: Aggregate) -> Array:
-    at_once = max(1, CELLS_AT_ONCE // stacked.shape[-1])
-    blocks: Iterator[Array] = (stacked[start : start + at_once] for start in range(0, len(stacked), at_once))
-    return np.concatenate([aggregate(block) for block in blocks])
 
 
 def _pseudo_values(value: Array, left_out: Array, sizes: Array, *, clustered: bool) -> Units:
@@ -536,9 +532,7 @@ class Evidence:
     @property
     def log_wealth(self) -> float:
         """The logarithm of what the gamblers have, who began with 1."""
-        # Log-sum-exp: the wealth of a long run is too large for exp().
-        most = max(self._logs)
-        return most + math.log(math.fsum(math.exp(log - most) for log in self._logs))
+        return float(np.logaddexp.reduce(self._logs))  # the wealth of a long run is too large for exp()
 
     def is_clear(self, alpha: float) -> bool:
         """Whether the mean is above the threshold, with a chance of at most alpha ever to say so wrongly."""

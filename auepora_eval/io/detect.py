@@ -131,11 +131,9 @@ def _kind_by_id(start: bytes) -> str | None:
     document = next((one for one in documents if one is not None), None)
     if not document or _kind_of_record(document) is not None or has_query(document):
         return None
-    return "answers" if all(map(_is_answer, document.values())) else json_rankings_kind(document)
-
-
-def _is_answer(value: object) -> bool:
-    return isinstance(value, str) or (isinstance(value, dict) and has_answer([ID, *value]))
+    values = document.values()
+    are_answers = all(isinstance(v, str) or (isinstance(v, dict) and has_answer([ID, *v])) for v in values)
+    return "answers" if are_answers else json_rankings_kind(document)
 
 
 def _foreign_kind(start: bytes) -> str | None:

@@ -90,7 +90,8 @@ def read_samples(
     """The samples of a file with one a line, as they come; an id that comes again is an error."""
     ids: set[str] = set()
     head, unread = head or Head(), UnreadFields()
-    for where, record in _raw_samples(path, max_line_bytes):
+    for where, line in placed_lines(path, max_line_bytes):
+        record = decoded(line, RawSample) or parse_line(line, where)
         if isinstance(record, dict) and head.take(record, where):
             continue
         head.is_over = True
@@ -105,11 +106,6 @@ def read_samples(
         ids.add(sample.sample_id)
         yield sample
     unread.report(path.name)
-
-
-def _raw_samples(path: Path, max_line_bytes: int) -> Iterator[tuple[str, RawSample | dict[str, Any]]]:
-    for where, line in placed_lines(path, max_line_bytes):
-        yield where, decoded(line, RawSample) or parse_line(line, where)
 
 
 _SMALL_BYTES = 2_000_000  # of a file whose samples may stay in memory, where they take ten times as much

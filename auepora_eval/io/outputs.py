@@ -117,7 +117,8 @@ class PredictionFile:
             try:
                 head = decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                head = _head_of(*read_prediction(parse_line(line, where), where, UnreadFields()))
+                sample_id, output = read_prediction(parse_line(line, where), where, UnreadFields())
+                head = _Head(sample_id, output.retrieved, output.timings)
             if head.sample_id in self._places:
                 raise _used_already(where, head.sample_id)
             self._places[head.sample_id] = number * _LARGEST_FILE + place
@@ -154,10 +155,6 @@ class _Head(msgspec.Struct):
     retrieved: Sequence[Any] | _Ranked | None = None
     timings: Any = None
     latency_ms: Any = None
-
-
-def _head_of(sample_id: str, output: SystemOutputs) -> _Head:
-    return _Head(sample_id, output.retrieved, output.timings)
 
 
 def missing_output() -> SystemOutputs:

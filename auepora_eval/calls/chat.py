@@ -219,10 +219,13 @@ def split_endpoint(name: str) -> tuple[str, str]:
 def parse_strictly(text: str, kind: type[T]) -> T:
     """A reply's JSON as the type that was asked for; BadReplyError says what is wrong, for the model to read.
 
-    The reply is the JSON alone, or in one fenced block (```json). Nothing is searched for in other text: a
-    reply that holds two verdicts must not get to choose.
+    The reply is the JSON alone, or in one fenced block (```json), after what a reasoning model thought
+    (<think>...</think>) where its server leaves that in. Nothing is searched for in other text: a reply that
+    holds two verdicts must not get to choose.
     """
     bare = text.strip()
+    if bare.startswith("<think>"):
+        text = bare = bare.partition("</think>")[2].strip()
     if bare.startswith("```") and bare.endswith("```") and bare.count("```") == 2:
         language, _, block = bare[3:-3].partition("\n")
         text = block if language.strip().lower() in ("", "json") else text

@@ -229,10 +229,17 @@ class Verdict(msgspec.Struct, forbid_unknown_fields=True):
     score: int
 
 
+@pytest.mark.parametrize("text", ['{"score": 1}', '```json\n{"score": 1}\n```'])
+def test_what_a_model_thought_before_its_reply_is_not_read(text: str) -> None:
+    assert parse_strictly(f'<think>\n{{"score": 5}}?\n</think>\n\n{text}', Verdict) == Verdict(1)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "",
+        '<think>{"score": 1}',
+        'So <think></think> {"score": 1}',
         '```json\n{"score": 1}\n```\n```json\n{"score": 5}\n```',
         'Sure: ```json\n{"score": 1}\n```',
         '```python\n{"score": 1}\n```',

@@ -56,6 +56,20 @@ def test_child_processes_are_measured() -> None:
     assert second - first > 50
 
 
+def test_work_of_children_before_the_block_is_not_counted() -> None:
+    code = "import time\nwhile time.process_time() < 2: pass\nprint('there', flush=True); input()"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        with ResourceMonitor() as monitor:
+            time.sleep(0.5)
+        child.communicate(b"\n")
+    peak = monitor.usage()["cpu_percent"]["peak"]
+    assert peak is not None
+    assert peak < 300
+
+
 def test_run_reports_resources_of_its_calls() -> None:
     plan = EvaluationPlan(parse_metrics("mean_latency"))
     run = AueporaEvaluator(lambda query: an_output("a", "x"), plan).run(a_dataset(a_sample()))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,9 +47,10 @@ class ResourceMonitor:
         self._cpu: list[float] = []
         self._processes: list[psutil.Process] = []
         self._looks = 0
-        self._cpu_before: tuple[float, float] | None = None  # the time of the last look, and the CPU seconds
+        self._cpu_before = (0.0, 0.0)  # the time of the last look, and the CPU seconds
 
     def __enter__(self) -> ResourceMonitor:
+        self._cpu_before = perf_counter(), process_time()
         self._thread.start()
         return self
 
@@ -70,27 +71,28 @@ class ResourceMonitor:
     def _look(self) -> None:
         import psutil
 
-        now = perf_counter()
         if self._looks % _LOOKS_BETWEEN_CHILDREN == 0:
             this = psutil.Process()
             self._processes = [this]
             with suppress(psutil.Error, OSError):  # where processes may not be listed, this one is measured
                 self._processes += this.children(recursive=True)
         self._looks += 1
-        memory, seconds = 0, 0.0
+        memory, spent, now = 0, [], perf_counter()
         for process in self._processes:
             with suppress(psutil.Error):  # it has ended, or may not be read
                 memory += process.memory_info().rss
                 times = process.cpu_times()
-                seconds += times.user + times.system
+                spent.append(times.user + times.system)
+        if self._looks == 1:  # children may have worked before the block
+            self._cpu_before = self._cpu_before[0], self._cpu_before[1] + sum(spent[1:])
+        seconds = sum(spent)
         if memory:
             self._memory.append(memory / 1e6)
-        if self._cpu_before is not None:
-            elapsed = now - self._cpu_before[0]
-            if elapsed < _SHORTEST_CPU_SECONDS:
-                return
-            # The time of a child that has ended is missing now: no process was busy for less than nothing.
-            self._cpu.append(100 * max(0.0, seconds - self._cpu_before[1]) / elapsed)
+        elapsed = now - self._cpu_before[0]
+        if elapsed < _SHORTEST_CPU_SECONDS:
+            return
+        # The time of a child that has ended is missing now: no process was busy for less than nothing.
+        self._cpu.append(100 * max(0.0, seconds - self._cpu_before[1]) / elapsed)
         self._cpu_before = now, seconds
 
 

@@ -322,7 +322,7 @@ def ranking_page(workspace: Workspace, run_ids: Sequence[str], ranking: Ranking)
         ui.lead(ranking_in_words(ranking)),
         charts.legend(ranking.systems),
         ui.table("Ranking", columns, rows, kind="bars"),
-        ui.notes([_RANKS, *(f"{text}." for text in (*ranking.mismatches, *ranking.notes))]),
+        ui.notes([_RANKS, *(f"Note: {text}." for text in (*ranking.mismatches, *ranking.notes))]),
         ui.section("Each pair", tag("ul", _pairs(run_ids, ranking), class_="links")),
     )
     command = workspace.command("compare", *map(workspace.name, run_ids))

@@ -78,7 +78,9 @@ def _report(ask: Ask, report: GateReport, run_id: str, baseline: str) -> Node:
     return join(
         tag("div", panels, class_="halves") if panels else None,
         _rules_table(passed, index, run_id, baseline) if passed else None,
-        ui.notes([about, *pass_words(report), *(f"{text}." for text in (*report.mismatches, *report.notes))]),
+        ui.notes(
+            [about, *pass_words(report), *(f"Note: {text}." for text in (*report.mismatches, *report.notes))]
+        ),
     )
 
 

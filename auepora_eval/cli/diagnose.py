@@ -91,6 +91,7 @@ def run(args: Namespace) -> int:
     probe = _probed(prober)
     found = diagnose(probe)
     found.notes += notes
+    found.corpus = args.corpus
     if args.sample is None:
         _save(storage, args.run_id, found)
     _say(found, probe, args)

@@ -145,6 +145,7 @@ class Diagnosis:
     is_black_box: bool = False
     unreached: str = ""  # why nothing can be said, if documents do not reach the generator
     traced: int = 0  # questions with gold whose text is known: a corpus makes them more
+    corpus: str | None = None  # the --corpus that it was made with
 
     def stage(self, name: str) -> StageShare | None:
         """Return a stage by its name; None if it lost nothing."""

@@ -41,7 +41,8 @@ def diagnosis_page(ask: Ask) -> Reply:
     run_id = ask.path["run"]
     found = diagnosis_of(ask.workspace.index(run_id))
     crumbs = [("Runs", "/"), (run_id, address("run", run_id))]
-    command = ask.workspace.command("diagnose", ask.workspace.name(run_id))
+    corpus = ["--corpus", found.corpus] if found and found.corpus else []
+    command = ask.workspace.command("diagnose", ask.workspace.name(run_id), *corpus)
     if found is None:
         main = ui.lead("This run was not diagnosed yet. In a terminal: ", tag("code", command))
         return Page("What to fix first", main, command, crumbs=crumbs, run=run_id)

@@ -157,6 +157,7 @@ def test_json_is_what_is_stored(here: Path, capsys: pytest.CaptureFixture[str]) 
     document = json.loads(capsys.readouterr().out)
     stored = EvaluationResultsStorage(here).load_fact("base", "diagnosis")
     assert stored == document
+    assert stored["corpus"] == "corpus.jsonl"
     assert Diagnosis.of(stored).to_dict() == Diagnosis.of(document).to_dict()
     assert document["stages"][0]["name"] == "cutoff"
     assert document["first"] == "rerank"

@@ -133,6 +133,7 @@ def _say(args: Namespace, storage: EvaluationResultsStorage) -> None:
                 raise DataError(args.run_id, f"there is no sample {args.sample!r} in this run.")
             _say_sample(samples, *pair)
             _say_claims(samples.database.path, samples.run, *pair)
+        say_next({f"auepora view {shlex.quote(args.run_id)}": "in a browser"}, out_flag(args.out))
     elif args.worst:
         _say_worst(storage, args)
     elif args.failed:
@@ -270,6 +271,12 @@ def _say_worst(storage: EvaluationResultsStorage, args: Namespace) -> None:
     if not worst:
         best = f"{result.name} has its best value for every scored sample."
         echo.say(best if result.coverage.scored else f"{result.name} scored no sample.")
+    name = shlex.quote(args.run_id)
+    commands = {
+        f"auepora show {name} --sample {shlex.quote(one.sample_id)}": "the first in full" for one in worst[:1]
+    }
+    commands[f"auepora view {name}"] = "in a browser"
+    say_next(commands, out_flag(args.out))
 
 
 _MOST_IDS = 20

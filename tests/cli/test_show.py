@@ -46,10 +46,12 @@ def test_terminal_report_and_view_count_what_the_metrics_count(
     worst = printed(capsys, "show", "r", "--worst", "recall@5")
     assert [line.split()[0] for line in worst.splitlines() if "recall@5" in line] == list(missed)
     assert worst.count("missed:    plans.md") == len(missed)
+    assert f"Next: auepora show r --sample {missed[0]}" in worst
     for name, doc in RETRIEVED.items():
         shown = printed(capsys, "show", "r", "--sample", name)
         assert ("not retrieved: plans.md" in shown) == (name in missed)
         assert (f"  *   1  {doc['doc_id']}" in shown) == (name not in missed)
+        assert shown.splitlines()[-1].startswith("Next: auepora view r")
     index = RunSamples(here / DEFAULT_OUT / "r.results.json")
     assert [place for place in index.ids if index.gold_missed[index.place_of(place)]] == list(missed)
     assert main(["show", "r", "--html", "r.html"]) == 0
@@ -79,10 +81,8 @@ def test_the_best_value_is_not_among_the_worst(here: Path, capsys: pytest.Captur
     )
     save_records([{"sample_id": "1", "query": "How?", "relevant_docs": [GOLD]}], here / "d.jsonl", force=True)
     assert main(["score", *files, "--metrics", "mrr", "--id", "one"]) == 0
-    assert (
-        printed(capsys, "show", "one", "--worst", "mrr")
-        == "mrr has its best value for every scored sample.\n"
-    )
+    shown = printed(capsys, "show", "one", "--worst", "mrr")
+    assert shown.startswith("mrr has its best value for every scored sample.\nNext: auepora view one")
 
 
 # A results file of another tool.

@@ -19,6 +19,7 @@ from ..core.settings import out_flag
 from ..core.types import EvaluationRun
 from ..errors import AueporaError, DataError, NotFoundError
 from ..io.results.document import results_to_run
+from ..store.lock import writer_of
 from ..store.pages import RunSamples, stamp
 from ..store.state import SUFFIX, RunState, Unfinished, read_results_head, unfinished_ids, unfinished_run
 from ..store.storage import EvaluationResultsStorage
@@ -193,13 +194,17 @@ class Workspace:
         """Return the newest runs for the frame of each page; read again when a file came or went."""
         if not self.folder.is_dir():
             return []
-        return self.trends.get(("recent", self.folder.stat().st_mtime_ns), self._recent)
-
-    def _recent(self) -> list[Recent]:
-        going = [run_id for run_id in self.unfinished_ids() if "~" not in run_id]
-        return [*((run_id, "running", "not finished") for run_id in going), *map(_recent, self.runs())][
-            :_RECENT
+        going, finished = self.trends.get(("recent", self.folder.stat().st_mtime_ns), self._recent)
+        # Looked up each time: a process that is killed changes no file.
+        writers = {run_id: writer_of(RunState(self.folder, run_id).database) for run_id in going}
+        unfinished = [
+            (run_id, "running" if writer else "stopped", "not finished") for run_id, writer in writers.items()
         ]
+        return [*unfinished, *finished][:_RECENT]
+
+    def _recent(self) -> tuple[list[str], list[Recent]]:
+        going = [run_id for run_id in self.unfinished_ids() if "~" not in run_id]
+        return going[:_RECENT], [_recent(one) for one in self.runs()[:_RECENT]]
 
     def before(self, run_id: str, runs: Sequence[Stored] | None = None) -> list[str]:
         """Return the runs with the same samples as one, which it can be compared with: older ones first."""

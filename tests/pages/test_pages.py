@@ -27,6 +27,7 @@ from auepora_eval.errors import AueporaError
 from auepora_eval.interventions.report import Diagnosis, Fix, StageShare
 from auepora_eval.pages import workspace as workspaces
 from auepora_eval.pages.comparisons import Scores, comparison_of, gate_of, ranking_of
+from auepora_eval.store.lock import locked
 from auepora_eval.store.pages import RunSamples
 from auepora_eval.store.storage import EvaluationResultsStorage
 from tests.builders import a_dataset, a_sample
@@ -301,6 +302,7 @@ def test_the_gate_is_that_of_the_command(
     seen = text_of(page)
     assert f"✓ PASSED: all {len(report['verdicts'])} rules" in seen
     assert "exit code 0" in seen
+    assert "Note: times depend on the machine" in seen
     for one in report["verdicts"]:
         assert (one["name"] or one["rule"]) in seen
     named = next(one for one in report["verdicts"] if one["name"])
@@ -347,6 +349,7 @@ def test_a_diagnosis_leads_to_the_samples_of_a_stage(demo_runs: Path, tmp_path: 
         [Fix("declines", "answer where it declines", "oracle", 0.1, (0.04, 0.16), 0.001, 0.01, 0.06)],
         "declines",
         calls={"generate": 7},
+        corpus="my docs",
     )
     EvaluationResultsStorage(tmp_path / "runs").save_fact("demo-hybrid", diagnosis=found.to_dict())
     with serving(tmp_path / "runs") as client:
@@ -354,6 +357,7 @@ def test_a_diagnosis_leads_to_the_samples_of_a_stage(demo_runs: Path, tmp_path: 
         page = client.get("/run/demo-hybrid/diagnosis").text
         seen = text_of(page)
         assert "→ First: the generator (declines on its gold)" in seen
+        assert "auepora diagnose demo-hybrid --corpus 'my docs'" in seen
         assert "Right 50 Generator 2" in seen
         assert "Answer where it declines +0.10 +0.06" in seen
         (stage,) = links(page, "/run/demo-hybrid/samples?stage")
@@ -472,6 +476,16 @@ def test_a_run_that_is_going_is_followed(tmp_path: Path) -> None:
             finish.set()
             thread.join(30)
         assert "mean_latency" in client.get("/run/x").text
+
+
+def test_a_run_that_was_stopped_has_not_the_sign_of_one_that_is_going(tmp_path: Path) -> None:
+    words = ["run", "--dataset", "demo", "--system", "auepora_eval.demo.systems:bm25", "--id", "x"]
+    assert main([*words, "--budget-calls", "3", "--metrics", "mrr", "--out", str(tmp_path)]) == 1
+    with serving(tmp_path) as client:
+        page = client.enter().get("/metrics").text
+        assert "! x not finished" in text_of(page)
+        with locked(tmp_path / "x.run.db"):
+            assert "◔ x not finished" in text_of(client.get("/metrics").text)
 
 
 def test_damaged_files_do_not_hide_the_others(demo_runs: Path, tmp_path: Path) -> None:

@@ -89,13 +89,17 @@ def _to_html(run: Any, path: Path, force: bool) -> None:
     write_run(run, path, force=force)
 
 
+_VIEWED: list[Any] = []  # folders of run.view(), which are removed when Python ends
+
+
 def _view(run: Any, flags: Sequence[str]) -> None:
     from tempfile import TemporaryDirectory
 
     from .cli.main import main
 
-    with TemporaryDirectory() as folder:
-        main(["view", str(run.save(folder)), "--out", folder, *flags])
+    folder = TemporaryDirectory()
+    _VIEWED.append(folder)
+    main(["view", str(run.save(folder.name)), "--out", folder.name, *flags])
 
 
 # A run is stored and shown by packages that `core` must not know.

@@ -12,6 +12,7 @@ import pytest
 import auepora_eval as ae
 from tests.builders import a_sample
 from tests.generate_docs import API_SECTIONS, public_names
+from tests.pages.serving import Served
 
 SAMPLES: list[dict[str, Any]] = [
     {"sample_id": str(n), "query": f"q{n}", "relevant_docs": [f"d{n}"], "reference_answer": f"answer {n}"}
@@ -354,6 +355,25 @@ def test_a_run_as_one_file_and_in_a_browser(here: Path) -> None:
         printed = "".join(next(server.stdout) for _ in range(3))
         server.terminate()
     assert "http://127.0.0.1:" in printed
+
+
+def test_a_view_in_a_session_returns_and_ends_with_python() -> None:
+    code = (
+        "import asyncio, sys, auepora_eval as ae\n"
+        "rows = [{'query': 'a', 'reference_answer': 'a'}]\n"
+        "async def cell():\n"  # a notebook runs cells in an event loop
+        "    ae.evaluate(lambda query: query, rows).view('--no-open')\n"
+        "sys.ps1 = '>>> '\n"
+        "asyncio.run(cell())\n"
+        "input()\n"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True) as session:
+        assert session.stdout is not None
+        address = [next(session.stdout) for _ in range(3)][-1].strip()
+        assert Served(session, address).enter().get("/").status == 200
+        session.communicate("\n", timeout=30)
+    assert session.returncode == 0
 
 
 def test_rows_with_answers_are_scored_not_evaluated() -> None:

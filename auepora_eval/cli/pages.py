@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,7 +14,10 @@ from ..errors import MissingDependencyError, StorageError, install_command
 from . import echo
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from starlette.types import ASGIApp
+    from uvicorn import Server
 
     from ..pages.security import Access
 
@@ -29,7 +33,10 @@ def check_can_serve(command: str) -> None:
 
 
 def serve_pages(args: Namespace, application: Callable[[Access], ASGIApp], *, home: str, about: str) -> None:
-    """Print the address of an application, open it in a browser, and serve it until Ctrl-C."""
+    """Print the address of an application, open it in a browser, and serve it until Ctrl-C.
+
+    In a notebook or an interpreter, return and serve it in the background, until Python ends.
+    """
     from ..pages.security import Access, listening_socket
     from ..pages.server import server_of
 
@@ -38,14 +45,30 @@ def serve_pages(args: Namespace, application: Callable[[Access], ASGIApp], *, ho
     except OSError as error:
         what = f"Port {args.port} cannot be used: {error.strerror or error}. Choose another --port."
         raise StorageError(what) from error
-    with listening:
-        access = Access(listening.getsockname()[1], home=home)
-        echo.say(f"{about}, at\n\n  {access.address}\n\nThe address works once. Stop with Ctrl-C.")
-        sys.stdout.flush()  # in a pipe, somebody waits for the address
-        if not args.no_open:
-            _open(access.address)  # the browser waits until the server answers
-        with suppress(KeyboardInterrupt):  # how a server is stopped
-            server_of(application(access)).run(sockets=[listening])
+    access = Access(listening.getsockname()[1], home=home)
+    server = server_of(application(access))
+    is_session = hasattr(sys, "ps1")  # Python, IPython or a notebook, in which somebody types more
+    stop = "It is served until Python ends." if is_session else "Stop with Ctrl-C."
+    echo.say(f"{about}, at\n\n  {access.address}\n\nThe address works once. {stop}")
+    sys.stdout.flush()  # in a pipe, somebody waits for the address
+    if not args.no_open:
+        _open(access.address)  # the browser waits until the server answers
+    if is_session:
+        _serve_in_background(server, listening)
+        return
+    with listening, suppress(KeyboardInterrupt):  # how a server is stopped
+        server.run(sockets=[listening])
+
+
+def _serve_in_background(server: Server, listening: socket) -> None:
+    """Serve until the main thread ends."""
+
+    def stop() -> None:
+        threading.main_thread().join()
+        server.should_exit = True
+
+    threading.Thread(target=stop, daemon=True).start()
+    threading.Thread(target=server.run, kwargs={"sockets": [listening]}).start()
 
 
 def _open(url: str) -> None:

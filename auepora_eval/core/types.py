@@ -677,7 +677,10 @@ class EvaluationRun:
         return Path(path)
 
     def view(self, *flags: str) -> None:
-        """Show the run in a browser until Ctrl-C; `flags` are those of the command: "--no-open"."""
+        """Show the run in a browser until Ctrl-C; `flags` are those of the command: "--no-open".
+
+        In a notebook or an interpreter it returns at once, and the pages are served until Python ends.
+        """
         RUN_ACTIONS["view"](self, flags)
 
 

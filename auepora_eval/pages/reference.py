@@ -114,6 +114,7 @@ def _chart(metric: str, lines: Sequence[TrendLine]) -> Node:
     if not known:
         return None
     drawn = [[_point(one, point, metric) for point in one.points] for one in known[: len(charts.SERIES)]]
+    names = [ui.short(line.system, 18) for line in known] if len(known) > 1 else []
     about = f"{known[0].dataset}, points: runs; band: 95% interval"
     label = f"{metric} over time of {', '.join(line.system for line in known)}"
     title = f"{ui.arrow(metric, up=known[0].higher_is_better)}{' in s' if known[0].unit == 's' else ''}"
@@ -135,7 +136,7 @@ def _chart(metric: str, lines: Sequence[TrendLine]) -> Node:
     ]
     body = [
         tag("div", charts.legend([line.system for line in known]), class_="pad"),
-        charts.trend_chart(drawn, label=label),
+        charts.trend_chart(drawn, names=names, label=label),
         ui.folded("Values as a table", ui.table(label, columns, rows), kind="pad"),
     ]
     return ui.card(title, body, about=about)

@@ -371,6 +371,7 @@ def test_charts_have_axes_and_lead_to_samples(enter: Enter, more: Client, visit:
     trend = enter("/trend?metric=recall%405")
     assert trend.page.locator(".trend a").count() == 2
     assert trend.page.locator(".trend text").count() > 3
+    assert trend.page.locator(".trend .name").all_text_contents() == ["hybrid", "bm25"]
     assert trend.page.locator(".legend").inner_text().split() == ["●", "bm25", "●", "hybrid"]
     assert "demo-hybrid: 0." in trend.page.locator(".trend a title").last.text_content()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import UTC, datetime
 
 import pytest
 
@@ -18,7 +19,14 @@ from auepora_eval.core.types import (
     SystemOutputs,
     TargetCategory,
 )
-from auepora_eval.pages.components.charts import SHARE, change_scale, interval_bar, linear_scale
+from auepora_eval.pages.components.charts import (
+    SHARE,
+    Point,
+    change_scale,
+    interval_bar,
+    linear_scale,
+    trend_chart,
+)
 from auepora_eval.pages.components.markup import tag
 from auepora_eval.pages.components.parts import Column, card, chip, group_row, number, strip, table, verdict
 from auepora_eval.pages.components.sample import Answered, Claim, sample_parts
@@ -102,6 +110,15 @@ def test_an_axis_has_round_numbers_around_the_values(values: list[float]) -> Non
 
 
 # Samples.
+
+
+def test_the_names_of_lines_that_end_at_one_height_do_not_touch() -> None:
+    day = datetime(2026, 1, 1, tzinfo=UTC)
+    lines = [[Point(day, value, None, name, "/")] for name, value in (("a", 0.5), ("b", 0.5), ("c", 1.0))]
+    drawn = trend_chart(lines, names=["a", "b", "c"], label="over time")
+    names = re.findall(r'<text[^>]*y="([0-9.]+)" class="name \w+"[^>]*>(\w)', str(drawn))
+    places = {name: float(y) for y, name in names}
+    assert places["c"] < places["a"] == places["b"] - 14
 
 
 def test_a_huge_answer_is_cut() -> None:

@@ -7,7 +7,7 @@ values for readers who cannot see it, and an axis with numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -286,8 +286,13 @@ class Point:
     href: str
 
 
-def trend_chart(lines: Iterable[Sequence[Point]], *, label: str, height: int = 240) -> Markup:
-    """Return values over time: a line with points and the band of the intervals for each system."""
+def trend_chart(
+    lines: Iterable[Sequence[Point]], *, names: Sequence[str] = (), label: str, height: int = 240
+) -> Markup:
+    """Return values over time: a line with points and the band of the intervals for each system.
+
+    With `names`, each line has its name at its end.
+    """
     drawings = [[point for point in line if math.isfinite(point.value)] for line in lines]
     known = [point for drawn in drawings for point in drawn]
     scale = linear_scale(each for point in known for each in (point.value, *(point.limits or ())))
@@ -319,8 +324,17 @@ def trend_chart(lines: Iterable[Sequence[Point]], *, label: str, height: int = 2
             dot = tag("circle", class_=f"dot {kind}", cx=_percent(x), cy=y, r=4)
             title = tag("title", point.title)
             shapes.append(tag("a", title, hit, limits, dot, href=point.href, aria_label=point.title))
+    shapes += _line_names(names, [up(drawn[-1].value) for drawn in drawings])
     drawing = tag("svg", shapes, class_="chart trend", role="group", aria_label=label, height=height)
-    return tag("div", drawing, class_="plot")
+    return tag("div", drawing, class_="plot named" if names else "plot")
+
+
+def _line_names(names: Sequence[str], ends: Sequence[float]) -> Iterator[Markup]:
+    """Yield the names of lines at the height of their ends, moved down where they would touch."""
+    lowest = -math.inf
+    for y, kind, name in sorted(zip(ends, SERIES, names, strict=False)):
+        lowest = max(y, lowest + 14)
+        yield tag("text", name, x="100%", dx=12, y=lowest + 4, class_=f"name {kind}", aria_hidden="true")
 
 
 def _path(places: Iterable[tuple[float, float]]) -> str:

@@ -87,12 +87,13 @@ def trend_page(ask: Ask) -> Reply:
         _chart(metric, [line for line in lines if (line.dataset, line.dataset_sha256) == key])
         for key in datasets
     ]
+    count = sum(len(line.points) for line in lines)
     box = ui.select_box("metric", [(name, name) for name in names], metric, "Metric")
     return Page(
         f"Trend of {metric}",
         join(_latest_change(lines), drawn, ui.notes(trend_notes(trend, all_lines=True))),
         ask.workspace.command("list", "--trend", metric),
-        facts=f"{sum(len(line.points) for line in lines)} runs",
+        facts="1 run" if count == 1 else f"{count} runs",
         actions=ui.choice_form("/trend", box),
     )
 

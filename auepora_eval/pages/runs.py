@@ -233,7 +233,7 @@ def _controls(ask: Ask, names: Sequence[str], shown: Sequence[str], count: int, 
         "div",
         ui.search_form("runs", ask.values.get("words", ""), fields, action="/"),
         tag("ul", (tag("li", each) for each in choices), class_="choice"),
-        tag("span", f"{count:,} runs", class_="count", role="status"),
+        tag("span", "1 run" if count == 1 else f"{count:,} runs", class_="count", role="status"),
         ui.span("end", menu, button),
         class_="filters",
     )

@@ -482,8 +482,7 @@ def test_a_run_that_was_stopped_has_not_the_sign_of_one_that_is_going(tmp_path: 
     words = ["run", "--dataset", "demo", "--system", "auepora_eval.demo.systems:bm25", "--id", "x"]
     assert main([*words, "--budget-calls", "3", "--metrics", "mrr", "--out", str(tmp_path)]) == 1
     with serving(tmp_path) as client:
-        page = client.enter().get("/metrics").text
-        assert "! x not finished" in text_of(page)
+        assert "! x not finished" in text_of(client.enter().get("/metrics").text)
         with locked(tmp_path / "x.run.db"):
             assert "◔ x not finished" in text_of(client.get("/metrics").text)
 
@@ -508,6 +507,8 @@ def test_only_the_named_runs_are_shown(demo_runs: Path) -> None:
         page = client.enter().get("/").text
         assert "demo-bm25" in page
         assert "demo-hybrid" not in page
+        assert "1 runs" not in text_of(page)
+        assert "1 runs" not in text_of(client.get("/trend").text)
         assert client.get("/run/demo-hybrid").status == 404
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -223,6 +224,8 @@ def parse_strictly(text: str, kind: type[T]) -> T:
     (<think>...</think>) where its server leaves that in. Nothing is searched for in other text: a reply that
     holds two verdicts must not get to choose.
     """
+    with _first_use:
+        decoder = msgspec.json.Decoder(kind)
     bare = text.strip()
     if bare.startswith("<think>"):
         text = bare = bare.partition("</think>")[2].strip()
@@ -230,11 +233,15 @@ def parse_strictly(text: str, kind: type[T]) -> T:
         language, _, block = bare[3:-3].partition("\n")
         text = block if language.strip().lower() in ("", "json") else text
     try:
-        return msgspec.json.decode(text, type=kind)
+        return decoder.decode(text)
     except msgspec.ValidationError as error:
         raise BadReplyError(f"the JSON is not of the form asked for: {error}") from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise BadReplyError(f"it is not one JSON document and nothing else: {error}") from None
+
+
+# msgspec ends the process (SIGSEGV) if several threads use a struct for the first time at once.
+_first_use = threading.Lock()
 
 
 def _read(body: bytes) -> _Completion:

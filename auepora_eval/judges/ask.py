@@ -53,11 +53,13 @@ def _row(verdict: Judgement) -> CallRow:
     )
 
 
+_decode = msgspec.json.Decoder(Judgement).decode
+
+
 def verdicts_in(database: Database) -> Iterator[Judgement]:
     """Yield all verdicts, also those that a later one replaced."""
-    decode = msgspec.json.Decoder(Judgement).decode
     for (reply,) in database.stream("SELECT reply FROM call WHERE kind = ? ORDER BY n", [JUDGE]):
-        yield decode(reply)
+        yield _decode(reply)
 
 
 def stored_verdicts(path: Path) -> list[Judgement]:
@@ -174,7 +176,7 @@ class Asking:
         reply = None if self.cache is None else self.cache.reply(_call_key(key_of(asked)))
         if reply is None:
             return None
-        verdict = _free(msgspec.json.decode(reply, type=Judgement), about=dict(asked[1].about))
+        verdict = _free(_decode(reply), about=dict(asked[1].about))
         if self.database is not None:
             self.database.add_calls([_row(verdict)])
         return verdict

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import socket
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -227,6 +229,27 @@ def test_keys_come_from_the_environment_by_name(monkeypatch: pytest.MonkeyPatch)
 
 class Verdict(msgspec.Struct, forbid_unknown_fields=True):
     score: int
+
+
+def test_many_threads_may_read_their_first_reply_at_once() -> None:
+    """In a process of its own, which this ended with SIGSEGV."""
+    code = """
+import sys, threading, msgspec
+from auepora_eval.calls.chat import parse_strictly
+sys.setswitchinterval(1e-6)
+for number in range(100):
+    inner = msgspec.defstruct("Inner", [("claim", int), ("quote", str, "")])
+    outer = msgspec.defstruct("Outer", [("verdicts", list[inner])])
+    start = threading.Barrier(16)
+    def read():
+        start.wait()
+        parse_strictly('{"verdicts": [{"claim": 1}]}', outer)
+    threads = [threading.Thread(target=read) for _ in range(16)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("text", ['{"score": 1}', '```json\n{"score": 1}\n```'])

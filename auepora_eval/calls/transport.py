@@ -107,7 +107,9 @@ class Transport:
             what = f"there is no host {self._host}: {origin.strerror}."
             return CallError(what, kind="connection", lasting=origin.errno == socket.EAI_NONAME)
         if isinstance(origin, ConnectionRefusedError):
-            return CallError("nothing listens there. Is the server running?", kind="connection")
+            return CallError(
+                "nothing listens there. Start the server, or correct the address.", kind="connection"
+            )
         return CallError(f"the connection broke: {str(origin) or type(origin).__name__}.", kind="connection")
 
 

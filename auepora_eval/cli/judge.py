@@ -193,7 +193,7 @@ def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
             raise
     # The table only counts the samples.
     failures = Counter(
-        echo.one_line(one.failed, 120) for one in work.asking.of_judge(work.kinds) if one.failed
+        echo.one_line(one.failed, 120).rstrip(".") for one in work.asking.of_judge(work.kinds) if one.failed
     )
     if failures:
         most = "; ".join(f"{count:,} × {reason}" for reason, count in failures.most_common(3))

@@ -150,7 +150,7 @@ def test_nothing_listens() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
-        with pytest.raises(CallError, match=r"nothing listens there\. Is the server") as raised:
+        with pytest.raises(CallError, match=r"nothing listens there\. Start the server") as raised:
             ChatModel(url, "m").complete(HELLO)
     assert (raised.value.kind, raised.value.lasting) == ("connection", False)
 

@@ -14,8 +14,6 @@ from ..errors import MissingDependencyError, StorageError, install_command
 from . import echo
 
 if TYPE_CHECKING:
-    from socket import socket
-
     from starlette.types import ASGIApp
     from uvicorn import Server
 
@@ -54,13 +52,13 @@ def serve_pages(args: Namespace, application: Callable[[Access], ASGIApp], *, ho
     if not args.no_open:
         _open(access.address)  # the browser waits until the server answers
     if is_session:
-        _serve_in_background(server, listening)
+        _serve_in_background(server, lambda: server.run(sockets=[listening]))
         return
     with listening, suppress(KeyboardInterrupt):  # how a server is stopped
         server.run(sockets=[listening])
 
 
-def _serve_in_background(server: Server, listening: socket) -> None:
+def _serve_in_background(server: Server, serve: Callable[[], None]) -> None:
     """Serve until the main thread ends."""
 
     def stop() -> None:
@@ -68,7 +66,7 @@ def _serve_in_background(server: Server, listening: socket) -> None:
         server.should_exit = True
 
     threading.Thread(target=stop, daemon=True).start()
-    threading.Thread(target=server.run, kwargs={"sockets": [listening]}).start()
+    threading.Thread(target=serve).start()
 
 
 def _open(url: str) -> None:

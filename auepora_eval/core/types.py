@@ -677,10 +677,7 @@ class EvaluationRun:
         return Path(path)
 
     def view(self, *flags: str) -> None:
-        """Show the run in a browser until Ctrl-C; `flags` are those of the command: "--no-open".
-
-        In a notebook or an interpreter it returns at once, and the pages are served until Python ends.
-        """
+        """Show the run in a browser until Ctrl-C, in a notebook until Python ends; `flags`: "--no-open"."""
         RUN_ACTIONS["view"](self, flags)
 
 

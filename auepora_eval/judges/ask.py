@@ -95,7 +95,7 @@ class Asking:
     and in a cache. `stored` are those of earlier sessions, of which the last on a question counts; one that
     failed is asked again. In a replay it is not, and a question without a verdict is a failure, not a call.
     `audit` is what is known of the judge, and `labels` has people's scores of samples. With `keeps_answers` a
-    judge that refuses the key fails the verdicts, since the answers are in memory only.
+    judge that refuses the key, or never answers, fails the verdicts, since the answers are in memory only.
     """
 
     judge: Judge
@@ -117,8 +117,9 @@ class Asking:
         self.failed_before = {key for key, verdict in self.book.items() if verdict.failed}
         for key in () if self.is_replay else self.failed_before:
             del self.book[key]
-        # Verdicts that fail are a part of the result: the answers that are judged were paid for.
-        policy = replace(self.policy or CallPolicy(), keep_going=True)
+        policy = self.policy or CallPolicy()
+        if self.keeps_answers:  # they were paid for: verdicts that fail are a part of their result
+            policy = replace(policy, keep_going=True)
         self.limits = Limits(policy, map(_usage, self.stored))
 
     def known(self, questions: Iterable[Question]) -> list[Judgement]:

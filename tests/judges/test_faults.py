@@ -84,7 +84,7 @@ def test_faults_are_counted_and_asked_again(
     mode: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    prepare(limit=24)
+    prepare(limit=24 if share < 1 else 18)  # after 20 equal failures without an answer the command ends
     results, verdicts = tmp_path / f"runs/{RUN}.results.json", tmp_path / f"runs/{RUN}.run.db"
     failing = [share]
     with failing_server(mode, failing) as server:
@@ -111,6 +111,22 @@ def test_faults_are_counted_and_asked_again(
     with failing_server(mode, failing) as other:
         assert main(judge_words(other.url)) == 0
         assert 2 * len(asked(other)) == len(book_of(verdicts)), "verdicts of both servers are kept"
+
+
+def test_a_server_that_never_answers_ends_the_command_and_changes_no_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare()
+    results = tmp_path / f"runs/{RUN}.results.json"
+    with failing_server("429", [0.0]) as server:
+        assert main(judge_words(server.url)) == 0
+    before = results.read_bytes()
+    with failing_server("429", [1.0]) as server:
+        assert main([*judge_words(server.url), *plan(judge_retries=0)]) == 1
+        assert len(server.requests) < 40
+    assert "samples failed in a row" in capsys.readouterr().err
+    assert results.read_bytes() == before
 
 
 def keys_of(server: ChatServer, session: str, identity: str) -> list[str]:

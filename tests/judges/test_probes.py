@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from auepora_eval.calls.policy import CallPolicy
 from auepora_eval.judges.ask import Asking
 from auepora_eval.judges.judge import FunctionJudge, Judge, SupportJudge
 from auepora_eval.judges.question import Judgement, Question, kind_named
@@ -13,7 +14,7 @@ from tests.judges.functions import ALWAYS_YES, INVERSE, OBEDIENT, ORACLE, a_coin
 
 
 def probe(judge: Judge, kind: str = "grounding") -> ProbeReport:
-    return probe_judge(Asking(judge), kind)
+    return probe_judge(Asking(judge, policy=CallPolicy(keep_going=True)), kind)
 
 
 @pytest.mark.parametrize(

@@ -325,7 +325,7 @@ def test_runs_are_sorted_filtered_and_compared(enter: Enter) -> None:
     seen.page.wait_for_url("**order=down*")
     assert seen.page.locator("tbody th").all_inner_texts() == ["demo-hybrid", "demo-bm25"]
     seen.page.get_by_label("Filter runs").fill("hyb")
-    seen.page.locator(".count", has_text="1 runs").wait_for()
+    seen.page.locator(".count", has_text="1 run").wait_for()
     seen.page.wait_for_url("**words=hyb*")
     seen.page.get_by_label("Filter runs").fill("")
     seen.page.locator(".count", has_text="2 runs").wait_for()

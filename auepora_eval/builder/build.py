@@ -13,7 +13,6 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
@@ -27,6 +26,7 @@ from ..io.builds import (
     Coverage,
     FileFacts,
     Manifest,
+    SourceFacts,
     build_time,
     check_version,
     manifest_bytes,
@@ -117,16 +117,13 @@ class _Build:
         self.ids: dict[str, set[str]] = {name: set() for name in plan.outputs}
         self.rejects: Sink | None = None
 
-    def run(self, together: Mapping[Path, BinaryIO]) -> tuple[dict[str, FileFacts], FileFacts]:
+    def run(self, together: Mapping[Path, BinaryIO]) -> tuple[dict[str, FileFacts], SourceFacts]:
         """Write the splits, and return the facts about them and about the source."""
         plan = self.plan
         self.sinks = {name: Sink(together[path], path) for name, path in plan.outputs.items()}
         if plan.rejects is not None:
             self.rejects = Sink(together[plan.rejects], plan.rejects)
-        # Hashing the source costs as much as parsing it, and runs beside it.
-        with ThreadPoolExecutor(1) as beside:
-            source_sha256 = beside.submit(file_sha256, plan.source)
-            self._read()
+        self._read()
         splits = {
             name: FileFacts(
                 relative_path(plan.outputs[name], plan.manifest),
@@ -140,7 +137,7 @@ class _Build:
             self.rejects.sha256()
         self._check_usable()
         name, size = relative_path(plan.source, plan.manifest), plan.source.stat().st_size
-        return splits, FileFacts(name, self.counts.records, source_sha256.result(), size)
+        return splits, SourceFacts(name, self.counts.records, size)
 
     def _read(self) -> None:
         for where, line in placed_lines(self.plan.source):
@@ -206,7 +203,7 @@ def _rejected(line: bytes, where: str, error: TaskError) -> dict[str, object]:
 
 
 def _manifest(
-    plan: BuildPlan, counts: BuildCounts, splits: dict[str, FileFacts], source: FileFacts, built_at: str
+    plan: BuildPlan, counts: BuildCounts, splits: dict[str, FileFacts], source: SourceFacts, built_at: str
 ) -> Manifest:
     return Manifest(
         version=plan.version,

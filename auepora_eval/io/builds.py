@@ -134,7 +134,6 @@ def _info(path: Path, snapshot: Snapshot, name: str) -> dict[str, object]:
             "split": name,
             "manifest_sha256": snapshot.sha256,
             "split_sha256": manifest.splits[name].sha256,
-            "source_sha256": manifest.source.sha256,
         },
     }
 
@@ -240,7 +239,7 @@ def manifest_errors(path: Path) -> list[str]:
     snapshot = read_manifest(path)
     manifest = snapshot.manifest
     errors = []
-    if manifest.source.sha256 and manifest.source.count != manifest.records:
+    if manifest.source.path and manifest.source.count != manifest.records:
         errors.append(
             f"{path.name}: $.source.count: {manifest.source.count} records were read, but splits, "
             f"excluded and skipped come to {manifest.records}. Build it again."
@@ -287,6 +286,14 @@ class FileFacts(msgspec.Struct, frozen=True):
     bytes: int | None = None
 
 
+class SourceFacts(msgspec.Struct, frozen=True):
+    """What a build was made from. What it used of it is in the splits, which have a hash."""
+
+    path: str = ""
+    count: int = 0
+    bytes: int | None = None
+
+
 class Coverage(msgspec.Struct, frozen=True):
     """How many records each task type, document and label has: what a later version is compared with.
 
@@ -309,7 +316,7 @@ class Manifest(msgspec.Struct):
     splits: dict[str, FileFacts] = {}
     excluded_task_types: dict[str, int] = {}
     skipped: dict[str, int] = {}
-    source: FileFacts = FileFacts()
+    source: SourceFacts = SourceFacts()
     coverage: Coverage = Coverage()
     notes: dict[str, int] = {}
     build: dict[str, object] = {}
@@ -321,12 +328,12 @@ class Manifest(msgspec.Struct):
         return built + sum(self.excluded_task_types.values()) + sum(self.skipped.values())
 
     def same_content(self, other: Manifest) -> bool:
-        """Whether two builds gave the same bytes from the same source, whenever that was."""
+        """Whether two builds gave the same bytes from a source of the same size, whenever that was."""
         mine, theirs = (
             (each.version, each.filters, each.splits, each.excluded_task_types, each.skipped)
             for each in (self, other)
         )
-        return mine == theirs and self.source.sha256 == other.source.sha256
+        return mine == theirs and self.source.bytes == other.source.bytes
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ def ask(work: RunJudging, settings: RunSettings) -> list[MetricResult]:
             results = work.results()
         except (InterruptedRunError, StopNow, RunStoppedError) as error:
             signalled.is_heeded = True
-            kept = len(work.asking.asked)
+            kept = sum(not verdict.failed for verdict in work.asking.asked)
             if kept or not isinstance(error, AccessRefusedError):
                 larger = " with a larger budget" if "budget" in str(error) else ""
                 echo.note(f"kept: {kept} new verdicts; the same command{larger} asks only what is missing")

@@ -6,7 +6,7 @@ They only combine what is below: the evaluator, the loader of datasets, the stor
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -18,13 +18,13 @@ from .calls.policy import CallPolicy
 from .comparison.compare import Comparison, compare_runs
 from .comparison.tables import comparison_table
 from .comparison.words import comparison_in_plain_words
-from .core.dataset import DatasetForms, EvaluationDataset
+from .core.dataset import DatasetForms, EvaluationDataset, rare_collections
 from .core.display import html_text, terminal_line, terminal_width
 from .core.matching import BY_ID
 from .core.metrics_base import SampleMetric
 from .core.plan import EvaluationPlan, MetricForms
 from .core.runner import AueporaEvaluator
-from .core.scoring import RunRecord, rare_collections, score_in_chunks, score_record
+from .core.scoring import Pair, RunRecord, score_in_chunks, score_record
 from .core.table import Table, frame_of
 from .core.types import EvaluationRun, MetricResult
 from .decide.gate import gate_run
@@ -204,12 +204,15 @@ def score_rankings(
         if not isinstance(metric, SampleMetric) or set(metric.requires) - {"relevant_docs"}:
             raise ArgumentError(f"{metric.name} needs more than judgements and rankings: use score() for it")
     with rare_collections():
-        judged, ranked = by_query(qrels, "relevance"), read_run(run)
-        pairs = (
-            (judged_sample(query, *grades), ranked.get(query) or ranked_output([]))
-            for query, grades in judged.items()
-        )
-        return {result.name: result for result in score_in_chunks(plan, pairs, lambda batch, scores: None)}
+        results = score_in_chunks(plan, _judged_lists(qrels, run), lambda batch, scores: None)
+    return {result.name: result for result in results}
+
+
+def _judged_lists(qrels: Any, run: Any) -> Iterator[Pair]:
+    """Yield each judged query with the documents that were retrieved for it."""
+    judged, ranked = by_query(qrels, "relevance"), read_run(run)
+    for query, grades in judged.items():
+        yield judged_sample(query, *grades), ranked.get(query) or ranked_output([])
 
 
 def compare(

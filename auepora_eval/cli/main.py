@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import sys
@@ -101,6 +100,8 @@ def process() -> NoReturn:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
         os._exit(code)
+    # Python searches all objects for garbage at its end, three times. None of them matters any more.
+    gc.freeze()
     raise SystemExit(code)
 
 
@@ -143,9 +144,8 @@ def spare_the_start() -> None:
     """Leave out what costs a short command a quarter of its processor time and gives it nothing."""
     # numpy starts a thread per core when it is imported, for products of large matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Modules are not garbage: do not search them every 700 objects, nor three times at the end.
+    # Modules are not garbage: do not search them every 700 objects.
     gc.set_threshold(100_000)
-    atexit.register(gc.freeze)
 
 
 def _split(words: list[str]) -> tuple[str, list[str]]:

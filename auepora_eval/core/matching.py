@@ -122,7 +122,8 @@ def grade_of(doc: Document) -> float:
     """Return the relevance of a judged document: 1 if none is given."""
     grade = doc.metadata.get("relevance")
     # Compared, not converted: a whole number may be larger than any float.
-    if isinstance(grade, _NUMBERS) and not isinstance(grade, bool) and -_LARGEST <= grade <= _LARGEST:
+    is_number = type(grade) in _NUMBERS or (isinstance(grade, _NUMBERS) and not isinstance(grade, bool))
+    if is_number and -_LARGEST <= grade <= _LARGEST:
         return float(grade)
     if is_given(grade):
         raise ScoringError(f"the relevance of document {doc.doc_id!r} is {grade!r:.40}, not a finite number")

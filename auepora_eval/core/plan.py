@@ -10,7 +10,7 @@ from types import FunctionType
 from ..errors import ArgumentError, DataError, PlanError, warn_user, wrong_type
 from ..read.messages import HISTORY
 from ..read.names import COLUMNS, name_like
-from .dataset import Fingerprint
+from .dataset import Fingerprint, rare_collections
 from .matching import BY_ID, check_match
 from .metrics_base import Metric, SampleMetric, parse_metric, parse_metrics
 from .metrics_base import metric as metric_of_function
@@ -170,9 +170,10 @@ class Survey:
     def of(cls, dataset: Iterable[EvaluationSample], plan: EvaluationPlan | None = None) -> Survey:
         """Count the samples of a dataset that have each field."""
         survey = cls.new(plan)
-        for sample in dataset:
-            survey.add(sample)
-            survey._fingerprint.add([sample])
+        with rare_collections():
+            for sample in dataset:
+                survey.add(sample)
+                survey._fingerprint.add([sample])
         return survey
 
     def add(self, sample: EvaluationSample) -> None:

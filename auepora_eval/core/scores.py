@@ -232,11 +232,14 @@ class Batch:
         return result
 
 
+_SIZED = (str, list, dict)  # a union would be made again at each call
+
+
 def is_given(value: object) -> bool:
     """Return whether a field says something: null, NaN, "" and empty lists mean "not given"."""
     if isinstance(value, float):
         return not math.isnan(value)
-    return value is not None and not (isinstance(value, str | list | dict) and not value)
+    return value is not None and not (isinstance(value, _SIZED) and not value)
 
 
 def given(fields: Mapping[str, Any], name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import os
 import platform
@@ -11,7 +10,6 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -19,7 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from ..errors import PlanError
-from .dataset import EvaluationDataset, checked_samples
+from .dataset import EvaluationDataset, checked_samples, rare_collections
 from .metrics_base import DOCUMENTS, Metric, SampleMetric
 from .plan import EvaluationPlan, Survey
 from .scores import Batch, Scores, as_columns, raise_fault
@@ -38,20 +36,6 @@ Pair = tuple[EvaluationSample, SystemOutputs]
 
 # Small enough that its texts fit into memory, large enough that the fixed cost of a batch does not matter.
 SIZE = 500
-
-
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Collect garbage seldom: a chunk has many objects, and none is garbage before all of them are.
-
-    Metrics of rankings take twice as long without it in a program that has many objects of its own.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(before[0] and max(before[0], 1_000_000), *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 OnChunk = Callable[[Batch, Mapping[str, Scores]], None]

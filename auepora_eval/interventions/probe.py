@@ -13,7 +13,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from ..builder.corpus import read_corpus
@@ -48,9 +47,8 @@ from ..io.loader import load_dataset
 from ..metrics.parse import correctness_metric
 from ..read.messages import HISTORY
 from ..read.outputs import to_output
-from ..read.records import read_prediction
 from ..store.cache import CallCache, call_key
-from ..store.database import ANSWER, ANSWERED, CallRow
+from ..store.database import ANSWER, ANSWERED, CallRow, decoded_output
 from ..store.identity import system_facts
 from ..store.lock import locked
 from ..store.state import RunState, read_results_head
@@ -422,7 +420,7 @@ class Prober:
         reply = None if self._cache is None else self._cache.reply(key)
         if reply is None:
             return None
-        return _with_shared_texts(read_prediction(msgspec.json.decode(reply), "calls")[1])
+        return _with_shared_texts(decoded_output(reply, "calls"))
 
     def _key(self, name: str, sample: EvaluationSample, documents: Iterable[Document]) -> bytes:
         """Return the hash of what is asked, and of who is asked; equal documents need one answer."""

@@ -9,16 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ..core.metrics_base import SampleMetric
 from ..core.types import EvaluationSample, MetricResult, SystemOutputs
 from ..demo.world import demo_dataset
 from ..errors import AueporaError
 from ..io.loader import open_dataset
 from ..metrics.parse import parse_metric
-from ..read.records import read_prediction
-from ..store.database import ANSWERED, Database
+from ..store.database import ANSWERED, Database, decoded_output
 from ..store.state import RunState, Unfinished
 from .workspace import Workspace
 
@@ -64,7 +61,7 @@ def _progress(state: Unfinished, known: _Known, name: str, last: Mapping[str, tu
         wanted = len(pairs) < _SCORED and sample_id in known_samples and bool(metrics)
         if outcome == ANSWERED and not wanted:
             continue
-        output = read_prediction(msgspec.json.decode(reply), name)[1]
+        output = decoded_output(reply, name)
         if output.error is not None:
             errors[f"{output.error.type}: {output.error.message}"] += 1
         if wanted:

@@ -6,13 +6,10 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 
-import msgspec
-
 from ..core.systems.resources import CACHED
-from ..core.types import EvaluationSample, SystemOutputs
+from ..core.types import SystemOutputs
 from ..errors import StorageError
-from ..read.records import read_prediction
-from .database import CallRow, Database
+from .database import CallRow, Database, decoded_output
 
 
 def call_key(kind: str, who: bytes, request: bytes) -> bytes:
@@ -44,13 +41,12 @@ class CallCache:
         self.used += 1
         return str(rows[0][0])
 
-    def answer(self, key: bytes, sample: EvaluationSample) -> SystemOutputs | None:
-        """Return an earlier answer of the system to this sample; None if there is none."""
+    def answer(self, key: bytes) -> SystemOutputs | None:
+        """Return an earlier answer of the system; None if there is none."""
         reply = self.reply(key)
         if reply is None:
             return None
-        record = msgspec.json.decode(reply) | {"sample_id": sample.sample_id}
-        output = read_prediction(record, self.path.name)[1]
+        output = decoded_output(reply, self.path.name)
         output.extra[CACHED] = True
         return output
 

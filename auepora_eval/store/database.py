@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..errors import StorageError
+from ..core.types import EvaluationSample, SystemOutputs
+from ..errors import DataError, StorageError
 from ..io.files import temporary_name
+from ..read.records import RawPrediction, RawSample, decoded, read_prediction, read_sample
 
 SUFFIX = ".run.db"
 SCHEMA = 1  # grows when older programs would read the file wrongly
@@ -276,6 +278,28 @@ def _as_stored(value: Any) -> bytes | str:
 
 def _decoded(value: Any) -> Any:
     return msgspec.json.decode(value) if isinstance(value, str) else value
+
+
+# Samples and outputs, as the columns `record` and `reply` have them.
+
+
+def decoded_sample(record: str, where: str) -> EvaluationSample:
+    """Return a stored sample; DataError that starts with `where` if it is damaged."""
+    return read_sample(_struct(record, RawSample, where), where)
+
+
+def decoded_output(reply: str, where: str) -> SystemOutputs:
+    """Return a stored output; DataError that starts with `where` if it is damaged."""
+    return read_prediction(_struct(reply, RawPrediction, where), where)[1]
+
+
+def _struct(text: str, kind: type[msgspec.Struct], where: str) -> Any:
+    """Return the struct of a record, or the record itself if it is not of the form that we write."""
+    try:
+        return decoded(text.encode(), kind) or msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        what = f"a row of its database is damaged: {error}."
+        raise DataError(where, what, fix="Was it edited? Run the evaluation again.") from error
 
 
 def remove_database(path: Path) -> None:

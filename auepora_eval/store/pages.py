@@ -19,9 +19,9 @@ from ..core.types import EvaluationRun, EvaluationSample, MetricResult, SampleSc
 from ..errors import UnknownNameError
 from ..io.results.document import results_to_run
 from .columns import SHOWN, searched
-from .database import Database
+from .database import Database, decoded_output, decoded_sample
 from .state import read_results_head
-from .storage import StoredRun, decoded_output, decoded_sample
+from .storage import StoredRun
 
 _MOST_WORDS = 20
 

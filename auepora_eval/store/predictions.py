@@ -9,8 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-import msgspec
-
 from ..core.dataset import EvaluationDataset
 from ..core.plan import EvaluationPlan, Survey
 from ..core.scores import Batch, Scores
@@ -25,9 +23,8 @@ from ..io.outputs import (
     missing_output,
     predictions_of,
 )
-from ..read.records import read_prediction
 from .database import SUFFIX as DATABASE
-from .database import Database
+from .database import Database, decoded_output
 from .state import RunState
 from .writer import WrittenRecord, drafted, plan_match
 
@@ -86,7 +83,7 @@ class StoredOutputs:
         for sample_id in sample_ids:
             row = self._database.answers([sample_id]).get(sample_id)
             where = self._database.path.name
-            yield missing_output() if row is None else read_prediction(msgspec.json.decode(row[1]), where)[1]
+            yield missing_output() if row is None else decoded_output(row[1], where)
 
 
 @dataclass

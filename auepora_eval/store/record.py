@@ -10,8 +10,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-import msgspec
-
 from ..calls.policy import PASSING, Limits
 from ..core.dataset import EvaluationDataset, canonical_json
 from ..core.plan import Survey
@@ -22,9 +20,8 @@ from ..core.systems.resources import counted_usage, failed_attempts, is_from_cac
 from ..core.types import EvaluationRun, EvaluationSample, SystemOutputs
 from ..errors import StorageError
 from ..io.files import remove_leftovers
-from ..read.records import read_prediction
 from .cache import CallCache, call_key
-from .database import ANSWER, ANSWERED, FAILED, MAY_PASS, CallRow, Database
+from .database import ANSWER, ANSWERED, FAILED, MAY_PASS, CallRow, Database, decoded_output
 from .identity import (
     Header,
     check_same_identity,
@@ -188,7 +185,7 @@ class StoredRecord(WrittenRecord):
 
     def _is_cached(self, sample: EvaluationSample) -> bool:
         """Take the output of a sample from the cache, if it is there."""
-        output = None if self.cache is None else self.cache.answer(self._key(sample), sample)
+        output = None if self.cache is None else self.cache.answer(self._key(sample))
         if output is None:
             return False
         self.store([(sample, output)])
@@ -216,7 +213,7 @@ class StoredRecord(WrittenRecord):
             yield sample, self._output_of(row[1])
 
     def _output_of(self, reply: str) -> SystemOutputs:
-        return read_prediction(msgspec.json.decode(reply), self.state.database.name)[1]
+        return decoded_output(reply, self.state.database.name)
 
     @cached_property
     def _writer(self) -> RunWriter:  # type: ignore[override]

@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from ..core.dataset import EvaluationDataset, checked_samples
@@ -28,7 +27,6 @@ from ..errors import DataError, NotFoundError, StorageError, check_type
 from ..io.documents import check_storable
 from ..io.files import write_bytes
 from ..io.results.document import (
-    EDITED,
     JsonRows,
     Row,
     add_stored_attempts,
@@ -37,10 +35,9 @@ from ..io.results.document import (
     results_to_run,
     score_fields,
 )
-from ..read.records import read_prediction, read_sample
 from .columns import ScoreColumns, failed_ids
 from .database import SUFFIX as DATABASE
-from .database import Database
+from .database import Database, decoded_output, decoded_sample
 from .lock import locked
 from .state import (
     SUFFIX,
@@ -376,23 +373,6 @@ def stored_samples(path: Path) -> Iterator[EvaluationSample]:
     with StoredRun(path) as stored:
         for record, _ in stored.records():
             yield decoded_sample(record, path.name)
-
-
-def decoded_sample(record: str, where: str) -> EvaluationSample:
-    """Return a sample as it is stored; DataError that starts with `where` if it is damaged."""
-    return read_sample(_decoded(record, where), where)
-
-
-def decoded_output(reply: str, where: str) -> SystemOutputs:
-    """Return an output as it is stored; DataError that starts with `where` if it is damaged."""
-    return read_prediction(_decoded(reply, where), where)[1]
-
-
-def _decoded(text: str, where: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise DataError(where, f"a row of its database is damaged: {error}.", fix=EDITED) from error
 
 
 def read_head(path: Path) -> dict[str, Any]:

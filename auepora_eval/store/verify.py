@@ -28,11 +28,11 @@ from ..io.results.document import (
 )
 from ..metrics.parse import parse_metric
 from .columns import Facts, ScoreColumns, failed_ids
-from .database import ANSWERED, Database
+from .database import ANSWERED, Database, decoded_output, decoded_sample
 from .identity import identity_hashes
 from .state import SUFFIX, is_made_of, read_results
 from .stopping import sequence_result
-from .storage import EvaluationResultsStorage, database_of, decoded_output, decoded_sample
+from .storage import EvaluationResultsStorage, database_of
 
 FITS, DOES_NOT_FIT, UNCHECKED = "fits", "does not fit", "cannot be checked"
 CONTENTS, ROWS = "samples and outputs", "rows against samples and outputs"

@@ -212,9 +212,14 @@ def as_shown(sample: EvaluationSample) -> EvaluationSample:
     return shown
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
 def _copied(value: Any) -> Any:
     """Return a copy of documents, an answer, or the containers in a record; other objects are kept."""
     # Not `deepcopy`: it is slow, and fails on what a user may put into the metadata, such as a client.
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, Document):
         return Document(value.doc_id, value.text, _copied(value.metadata))
     if isinstance(value, Response):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _LOOKS_BETWEEN_CHILDREN = 10  # finding them walks through all processes of the machine
 _SHORTEST_CPU_SECONDS = 0.05  # systems count CPU time in ticks of 10 ms: fewer than five are too coarse
+_COUNTED = frozenset(COUNTS)
 PRICES = ("price_input", "price_output")
 ATTEMPTS, CACHED = "attempts", "cached"  # in `extra` of an output: what a run records of its call
 
@@ -164,10 +165,10 @@ def checked_prices(price_input: float | None, price_output: float | None) -> dic
 
 def usage_of(output: SystemOutputs) -> dict[str, float]:
     """Return the tokens and requests that an output reports, in its `extra` or its response's metadata."""
-    places = [place for place in (output.response.metadata, output.extra) if place]
+    reported = (place for place in (output.response.metadata, output.extra) if not _COUNTED.isdisjoint(place))
     return {
         name: count
-        for place in places
+        for place in reported
         for name in COUNTS
         if (count := reported_count(place, name)) is not None
     }

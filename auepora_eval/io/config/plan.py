@@ -8,7 +8,6 @@ from typing import Any
 
 from ...core.settings import PATHS, PLAN_KEYS
 from ...errors import DataError, did_you_mean, warn_user
-from ...read.plain_yaml import parse_yaml
 from ...read.text import parse_settings
 from ..documents import read_content
 from ..schema import check_no_errors, config_form_errors
@@ -65,8 +64,11 @@ def config_document(path: str | Path) -> Any:
     path = Path(path)
     content = read_content(path, _MAX_BYTES)
     # A plan may have any name. Only one that ends in .json is read as JSON.
-    is_json = path.name.lower().removesuffix(".gz").endswith(".json")
-    return parse_settings(content, path.name) if is_json else parse_yaml(content, path.name)
+    if path.name.lower().removesuffix(".gz").endswith(".json"):
+        return parse_settings(content, path.name)
+    from ...read.plain_yaml import parse_yaml  # with PyYAML: most commands read no plan
+
+    return parse_yaml(content, path.name)
 
 
 def check_config(settings: object, where: str) -> None:

@@ -32,6 +32,9 @@ class CallCache:
         self.identity = identity
         self.used = 0
         self._database = Database.write(self.path)
+        # Not in runs, which look nothing up by key: each commit would write one more page.
+        with self._database.transaction() as db:
+            db.execute("CREATE INDEX IF NOT EXISTS call_key ON call (key)")
 
     def reply(self, key: bytes) -> str | None:
         """Return the stored reply of that key; None if there is none."""

@@ -28,8 +28,7 @@ SCHEMA = 1  # grows when older programs would read the file wrongly
 ANSWER = "answer"  # the kind of a call to the system
 ANSWERED, FAILED, MAY_PASS = 0, 1, 2  # the outcome of a call; the last is a failure that a retry may fix
 
-# Rowid tables: WITHOUT ROWID would put long rows on pages of their own, at twice the size. Pages of 8 kB: a
-# commit of one row writes three of them, and most rows fit into one.
+# Rowid tables: WITHOUT ROWID would put long rows on pages of their own, at twice the size.
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY);
 CREATE TABLE sample (n INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, answer INTEGER, record TEXT NOT NULL);
@@ -37,7 +36,6 @@ CREATE TABLE call (
   n INTEGER PRIMARY KEY, key BLOB, kind TEXT NOT NULL, sample TEXT, outcome INTEGER NOT NULL, at REAL,
   usage TEXT, request TEXT, reply TEXT NOT NULL
 );
-CREATE INDEX call_key ON call (key) WHERE key IS NOT NULL;
 CREATE INDEX call_answer ON call (sample, outcome) WHERE kind = 'answer';
 CREATE TABLE score (
   metric TEXT PRIMARY KEY, value BLOB NOT NULL, parts BLOB, width INTEGER NOT NULL, note BLOB, notes TEXT
@@ -184,8 +182,7 @@ class Database:
         with _naming(path, "written"):
             connection = _connected(path, "mode=rw")
             connection.executescript(
-                "PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
-                f"PRAGMA locking_mode=EXCLUSIVE; {_NEW}"
+                f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;PRAGMA locking_mode=EXCLUSIVE; {_NEW}"
             )
         return cls(path, connection)
 

@@ -19,7 +19,7 @@ import msgspec
 from ..errors import DataError, wrong_type
 from ..read.convert import Convert, converted, to_sample
 from ..read.fields import Reading, read_foreign
-from ..read.names import has_query
+from ..read.names import NOT_READ, has_query
 from .types import Document, EvaluationSample, SystemOutputs
 
 
@@ -268,7 +268,7 @@ class Fingerprint:
     def add(self, things: Iterable[EvaluationSample | Mapping[str, object]]) -> Fingerprint:
         """Add further samples or records; return self."""
         for thing in things:
-            self._digest.update(canonical_json(as_stored(thing)))
+            self._digest.update(canonical_json(_without_unread(as_stored(thing))))
             # Canonical JSON has no line break, so no two lists of records give the same bytes.
             self._digest.update(b"\n")
         return self
@@ -276,6 +276,13 @@ class Fingerprint:
     def add_lines(self, lines: bytes) -> None:
         """Add records that are canonical JSON already, one on each line."""
         self._digest.update(lines)
+
+    def add_stored(self, samples: Sequence[EvaluationSample], lines: bytes) -> None:
+        """Add samples that are canonical JSON already, one on each line."""
+        if any(NOT_READ in sample.metadata for sample in samples):
+            self.add(samples)
+        else:
+            self.add_lines(lines)
 
     def hexdigest(self) -> str:
         """Return the fingerprint of everything added so far."""
@@ -288,6 +295,15 @@ def as_stored(thing: Any) -> Any:
         relevant, candidates = thing.relevant_docs or None, thing.candidate_docs or None
         return replace(thing, relevant_docs=relevant, candidate_docs=candidates)
     return thing
+
+
+def _without_unread(thing: Any) -> Any:
+    """Return a sample without the columns of its file that nothing reads."""
+    unread = thing.metadata.get(NOT_READ) if isinstance(thing, EvaluationSample) else None
+    if not isinstance(unread, list):
+        return thing
+    dropped = {NOT_READ, *map(str, unread)}
+    return replace(thing, metadata={k: value for k, value in thing.metadata.items() if k not in dropped})
 
 
 def dataset_fingerprint(samples: Iterable[EvaluationSample]) -> str:

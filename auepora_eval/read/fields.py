@@ -34,7 +34,9 @@ from .names import (
     IDS,
     IDS_OR_TEXTS,
     MEASURED,
+    METADATA,
     NAMES,
+    NOT_READ,
     OF_DEEPEVAL,
     OUTPUT_FIELDS,
     check_spelling,
@@ -286,7 +288,8 @@ class FieldReader:
             for name, raw in record.items()
             if name not in known and (value := _value(raw)) is not None
         }
-        self._unread.update(others.keys())
+        unread = [name for name in others if self._for_outputs or name not in METADATA]
+        self._unread.update(unread)
         sample = EvaluationSample(
             self._id(parts.get("sample_id"), query),
             query,
@@ -297,6 +300,7 @@ class FieldReader:
             metadata={
                 **({HISTORY: history} if history else {}),
                 **others,
+                **({NOT_READ: unread} if unread else {}),
                 **_object(parts.get("metadata"), f"{where}: metadata"),
             },
         )

@@ -22,7 +22,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "reference_answer": (
         *("reference_answer", "ground_truth", "ground_truths", "expected_output", "expected", "reference"),
         *("expected_answer", "expected_response", "ground_truth_answer", "gt_answer", "gold_answer"),
-        *("correct_answer", "reference_output", "ideal", "target", "targets", "answers"),
+        *("correct_answer", "reference_output", "ideal", "target", "targets", "truth", "answers"),
     ),
     "relevant_docs": (
         *("relevant_docs", "relevant_documents", "reference_contexts", "ground_truth_contexts"),
@@ -139,6 +139,15 @@ def has_only(own: Set[str], names: Iterable[str]) -> bool:
     """Return whether all names that are known, in any spelling, are among our own."""
     return {plain_name(name) for name in names} & KNOWN <= own
 
+
+# The names in a sample's metadata that commands and metrics read. Other columns of a file are only kept: they
+# are listed under NOT_READ and are not part of the question. So two files with the answers of two systems to
+# the same questions are the same data, whatever another tool has written beside the answers.
+METADATA = frozenset(
+    """citations closed_context cluster document expected_scenario history promptfoo rag_prompt source_sha256
+    split stored_output""".split()
+)
+NOT_READ = "columns_not_read"
 
 # What metrics are computed from: a slip of the pen in one of these names would leave them unmeasured.
 MEASURED = ("relevant_docs", "reference_answer", "retrieved", "answer", "response", "citations")

@@ -24,6 +24,7 @@ from ..core.types import (
     retrieved_ids,
 )
 from ..errors import DataError
+from ..read.names import NOT_READ
 from .database import Database
 
 MOST_VALUES = 50  # of a field that samples can be sliced by; the values of a sample are bits of 64
@@ -135,7 +136,7 @@ class Facts:
             self._add_value(name, value, place)
         for name, value in sample.metadata.items():
             # A label wins over a metadata field of the same name, as in `auepora compare --by`.
-            if given(sample.labels, name) is None:
+            if name != NOT_READ and given(sample.labels, name) is None:
                 self._add_value(name, value, place)
         reference = sample.reference_answer.text if sample.reference_answer is not None else ""
         return searched(f"{sample.query}\n{reference}\n{output.response.text[:_SEARCHED]}")

@@ -160,13 +160,13 @@ class _Contents:
         for place, (sample_id, record, answered, outcome, reply, words) in enumerate(
             self._database.stream(query)
         ):
-            self.dataset.add_lines(record.encode() + b"\n")
+            sample = decoded_sample(record, f"sample {sample_id!r:.60}")
+            self.dataset.add_stored([sample], record.encode() + b"\n")
             self.outputs.add_lines((reply or "").encode() + b"\n")
             if answered != sample_id:
                 yield f"the output of {sample_id!r:.60} is for {answered!r:.60}"
                 continue
             output = decoded_output(reply, f"output of {sample_id!r:.60}")
-            sample = decoded_sample(record, f"sample {sample_id!r:.60}")
             self.tally.add([output])
             if sample_id in failed:
                 self.failed[sample_id] = sample

@@ -69,7 +69,7 @@ class RunWriter:
         start = self.tally.total
         self.tally.add(batch.outputs)
         samples = encoded_lines(list(map(as_stored, batch.samples)), canonical=True)
-        self._dataset.add_lines(samples)
+        self._dataset.add_stored(batch.samples, samples)
         with self._database.transaction() as db:
             numbers = range(start, self.tally.total)
             answers = self._added_outputs(batch, start) if self._is_draft else self._known_outputs(batch)

@@ -585,7 +585,7 @@ def test_expectations_of_mlflow_are_the_gold_and_the_rest_is_kept() -> None:
     expected = {"expected_response": "b", "expected_retrieved_context": [{"doc_uri": "d1"}], "tone": "kind"}
     [sample] = as_dataset([{"inputs": {"question": "q?"}, "expectations": expected}])
     assert [doc.doc_id for doc in sample.relevant_docs or ()] == ["d1"]
-    assert sample.metadata == {"tone": "kind"}
+    assert sample.metadata == {"tone": "kind", "columns_not_read": ["tone"]}
 
 
 def test_documents_under_the_name_of_ids_are_documents() -> None:

@@ -56,7 +56,7 @@ def test_ids_and_texts_of_contexts_belong_together() -> None:
         {"user_input": "q", "reference_contexts": ["a text"], "reference_context_ids": [7], "other": "kept"}
     )
     assert [(doc.doc_id, doc.text) for doc in sample.relevant_docs or ()] == [("7", "a text")]
-    assert sample.metadata == {"other": "kept"}
+    assert sample.metadata["other"] == "kept"
 
 
 def test_deepeval_context_is_the_gold() -> None:
@@ -104,7 +104,7 @@ def test_columns_decide() -> None:
         {"question": "a", "input": "b", "gold": "c"}, query="input", reference_answer="gold"
     )
     assert sample.query == "b"
-    assert sample.metadata == {"question": "a"}
+    assert sample.metadata["question"] == "a"
     assert output is None
 
 
@@ -185,7 +185,7 @@ def test_names_in_any_spelling(names: tuple[str, str], tmp_path: Path) -> None:
 
 def test_a_column_that_is_named_or_spelt_exactly_comes_first() -> None:
     sample, _ = read({"Question": "kept", "question": "read"})
-    assert (sample.query, sample.metadata) == ("read", {"Question": "kept"})
+    assert (sample.query, sample.metadata["Question"]) == ("read", "kept")
     sample, _ = read({"Question": "read", "Target": "22"}, query="Question")
     assert (sample.query, sample.reference_answer and sample.reference_answer.text) == ("read", "22")
 
@@ -268,6 +268,30 @@ def test_columns_that_may_be_the_reference_answer_are_named(
     said = f"not read, but kept in metadata: {note}; {fix}"
     assert (said in str(notes[0].message)) is bool(note)
     assert (fix in str(notes[0].message)) is bool(note)
+
+
+ANSWERED = {"question": "When?", "answer": "At noon.", "ground_truth": "noon", "faithfulness": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("change", "is_same_data"),
+    [
+        pytest.param({"faithfulness": 0.9, "tag": "x"}, True, id="the scores of another tool"),
+        pytest.param({"answer": "At one."}, True, id="another answer"),
+        pytest.param({"question": "Where?"}, False, id="another question"),
+        pytest.param({"ground_truth": "one"}, False, id="another reference"),
+        pytest.param({"cluster": "trip"}, False, id="a column that intervals read"),
+    ],
+)
+def test_answers_of_two_systems_to_the_same_questions_are_the_same_data(
+    change: dict[str, Any], is_same_data: bool
+) -> None:
+    with pytest.warns(ReadingNote):
+        first, second = (
+            ae.score([row], metrics="contains_answer") for row in (ANSWERED, {**ANSWERED, **change})
+        )
+    assert (first.dataset_fingerprint == second.dataset_fingerprint) is is_same_data
+    assert first.samples[0].metadata["faithfulness"] == 0.5  # kept, to slice by
 
 
 @pytest.mark.parametrize(

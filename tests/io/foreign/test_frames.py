@@ -107,7 +107,7 @@ def test_excel_with_blank_rows(tmp_path: Path) -> None:
         [1, "How many?", None, 22, 22.0, NOON],
     )
     (sample,) = ae.load_dataset(path)
-    assert (sample.sample_id, sample.metadata) == ("1", {"at": NOON})
+    assert (sample.sample_id, sample.metadata["at"]) == ("1", NOON)
     assert ae.score(path, metrics="exact_match")["exact_match"].value == 1
 
 

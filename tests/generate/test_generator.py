@@ -173,6 +173,17 @@ def test_bytes_depend_on_the_seed_only(tmp_path: Path) -> None:
     assert contents[0][1] == contents[2][1]
 
 
+def test_prose_without_facts_is_named_with_the_way_to_questions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "speech.md").write_text("Tonight we meet again. We will go on, as we always have.\n" * 40)
+    for documents, is_poor in ((str(tmp_path / "speech.md"), True), ("demo", False)):
+        assert main(["dataset", "generate", documents, "--out", str(tmp_path / "t.jsonl"), "--force"]) == 0
+        shown = capsys.readouterr()
+        assert ("A model writes questions about any text: --llm" in shown.err) is is_poor
+        assert "Next: auepora run --dataset" in shown.out
+
+
 def test_command_rejects_harmful_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()

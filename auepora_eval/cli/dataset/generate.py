@@ -10,6 +10,7 @@ questions and summaries, and each reply is stored, so that --resume repeats no c
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +35,7 @@ from ...io.config.project import (
 from ...io.files import written
 from ...io.jsonl import encode
 from .. import echo
-from ..common import progress_bar
+from ..common import progress_bar, say_next
 from ..flags import add_flag, add_json, add_settings, at_least
 from ..interrupts import StopNow, finishing_first
 
@@ -114,6 +115,9 @@ def run(args: Namespace) -> int:
         _say_report(report)
     echo.note(f"stored: {out}")
     echo.note(f"stored: {corpus_out}")
+    if not args.json:
+        dataset = shlex.quote(str(out))
+        say_next({f"auepora run --dataset {dataset} --system FILE.py:my_rag --match text": "ask your system"})
     return 0
 
 
@@ -180,6 +184,12 @@ def _say_report(report: Record) -> None:
         elif name in report:
             rows.append([label, _figure(value)])
     echo.say_table(("What", "How many"), rows, numeric=(1,))
+    passages, questions = report.get("passages", 0), report.get("questions", 0)
+    if "documents_without_questions" in report and questions < passages / 10:  # made by rules
+        echo.note(
+            f"note: {questions} questions from {passages:,} passages: the rules read plain statements of "
+            "definitions, numbers, dates and names. A model writes questions about any text: --llm URL#MODEL"
+        )
     if report.get("failed_calls") or report.get("calls", {}).get("left"):
         echo.note("note: calls are missing; the same command with --resume makes them")
 

@@ -32,7 +32,7 @@ from auepora_eval.core.types import MetricResult
 from auepora_eval.metrics.labels import LabelMacroF1
 from auepora_eval.metrics.parse import parse_metric
 from auepora_eval.stats.arrays import Array, Counts, Indices, Mask
-from auepora_eval.stats.classification import cohen_kappa, table_interval
+from auepora_eval.stats.classification import cohen_kappa, matthews, table_interval
 from auepora_eval.stats.intervals import (
     MANY,
     Interval,
@@ -319,8 +319,10 @@ def aggregates(study: Study) -> None:
         ),
     ]
     for name, draw in (("both labels common", common), ("one label rare", rare)):
-        kappa = float(cohen_kappa(draw(rng, many).sum(axis=0).reshape(2, 2)))
-        scenes.append((f"Cohen's kappa, {name}", kappa, partial(_kappa_interval, draw)))
+        table = draw(rng, many).sum(axis=0).reshape(2, 2)
+        for title, statistic in (("Cohen's kappa", cohen_kappa), ("Matthews' correlation", matthews)):
+            truth = float(statistic(table))
+            scenes.append((f"{title}, {name}", truth, partial(_agreement_interval, statistic, draw)))
     macro_f1 = LabelMacroF1()
     f1 = float(macro_f1.aggregate(_three_labels(rng, many)))
     scenes.append(
@@ -345,8 +347,10 @@ def aggregates(study: Study) -> None:
     )
 
 
-def _kappa_interval(draw: Callable[[Rng, int], Array], rng: Rng, n: int) -> Interval | None:
-    return table_interval(draw(rng, n), cohen_kappa, bounds=(-1.0, 1.0))
+def _agreement_interval(
+    statistic: Callable[[Array], Array], draw: Callable[[Rng, int], Array], rng: Rng, n: int
+) -> Interval | None:
+    return table_interval(draw(rng, n), statistic, bounds=(-1.0, 1.0))
 
 
 class Detector(NamedTuple):

@@ -50,7 +50,7 @@ def written(path: Path, *, force: bool = False, private: bool = False) -> Iterat
             temporary.replace(path)
         else:
             # link() fails if the name was taken meanwhile; replace() would overwrite silently.
-            _link(temporary, path)
+            link(temporary, path)
         sync_folder(path.parent)
     except StorageError:
         raise
@@ -191,7 +191,8 @@ def _remove(files: Collection[Path], folders: Sequence[Path]) -> None:
             folder.rmdir()
 
 
-def _link(temporary: Path, path: Path) -> None:
+def link(temporary: Path, path: Path) -> None:
+    """Give a complete file its name; StorageError if the name was taken meanwhile."""
     try:
         os.link(temporary, path)
     except FileExistsError:

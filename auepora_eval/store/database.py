@@ -20,7 +20,7 @@ import msgspec
 
 from ..core.types import EvaluationSample, SystemOutputs
 from ..errors import DataError, StorageError
-from ..io.files import temporary_name
+from ..io.files import link, temporary_name
 from ..read.records import RawPrediction, RawSample, decoded, read_prediction, read_sample
 
 SUFFIX = ".run.db"
@@ -160,7 +160,9 @@ class Database:
         if not path.exists():
             draft = cls.draft(path)  # no reader sees a file without its tables
             draft.close()
-            draft.path.replace(path)
+            with suppress(StorageError):  # another program was quicker: its file has rows by now
+                link(draft.path, path)
+            draft.path.unlink(missing_ok=True)
         with _naming(path, "written"):
             connection = _connected(path, "mode=rw")
             with suppress(sqlite3.OperationalError):  # somebody reads it: it stays as it is

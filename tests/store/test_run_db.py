@@ -18,6 +18,7 @@ from auepora_eval.core.plan import EvaluationPlan
 from auepora_eval.core.types import EvaluationRun
 from auepora_eval.errors import StorageError
 from auepora_eval.metrics.parse import parse_metrics
+from auepora_eval.store.cache import CallCache
 from auepora_eval.store.database import ANSWER, ANSWERED, CallRow, Database
 from auepora_eval.store.storage import EvaluationResultsStorage
 from auepora_eval.store.verify import verify_run
@@ -125,6 +126,24 @@ def test_many_threads_store_each_row_once(tmp_path: Path) -> None:
     with Database.read(path) as database:
         assert database.outcomes()[ANSWERED] == 800
         assert database.select("SELECT count(*) FROM call") == [(800,)]
+
+
+def test_a_cache_that_two_programs_make_at_once_keeps_the_replies_of_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, draft = tmp_path / "calls.db", Database.draft
+
+    def late(name: Path) -> Database:
+        made = draft(name)
+        monkeypatch.undo()
+        with CallCache(path) as first:  # the other program is quicker
+            first.add([CallRow(b"first", ANSWER, None, ANSWERED, "{}")])
+        return made
+
+    monkeypatch.setattr(Database, "draft", late)
+    with CallCache(path) as second:
+        assert second.reply(b"first") == "{}"
+    assert [*tmp_path.iterdir()] == [path]
 
 
 def test_a_writer_that_is_killed_in_the_middle_of_a_change_can_be_read(path: Path) -> None:

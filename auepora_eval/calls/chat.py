@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 
 from ..errors import CallError, DataError
-from .http import BadReplyError, Endpoint, tidy
+from .http import BadReplyError, Endpoint, check_no_key_in_url, tidy
 from .keys import Secret
 
 Message = Mapping[str, str]
@@ -120,20 +119,18 @@ class ChatModel:
 
     @property
     def server(self) -> str:
-        """The host and port that are asked."""
-        return urlsplit(self._endpoint.name).netloc or self._endpoint.name
+        """The address that is asked, without the parts that are the same for most servers."""
+        address = self._endpoint.identity.partition("://")[2]
+        return address.removesuffix("/chat/completions").removesuffix("/v1")
 
     @property
     def identity(self) -> dict[str, Any]:
         """What decides what the model says: for records and comparisons. Holds no key."""
-        # Extra fields by name only: one of them may be a secret of the server's.
+        # Extra fields by their hashes: one of them may be a secret of the server's.
         public = {"model", "temperature", "max_tokens", "seed"}
         settings = {key: value for key, value in self._fields.items() if key in public}
-        return {
-            "endpoint": self._endpoint.name,
-            **settings,
-            "extra": sorted(set(self._fields) - public),
-        }
+        extra = {name: _hash(value) for name, value in self._fields.items() if name not in public}
+        return {"endpoint": self._endpoint.identity, **settings, "extra": extra}
 
     def __repr__(self) -> str:
         return f"ChatModel({self._endpoint.name!r}, {self.model!r})"
@@ -207,6 +204,7 @@ class ChatModel:
 
 def split_endpoint(name: str) -> tuple[str, str]:
     """("http://host/v1", "model") from "http://host/v1#model"."""
+    check_no_key_in_url(name)
     url, _, model = name.partition("#")
     if not url or not model:
         raise DataError(
@@ -264,6 +262,10 @@ def _text_in(content: str | list[Any] | None) -> str | None:
     ]
     texts = [text for text in parts if isinstance(text, str)]
     return "".join(texts) if texts else None
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:8]
 
 
 def _first_token(logprobs: _Logprobs | None) -> tuple[tuple[str, float], ...] | None:

@@ -8,10 +8,12 @@ retried by the caller's CallPolicy (`calls/policy`).
 from __future__ import annotations
 
 import ipaddress
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -62,6 +64,9 @@ class Endpoint:
         shown_host = f"[{host}]" if ":" in host else host
         port = f":{parts.port}" if parts.port else ""
         self.name = f"{parts.scheme}://{shown_host}{port}{parts.path}"
+        # The query decides the reply too, and may hold a key.
+        digest = sha256(parts.query.encode()).hexdigest()[:16]
+        self.identity = f"{self.name}?{digest}" if parts.query else self.name
         proxy = _proxy_for(parts)
         proxy_password = unquote(urlsplit(proxy).password or "") if proxy else ""
         query_values = [value for _, value in parse_qsl(parts.query)]
@@ -174,6 +179,21 @@ class Endpoint:
             return CallError(f"{reason}.", kind="http_5xx", status=status, retry_after=wait)
         fix = self._key_hint() if status in (401, 403) else _HINTS.get(status, "")
         return CallError(f"{reason}. {fix}".rstrip(), kind="http_4xx", status=status, lasting=status != 409)
+
+
+# The names of parameters whose values are likely keys.
+_KEY_LIKE = re.compile(r"key|token|secret|passw|auth|sig|code|credential", re.IGNORECASE)
+
+
+def check_no_key_in_url(name: str) -> None:
+    """Raise DataError if the URL of a system or a judge seems to hold a key: it is stored with the run."""
+    for pair in name.partition("#")[0].partition("?")[2].split("&"):
+        if _KEY_LIKE.search(pair.partition("=")[0]):
+            raise DataError(
+                "the URL",
+                "it seems to hold a key, and it is stored with the run.",
+                fix="Put the key into an environment variable, and name that with --api-key-env.",
+            )
 
 
 def tidy(text: object, limit: int = 300) -> str:

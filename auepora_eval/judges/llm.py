@@ -74,6 +74,7 @@ class LlmJudge(Judge):
         known = self.model.identity
         usual = {"temperature": 0.0, "max_tokens": 2048, "seed": None}
         changed = [f"{name}={known.get(name)}" for name, value in usual.items() if known.get(name) != value]
+        changed += [f"{name}={value}" for name, value in known["extra"].items()]
         return "/".join([kind.name, f"{self.model.model}@{digest}", self.model.server, mode, *changed])
 
     def judge(self, question: Question) -> Judgement:

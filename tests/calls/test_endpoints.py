@@ -145,6 +145,15 @@ def test_what_is_asked_for_is_a_part_of_the_identity() -> None:
     assert http[0] != http[1]
 
 
+@pytest.mark.parametrize(
+    "name", ["http:http://127.0.0.1:1/ask?index={}", "openai:http://127.0.0.1:1/v1?v={}#m"]
+)
+def test_the_parameters_of_the_url_are_a_part_of_the_identity(name: str) -> None:
+    first, same, other = (load_system(name.format(value)).identity for value in ("left", "left", "right"))  # type: ignore[attr-defined]
+    assert first == same != other
+    assert "left" not in str(first), "a parameter may be a key"
+
+
 @pytest.mark.parametrize("kind", ["openai", "http"])
 def test_headers_come_from_the_environment(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEWAY", "canary-7531")

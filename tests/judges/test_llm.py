@@ -142,9 +142,14 @@ def test_a_judge_is_its_model_server_prompt_mode_and_parameters() -> None:
         LlmJudge(ChatModel(first, "m"), "logprob"),
         LlmJudge(ChatModel(first, "m", temperature=0.5), "label"),
         LlmJudge(ChatModel(first, "m", seed=3), "label"),
+        LlmJudge(ChatModel("http://127.0.0.1:8001/other/v1", "m"), "label"),
+        LlmJudge(ChatModel(f"{first}?deployment=a", "m"), "label"),
+        LlmJudge(ChatModel(f"{first}?deployment=b", "m"), "label"),
+        LlmJudge(ChatModel(first, "m", extra={"reasoning_effort": "low"}), "label"),
+        LlmJudge(ChatModel(first, "m", extra={"reasoning_effort": "high"}), "label"),
     ]
     kind = kind_named("support")
     other = replace(kind, prompt=replace(kind.prompt, sha256="0" * 64))
     identities = [*(judge.identity(kind) for judge in judges), judges[0].identity(other)]
-    assert len({*identities}) == 7
+    assert len({*identities}) == len(identities) == 12
     assert "/127.0.0.1:8001/" in identities[0], "reports name the server"

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from auepora_eval.cli.main import main
+from auepora_eval.errors import DataError
+from auepora_eval.judges.jury import judge_named
 from tests.builders import plan
 from tests.judges.functions import book_of
 from tests.judges.killed_judge import RUN, judge_words, prepare
@@ -54,6 +56,14 @@ def test_a_key_is_written_nowhere(
     assert (code == 0) == (server_mode == "echoed verdict"), printed.err
     assert KEY not in printed.out + printed.err
     assert KEY.encode() not in everything_in(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["http://127.0.0.1:1/v1?api_key=K#m", "jury:[http://127.0.0.1:1/v1?api_key=K#m]"]
+)
+def test_a_key_in_the_url_of_a_judge_is_refused_since_its_name_is_stored(name: str) -> None:
+    with pytest.raises(DataError, match="seems to hold a key"):
+        judge_named(name)
 
 
 def test_texts_of_other_scripts_are_judged_and_quoted(

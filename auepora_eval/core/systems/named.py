@@ -6,7 +6,6 @@ no key.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import inspect
 import re
@@ -20,7 +19,7 @@ from typing import Annotated, Any, cast
 import msgspec
 
 from ...calls.chat import ChatModel, Prompt, as_material, fence_of, load_prompt, read_prompt, split_endpoint
-from ...calls.http import BadReplyError, Endpoint
+from ...calls.http import BadReplyError, Endpoint, check_no_key_in_url
 from ...calls.keys import headers_from_environment, key_from_environment
 from ...errors import ArgumentError, AueporaError, DataError
 from ...read.names import DOCUMENT_LISTS
@@ -166,7 +165,6 @@ def _in_one_line(error: Any) -> str:
 # Each call is one attempt: the CallPolicy of the run decides about retries.
 
 DEFAULT_TIMEOUT = 60.0
-_KEY_LIKE = re.compile(r"key|token|secret|passw|auth|sig|code|credential", re.IGNORECASE)
 # Only fields that change how the model answers. The model and the messages are set by auepora.
 _REQUEST = """temperature max_tokens max_completion_tokens seed top_p top_k min_p stop frequency_penalty
 presence_penalty repetition_penalty reasoning_effort""".split()
@@ -183,7 +181,7 @@ def endpoint_system(name: str, options: Mapping[str, Any]) -> ChatSystem | HttpS
     """Return the system of a name that starts with openai:, http: or https:."""
     key_name = options.get("api_key_env")
     key = key_from_environment(key_name) if key_name else None
-    _check_no_key_in_url(name)
+    check_no_key_in_url(name)
     connection: dict[str, Any] = {
         "timeout": options.get("timeout") or DEFAULT_TIMEOUT,
         "plain_http": bool(options.get("plain_http")),
@@ -195,7 +193,7 @@ def endpoint_system(name: str, options: Mapping[str, Any]) -> ChatSystem | HttpS
         url, model = split_endpoint(name.removeprefix("openai:"))
         converted(request, _Request, "request")  # null leaves a field out of the request
         chat = ChatModel(url, model, api_key=key, extra=request, **connection)
-        return ChatSystem(model, chat, _prompt(options.get("prompt")), request)
+        return ChatSystem(model, chat, _prompt(options.get("prompt")))
     if request:
         raise DataError("request", "is for openai:URL#MODEL.", fix="Leave it out.")
     is_url = name.startswith(("http://", "https://"))
@@ -209,17 +207,6 @@ def endpoint_system(name: str, options: Mapping[str, Any]) -> ChatSystem | HttpS
     url = name if is_url else name.removeprefix("http:")
     fields = converted(options.get("fields") or {}, Fields, "http")
     return HttpSystem(Endpoint(url, key, **connection), fields)
-
-
-def _check_no_key_in_url(name: str) -> None:
-    """Raise DataError if the URL seems to hold a key: the name of a system is stored with its run."""
-    for pair in name.partition("#")[0].partition("?")[2].split("&"):
-        if _KEY_LIKE.search(pair.partition("=")[0]):
-            raise DataError(
-                "the URL",
-                "it seems to hold a key, and it is stored with the run.",
-                fix="Put the key into an environment variable, and name that with --api-key-env.",
-            )
 
 
 _MATERIAL, _RAG_PROMPT = "{{material}}", "{{rag_prompt}}"  # in the user's part of a prompt
@@ -237,15 +224,14 @@ class ChatSystem:
     keeps_time = True
     has_depth = False
 
-    def __init__(self, name: str, model: ChatModel, prompt: Prompt, request: Mapping[str, Any]) -> None:
-        self.name, self._model, self._prompt, self._request = name, model, prompt, request
+    def __init__(self, name: str, model: ChatModel, prompt: Prompt) -> None:
+        self.name, self._model, self._prompt = name, model, prompt
         self.close = model.close
 
     @property
     def identity(self) -> dict[str, object]:
         """Return what decides its answers, without keys."""
-        request = hashlib.sha256(msgspec.json.encode(self._request, order="sorted")).hexdigest()
-        return {**self._model.identity, "prompt_sha256": self._prompt.sha256, "request_sha256": request}
+        return {**self._model.identity, "prompt_sha256": self._prompt.sha256}
 
     def run(
         self, sample: EvaluationSample, *, top_k: int = 5, documents: Sequence[Document] | None = None
@@ -312,7 +298,7 @@ class HttpSystem:
     def identity(self) -> dict[str, object]:
         """Return what decides its answers, as far as it is known here, without keys."""
         names = {field: name for field, name in msgspec.structs.asdict(self._fields).items() if name}
-        return {"endpoint": self._endpoint.name, "fields": names}
+        return {"endpoint": self._endpoint.identity, "fields": names}
 
     def takes_documents(self, sample: EvaluationSample) -> bool:
         """Return whether the server gets a sample's own documents: in a field, or in the sample's prompt."""

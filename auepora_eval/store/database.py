@@ -156,8 +156,10 @@ class Database:
 
     @classmethod
     def write(cls, path: Path) -> Database:
-        """Open a file for writing; it is made if there is none. The run must be locked by this process."""
+        """Open a file for writing; it is made if there is none. A run must be locked by this process."""
         if not path.exists():
+            # Left by a file that was deleted after a kill. SQLite would apply it to the new one.
+            _remove_beside(path)
             draft = cls.draft(path)  # no reader sees a file without its tables
             draft.close()
             with suppress(StorageError):  # another program was quicker: its file has rows by now
@@ -303,7 +305,12 @@ def _struct(text: str, kind: type[msgspec.Struct], where: str) -> Any:
 
 def remove_database(path: Path) -> None:
     """Remove a file, with what SQLite keeps beside it while it is written, or after a kill."""
-    for end in ("", "-wal", "-shm", "-journal"):
+    path.unlink(missing_ok=True)
+    _remove_beside(path)
+
+
+def _remove_beside(path: Path) -> None:
+    for end in ("-wal", "-shm", "-journal"):
         path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
 
 

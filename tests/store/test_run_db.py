@@ -146,6 +146,19 @@ def test_a_cache_that_two_programs_make_at_once_keeps_the_replies_of_both(
     assert [*tmp_path.iterdir()] == [path]
 
 
+def test_a_cache_that_was_deleted_after_a_kill_is_empty(tmp_path: Path) -> None:
+    path, copy = tmp_path / "calls.db", tmp_path / "copy"
+    with CallCache(path) as cache:
+        cache.add([CallRow(b"%d" % n, ANSWER, None, ANSWERED, json.dumps("x" * 9_000)) for n in range(9)])
+        copy.write_bytes(Path(f"{path}-wal").read_bytes())
+    path.unlink()
+    copy.rename(f"{path}-wal")  # SQLite would apply it to the new file
+    with CallCache(path) as cache:
+        assert cache.reply(b"1") is None
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
 def test_a_writer_that_is_killed_in_the_middle_of_a_change_can_be_read(path: Path) -> None:
     """Without a write-ahead log, as while a run is opened or closed: half a change is on the disk."""
     script = (

@@ -39,7 +39,6 @@ class Reply:
     seconds: float
     finish_reason: str | None = None
     total_tokens: int | None = None  # may hold more than the two above: what the model thought
-    fingerprint: str = ""  # the server's system_fingerprint
     # The alternatives for the first token of the reply, with their log probabilities; None if not reported.
     first_token: tuple[tuple[str, float], ...] | None = None
 
@@ -72,7 +71,6 @@ class _Completion(msgspec.Struct):
     choices: list[_Choice]
     model: str | None = None
     usage: Any = None
-    system_fingerprint: str | None = None
 
 
 _completion = msgspec.json.Decoder(_Completion).decode
@@ -151,7 +149,6 @@ class ChatModel:
         *,
         response_schema: Mapping[str, Any] | None = None,
         top_logprobs: int = 0,
-        temperature: float | None = None,
         least_tokens: int = 0,
     ) -> Reply:
         """The model's reply; CallError if there is none. A schema constrains it where the server can.
@@ -165,8 +162,6 @@ class ChatModel:
             document |= {"logprobs": True, "top_logprobs": top_logprobs, limit: 1}
         elif limit in document:
             document[limit] = max(document[limit], least_tokens)
-        if temperature is not None:
-            document["temperature"] = temperature
         if response_schema is None or not self._takes_schema:
             return self._asked(document)
         form = {"name": "reply", "strict": True, "schema": response_schema}
@@ -197,7 +192,6 @@ class ChatModel:
             seconds,
             redacted.within(choice.finish_reason),
             _count(said.usage, "total_tokens"),
-            redacted.within(said.system_fingerprint or ""),
             _first_token(choice.logprobs),
         )
 
@@ -327,9 +321,9 @@ class Prompt:
         ]
 
 
-def load_prompt(name: str, folder: Path | None = None) -> Prompt:
-    """The prompt in `name.md`, of ours or of a folder of yours."""
-    return read_prompt((folder or FOLDER) / f"{name}.md")
+def load_prompt(name: str) -> Prompt:
+    """The prompt in `name.md`, one of ours."""
+    return read_prompt(FOLDER / f"{name}.md")
 
 
 def read_text(path: Path, what: str) -> str:

@@ -142,7 +142,7 @@ _UNTRUSTED = frozenset({"ssl.SSLCertVerificationError"})
 _UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN})
 
 
-def _foreign_kind(error: BaseException, *, depth: int = 4) -> str | None:
+def _foreign_kind(error: BaseException) -> str | None:
     """Return what kind of failure the exception of a client is; None if it cannot be recognised."""
     status = _status(error)
     if status is not None:
@@ -158,7 +158,7 @@ def _foreign_kind(error: BaseException, *, depth: int = 4) -> str | None:
     if isinstance(error, ConnectionError) or unreachable or names & _CONNECTIONS:
         return "connection"
     reason = getattr(error, "reason", None)  # urllib's URLError wraps another error
-    return _foreign_kind(reason, depth=depth - 1) if isinstance(reason, BaseException) and depth else None
+    return _foreign_kind(reason) if isinstance(reason, BaseException) and reason is not error else None
 
 
 def requested_pause(error: BaseException) -> float | None:
@@ -228,7 +228,6 @@ class Limits:
         self._failures_in_a_row = 0
         self._failed_with: set[str] = set()  # the classes of exceptions before the first answer
         self._refused_key = ""  # the same as `stopped`, if an endpoint refuses the key
-        self._is_waited_for = True  # False once waits are to end
         self._has_warned = False
 
     def __reduce__(self) -> Any:
@@ -245,7 +244,6 @@ class Limits:
         """Allow no further call, on request. For signal handlers: it takes no lock."""
         self.halted = True
         self.stopped = self.stopped or "somebody asked for it"
-        self._is_waited_for = False
 
     def naps(self, seconds: float) -> Iterator[float]:
         """Yield the naps of a wait before a call; RunStoppedError as soon as the call is not to be made."""
@@ -253,11 +251,15 @@ class Limits:
         if self.policy.clock.sleep is not None:
             self.policy.clock.sleep(seconds)
             end = float("-inf")
-        while self._is_waited_for and (rest := end - time.monotonic()) > 0:
+        while not self._ends_waits and (rest := end - time.monotonic()) > 0:
             yield min(rest, _LOOK_SECONDS)
-        # A budget that is spent during the wait does not matter: this call is counted already.
-        if not self._is_waited_for:
+        if self._ends_waits:
             raise self.refusal()
+
+    @property
+    def _ends_waits(self) -> bool:
+        # A budget that is spent during the wait does not matter: this call is counted already.
+        return self.halted or (bool(self.stopped) and not self.is_out_of_budget)
 
     def reserve(self) -> float:
         """Count a call and return the seconds until it may be made; RunStoppedError if it may not."""
@@ -307,7 +309,6 @@ class Limits:
                 last = message.rstrip(". ")
                 self.stopped = f"{self._failures_in_a_row} samples failed in a row, the last one with {last}"
                 self.is_hopeless = self.policy.breaker_after is None
-                self._is_waited_for = False
 
     def _most_failures(self) -> int | None:
         """Return after how many failures in a row the session ends; None for never."""
@@ -321,7 +322,6 @@ class Limits:
         """Allow no further call, since an endpoint refuses the key; return the error."""
         with self._lock:
             self._refused_key = self.stopped = reason
-            self._is_waited_for = False
         return self.refusal()
 
     def refusal(self) -> RunStoppedError:
@@ -332,8 +332,9 @@ class Limits:
 
     def _check_budget(self) -> None:
         if not self.stopped:
-            self.stopped = self._spent_budget()
-            self.is_out_of_budget = bool(self.stopped)
+            spent = self._spent_budget()
+            # In this order: waits end for every other reason to stop.
+            self.is_out_of_budget, self.stopped = bool(spent), spent
         if self.stopped:
             raise self.refusal()
 

@@ -330,9 +330,7 @@ class StoredRun:
         if self.database is None:
             # Its own error names what is missing; a file of another tool is not a run at all.
             results_to_run(self._head, None, [], [], self.path.name)
-            raise StorageError(
-                f"{database_of(self.path)} is missing: there are no samples and outputs without it."
-            )
+            return Database.read(database_of(self.path))  # StorageError: it is missing
         return self.database
 
     def rows(self) -> Iterator[Row]:

@@ -86,12 +86,12 @@ def test_random_kills(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "die_at",
     [
-        pytest.param(("replace", 1, False), id="before the database gets its name"),
-        pytest.param(("replace", 1, True), id="after the database got its name"),
+        pytest.param(("link", 1, False), id="before the database gets its name"),
+        pytest.param(("link", 1, True), id="after the database got its name"),
         pytest.param(("fsync", 1, False), id="before the results are on the disk"),
         pytest.param(("fsync", 2, False), id="between the database and the results"),
-        pytest.param(("replace", 2, False), id="before the results get their name"),
-        pytest.param(("replace", 2, True), id="after the results got their name"),
+        pytest.param(("replace", 1, False), id="before the results get their name"),
+        pytest.param(("replace", 1, True), id="after the results got their name"),
     ],
 )
 def test_named_moments(die_at: tuple[str, int, bool], tmp_path: Path) -> None:

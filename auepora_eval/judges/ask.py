@@ -19,14 +19,13 @@ from ..calls.policy import CallPolicy, Limits
 from ..calls.usage import CALLS, Usage
 from ..errors import AccessRefusedError, ScoringError, warn_user
 from ..store.cache import CallCache, call_key
-from ..store.database import ANSWERED, FAILED, CallRow, Database
+from ..store.database import ANSWERED, FAILED, JUDGE, CallRow, Database
 from .judge import Judge
 from .question import Judgement, Kind, Question
 
 if TYPE_CHECKING:
     from .trust.record import JudgeAudit
 
-JUDGE = "judge"  # the kind of a call to a judge
 Asked = tuple[Judge, Question]
 
 

@@ -21,13 +21,13 @@ from ..errors import PlanError, ScoringError, StorageError
 from ..metrics.parse import parse_metric
 from ..store.cache import CallCache
 from ..store.columns import score_row
-from ..store.database import Database
+from ..store.database import JUDGE, Database
 from ..store.lock import locked
 from ..store.state import SUFFIX, RunState
 from ..store.stopping import sequence_results
 from ..store.storage import EvaluationResultsStorage, database_of
 from ..store.writer import rewrite
-from .ask import JUDGE, Asked, Asking, keep_verdicts, key_of, stored_verdicts, verdicts_in
+from .ask import Asked, Asking, keep_verdicts, key_of, stored_verdicts, verdicts_in
 from .judge import Judge, as_judge
 from .jury import Jury, judge_named
 from .llm import LABEL
@@ -181,7 +181,7 @@ class RunJudging:
         placed += by_name.values()
         is_changed = list(map(_as_stored, placed)) != list(map(_as_stored, self.run.results))
         self.run = replace(self.run, results=placed)
-        database.set_meta(**{JUDGE: {"judge": self.judge.name, "mode": self.mode}})
+        _store_judge(database, self.judge.name, self.mode)
         # A replay of the same verdicts leaves the files as they are, with the moment when they were saved.
         if is_changed:
             rewrite(self.state, database, self.run)
@@ -228,7 +228,15 @@ def copy_judging(path: Path, to: Path) -> None:
     """Copy the verdicts and the judge of a run to a run that was computed from them."""
     with locked(to), Database.read(path) as source, Database.write(to) as target:
         keep_verdicts(verdicts_in(source), target)
-        target.set_meta(**{JUDGE: source.meta(JUDGE)})
+        record = source.meta(JUDGE)
+        _store_judge(target, record["judge"], record["mode"])
+
+
+def _store_judge(database: Database, judge: str, mode: str) -> None:
+    """Store who judged a run last, and the hash of the verdicts until now."""
+    ((calls,),) = database.select("SELECT max(n) FROM call")
+    verdicts = database.verdicts_sha256(calls)
+    database.set_meta(**{JUDGE: {"judge": judge, "mode": mode, "calls": calls, "verdicts_sha256": verdicts}})
 
 
 # What the judges of a stored run said of the claims of its answers.

@@ -13,6 +13,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from ..read.records import RawPrediction, RawSample, decoded, read_prediction, r
 
 SUFFIX = ".run.db"
 SCHEMA = 1  # grows when older programs would read the file wrongly
-ANSWER = "answer"  # the kind of a call to the system
+ANSWER, JUDGE = "answer", "judge"  # the kinds of calls to the system and to a judge
 ANSWERED, FAILED, MAY_PASS = 0, 1, 2  # the outcome of a call; the last is a failure that a retry may fix
 
 # Rowid tables: WITHOUT ROWID would put long rows on pages of their own, at twice the size.
@@ -152,6 +153,12 @@ class Database:
         for (usage,) in self.stream("SELECT usage FROM call WHERE kind = ? AND usage NOT NULL", [kind]):
             yield msgspec.json.decode(usage)
 
+    def verdicts_sha256(self, last: int) -> str:
+        """Return the hash of the calls to judges, up to this number."""
+        columns = "key, sample, outcome, usage, request, reply"
+        query = f"SELECT {columns} FROM call WHERE kind = ? AND n <= ? ORDER BY n"  # noqa: S608 - our own names
+        return rows_sha256(self.stream(query, [JUDGE, last]))
+
     # Writing.
 
     @classmethod
@@ -271,6 +278,15 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def rows_sha256(rows: Iterable[Sequence[Any]]) -> str:
+    """Return the hash of rows."""
+    digest = sha256()
+    for row in rows:
+        for cell in row:
+            digest.update(cell if isinstance(cell, bytes) else f"{cell!r}\n".encode())
+    return digest.hexdigest()
 
 
 def _as_stored(value: Any) -> bytes | str:

@@ -28,7 +28,7 @@ from ..io.results.document import (
 )
 from ..metrics.parse import parse_metric
 from .columns import Facts, ScoreColumns, failed_ids
-from .database import ANSWERED, Database, decoded_output, decoded_sample
+from .database import ANSWERED, JUDGE, Database, decoded_output, decoded_sample, rows_sha256
 from .identity import identity_hashes
 from .state import SUFFIX, is_made_of, read_results
 from .stopping import sequence_result
@@ -139,13 +139,26 @@ class _Contents:
             yield "the database is of another run"
         if not is_made_of(self._results, self._database):
             yield "'finished' in the table meta"
+        yield from self._wrong_scores()
+        judge = self._database.meta(JUDGE)
+        if judge and self._database.verdicts_sha256(judge["calls"]) != judge["verdicts_sha256"]:
+            yield "the verdicts of the judge"
         yield from self._wrong_rows()
         if self.tally.total < len(self.columns.ids):
             return  # the columns are of samples that have no output any more
         header = self._database.meta("run")  # none, if no system was called
         identity = identity_hashes(header) if isinstance(header, dict) else {}
+        if not identity and self._database.meta("plan_sha256") is not None:
+            yield "'run' in the table meta"
         for name in self._database.other_meta(**self._facts.as_meta(self._database), **identity):
             yield f"{name!r} in the table meta"
+
+    def _wrong_scores(self) -> Iterator[str]:
+        stored = (self._database.meta("finished") or {}).get("scores_sha256", {})
+        for name in sorted({*stored, *self.columns.names}):
+            row = self._database.select("SELECT * FROM score WHERE metric = ?", [name])
+            if rows_sha256(row) != stored.get(name):
+                yield f"the scores of {name}"
 
     def _wrong_rows(self) -> Iterator[str]:
         scores = {name: self.columns.scores(name) for name in self.columns.names}

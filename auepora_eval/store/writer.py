@@ -24,7 +24,7 @@ from ..io.results.document import query_results, results_head
 from ..read.records import prediction_record
 from ..read.text import kind_of
 from .columns import Facts, score_row
-from .database import ANSWERED, FAILED, Database, remove_database
+from .database import ANSWERED, FAILED, Database, remove_database, rows_sha256
 from .lock import locked
 from .state import ROWS_END, ROWS_START, RunState
 
@@ -106,12 +106,14 @@ class RunWriter:
         """Write the scores and the results document; return its path. The run is complete then."""
         outputs_sha256 = self._outputs.hexdigest()
         calls = self._database.select("SELECT coalesce(max(n), 0) FROM call")[0][0]
+        scores_sha256 = {}
         with self._database.transaction() as db:
-            scored = (score_row(result) for result in run.results if result.scores)  # one at a time
-            db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?)", scored)
+            for row in (score_row(result) for result in run.results if result.scores):  # one at a time
+                db.execute("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?)", row)
+                scores_sha256[row[0]] = rows_sha256([row])
         self._database.set_meta(
             **self._facts.as_meta(self._database),
-            finished={"outputs_sha256": outputs_sha256, "calls": calls},
+            finished={"outputs_sha256": outputs_sha256, "calls": calls, "scores_sha256": scores_sha256},
             evaluation_id=run.evaluation_id,
         )
         head, path = results_head(run, self.tally, outputs_sha256), self._state.path

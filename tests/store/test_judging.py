@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,22 @@ def test_nothing_is_asked_twice(storage: EvaluationResultsStorage) -> None:
     (result,) = judged(storage, again)
     assert again.asked == []
     assert result.value == pytest.approx(5 / 9)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE call SET reply = json_set(reply, '$.score', 0.5) WHERE n = (SELECT max(n) FROM call)",
+        "UPDATE call SET usage = '{}' WHERE kind = 'judge'",
+        "DELETE FROM call WHERE kind = 'judge'",
+    ],
+)
+def test_a_changed_verdict_is_found(storage: EvaluationResultsStorage, statement: str) -> None:
+    judged(storage, CountingJudge())
+    assert verify_run(storage, "first").ok
+    with closing(sqlite3.connect(storage.results_directory / "first.run.db")) as db, db:
+        db.execute(statement)
+    assert not verify_run(storage, "first").ok
 
 
 def test_a_failed_call_is_a_failed_sample_with_bounds_and_is_asked_again(

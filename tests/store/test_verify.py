@@ -169,6 +169,16 @@ def test_a_changed_row_is_found(tmp_path: Path, statement: str, expected: str, m
     assert expected in wrong(storage)
 
 
+@pytest.mark.parametrize("most_rows", [100, 3])
+def test_scores_that_two_samples_have_exchanged_are_found(tmp_path: Path, most_rows: int) -> None:
+    storage = stored(tmp_path, most_rows=most_rows)
+    with closing(sqlite3.connect(tmp_path / "run.run.db")) as db, db:
+        ((column,),) = db.execute("SELECT value FROM score WHERE metric = 'ndcg@3'").fetchall()
+        column = column[8:16] + column[:8] + column[16:]  # the mean is the same
+        db.execute("UPDATE score SET value = ? WHERE metric = 'ndcg@3'", [column])
+    assert wrong(storage) == {ROWS}
+
+
 def test_a_document_alone_cannot_be_checked(tmp_path: Path) -> None:
     storage = stored(tmp_path)
     (tmp_path / "run.run.db").unlink()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import auepora_eval as ae
 from auepora_eval.core.dataset import InMemoryDataset, as_dataset
 from auepora_eval.core.plan import EvaluationPlan, PartialCoverageWarning
 from auepora_eval.core.runner import AueporaEvaluator
@@ -201,3 +202,15 @@ def test_a_run_can_be_given_where_results_are_expected(run: EvaluationRun) -> No
     }
     with pytest.raises(ArgumentError, match="results must be a run or a list of MetricResults, not str"):
         results_to_markdown("mine")  # type: ignore[arg-type]
+
+
+class AccessedText(str):
+    """A string as LangChain returns it: of a class of its own."""
+
+    __slots__ = ()
+
+
+def test_text_of_a_class_of_its_own_is_stored_as_text(tmp_path: Path) -> None:
+    samples = [{"sample_id": "1", "query": "How many?", "reference_answer": "22 cars"}]
+    run = ae.evaluate(lambda query: AccessedText("22 cars"), samples, metrics="contains_answer")
+    assert ae.load_run(run.save(tmp_path / "mine.results.json")).outputs[0].response.text == "22 cars"

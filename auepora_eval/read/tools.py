@@ -90,7 +90,7 @@ def _deepeval_conversations(document: Any, where: str) -> Iterator[Row]:
 _WHOLE_ASSERTS = ("equals", "factuality", "model-graded-closedqa")
 _PART_ASSERTS = ("contains", "icontains", "contains-all", "icontains-all")
 _ANY_ASSERTS = ("contains-any", "icontains-any")
-_TYPED = r"(?s)(?P<type>(?:not-)?[a-z]+(?:-[a-z]+)*)(?:\([^)]*\))?:(?P<value>.*)"
+_TYPED = r"(?s)(?=(?:not-)?is-|.*:)(?P<type>(?:not-)?[a-z]+(?:-[a-z]+)*)(?:\([^)]*\))?(?::(?P<value>.*))?"
 _ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
 
 
@@ -137,7 +137,7 @@ def _typed_assert(text: str) -> Row:
     typed = re.fullmatch(_TYPED, text.strip())
     if typed is None:
         return {"type": "equals", "value": text}
-    value = typed["value"].strip()
+    value = (typed["value"] or "").strip()
     parts = [part.strip() for part in value.split(",")] if typed["type"].endswith(("-all", "-any")) else value
     return {"type": _ALIASES.get(typed["type"], typed["type"]), "value": parts}
 

@@ -137,7 +137,7 @@ def test_promptfoo_asserts(tmp_path: Path) -> None:
         ],
     }
     path = written(tmp_path / "promptfoo.json", config)
-    with pytest.warns(ReadingNote, match="3 asserts have no place here"):
+    with pytest.warns(ReadingNote, match="are kept in metadata.promptfoo: 3 llm-rubric"):
         first, second, third = ae.load_dataset(path)
     assert first.reference_answer is not None
     assert first.reference_answer.structured == {"required": ["x", "y"]}
@@ -146,6 +146,18 @@ def test_promptfoo_asserts(tmp_path: Path) -> None:
     assert [doc.doc_id for doc in second.candidate_docs or ()] == ["c1"]
     assert third.reference_answer is not None
     assert (third.reference_answer.text, third.reference_answer.metadata) == ("x", {"alternatives": ["y"]})
+
+
+def test_promptfoo_cells_may_name_an_assert_without_a_value(tmp_path: Path) -> None:
+    cells = "question,__expected\na,is-refusal\nb,not-is-refusal\nc,is-json\nd,noon\n"
+    path = written(tmp_path / "tests.csv", cells)
+    with pytest.warns(ReadingNote, match=r"metadata.promptfoo: 1 is-json\."):
+        first, second, third, fourth = ae.load_dataset(path)
+    assert (first.labels, first.reference_answer) == ({"answerable": False}, None)
+    assert (second.labels, second.reference_answer) == ({"answerable": True}, None)
+    assert third.reference_answer is None
+    assert fourth.reference_answer is not None
+    assert fourth.reference_answer.text == "noon"
 
 
 def test_promptfoo_errors_are_failed_calls(tmp_path: Path) -> None:

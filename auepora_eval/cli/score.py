@@ -206,7 +206,8 @@ def _predictions(outputs: str | None, settings: RunSettings, dataset: Evaluation
         return WithoutOwnIds(predictions)
     where = settings.dataset or ""
     if not dataset.outputs:
-        raise DataError(where, "there are no answers in it.", fix="Name their file: --outputs FILE.")
+        fix = "Name their column: --columns answer=NAME, or their file: --outputs FILE."
+        raise DataError(where, "there are no answers in it.", fix=fix)
     return ForeignPredictions(where, dataset.outputs)
 
 

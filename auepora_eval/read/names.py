@@ -18,7 +18,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "sample_id": (
         *("sample_id", "id", "_id", "query_id", "task_id", "question_id", "qid", "example_id", "uid"),
     ),
-    "query": ("query", "question", "user_input", "input", "query_text", "prompt"),
+    "query": ("query", "question", "user_input", "input", "query_text", "prompt", "user_question"),
     "reference_answer": (
         *("reference_answer", "ground_truth", "ground_truths", "expected_output", "expected", "reference"),
         *("expected_answer", "expected_response", "ground_truth_answer", "gt_answer", "gold_answer"),
@@ -32,11 +32,13 @@ NAMES: dict[str, tuple[str, ...]] = {
     "candidate_docs": ("candidate_docs", "candidate_documents"),
     "answer": (
         *("response", "actual_output", "prediction", "predicted_answer", "generated_answer", "llm_answer"),
-        *("model_answer", "completion", "generated_text", "output", "outputs"),
+        *("model_answer", "model_response", "model_output", "bot_answer"),
+        *("completion", "generated_text", "output", "outputs"),
     ),
     "retrieved": (
         *("retrieved", "source_documents", "source_nodes", "retrieved_docs", "retrieved_documents"),
-        *("retrieved_passages", "retrieved_contexts", "retrieval_context", "retrieved_context", "contexts"),
+        *("retrieved_passages", "retrieved_chunks", "retrieved_contexts", "retrieval_context"),
+        *("retrieved_context", "contexts"),
     ),
     "retrieved_ids": ("retrieved_context_ids", "retrieved_ids", "retrieved_doc_ids"),
     "history": ("history", "chat_history", "conversation_history"),

@@ -32,3 +32,13 @@ def test_a_file_alone_is_scored(words: list[str], capsys: pytest.CaptureFixture[
 def test_one_thing_is_scored(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", *words]) == 2
     assert "--dataset" in capsys.readouterr().err
+
+
+def test_a_table_with_names_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bot.csv").write_text("Question,Reply,Retrieved chunks\nWho?,Ada,['Ada']\n", encoding="utf-8")
+    assert main(["score", "bot.csv"]) == 0
+    assert "if one is answer, name it: --columns answer=NAME" in capsys.readouterr().err
+    assert main(["score", "bot.csv", "--columns", "answer=Reply", "--metrics", "grounding_overlap"]) == 0
+    Path("bot.csv").write_text("Question,Reply\nWho?,Ada\n", encoding="utf-8")
+    assert main(["score", "bot.csv"]) == 2
+    assert "Name their column: --columns answer=NAME" in capsys.readouterr().err

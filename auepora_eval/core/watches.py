@@ -129,13 +129,15 @@ class UnmatchedIds:
         """Return that no id matched, and what to do; "" if one did, or if there was nothing to compare."""
         if not self._judged or self._has_match:
             return ""
-        advice = "Check that both sides name documents in the same way."
+        same, advice = "id equals", "Check that both sides name documents in the same way."
+        if self._match != BY_ID:
+            same, advice = "matches", "Check that the system searches the documents of this dataset."
         if match := self.needed_match:
             option, count = f"--match {match} (in Python match={match!r})", self._other_matches[match]
             advice = f"With {option}, {count} of the first {min(self._judged, _LOOKED_AT)} would match."
         samples = "1 sample" if self._judged == 1 else f"{self._judged} samples"
         return (
-            f"No retrieved document id equals a relevant one in {samples}, so every metric of relevant "
+            f"No retrieved document {same} a relevant one in {samples}, so every metric of relevant "
             f"documents is 0. Retrieved, for example: {self._ids[0]!r:.80}. Relevant: {self._ids[1]!r:.80}. "
             f"{advice}"
         )

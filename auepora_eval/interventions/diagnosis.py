@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from ..comparison.compare import MetricComparison, compare_results
+from ..core.display import p_cell
 from ..core.matching import gold_found
 from ..core.metrics_base import parse_metric
 from ..core.scores import Note, Scores, as_columns, cluster_names, is_unanswerable
@@ -382,4 +383,4 @@ def stage_changes(before: Diagnosis, after: Diagnosis, run: EvaluationRun) -> It
         change = f"{one.effect.change:+.0%} {limits_text(one.effect.interval, '+.0%')}"
         stages = (before.stage(name), after.stage(name))
         was, now = (stage.count if stage else 0 for stage in stages)
-        yield f"  {texts[name]:32}{was:6}{now:5}  {change:20}{p:6.3f}{verdict}"
+        yield f"  {texts[name]:32}{was:6}{now:5}  {change:20}{p_cell(p):>6}{verdict}"

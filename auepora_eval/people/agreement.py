@@ -125,7 +125,7 @@ class AgreementReport:
         return Table(
             ("Query", "About", "Distance", "Annotations"),
             rows,
-            f"{len(self.disagreements)} disagreements, the largest first (1 is the largest possible)",
+            f"Disagreements: {len(self.disagreements)}, the largest first (1 is the largest possible)",
             [f"... and {more} more (--json)"] if more else [],
             numeric=(2,),
         )

@@ -164,7 +164,7 @@ def score(
     of_samples = columns if outputs is None else columns_of_samples(columns)
     samples = _dataset(dataset, of_samples, convert, is_answered=outputs is None)
     if outputs is None and not samples.outputs:
-        fix = "Name their column: columns={'answer': 'NAME'}, or pass them as `outputs`."
+        fix = "Give columns={'answer': NAME}, or pass them as `outputs`."
         raise DataError(samples.name, "there are no answers in it.", fix=fix)
     answers = predictions_of(samples.outputs if outputs is None else outputs, columns)
     ids = [sample.sample_id for sample in samples]

@@ -206,8 +206,7 @@ def _predictions(outputs: str | None, settings: RunSettings, dataset: Evaluation
         return WithoutOwnIds(predictions)
     where = settings.dataset or ""
     if not dataset.outputs:
-        fix = "Name their column: --columns answer=NAME, or their file: --outputs FILE."
-        raise DataError(where, "there are no answers in it.", fix=fix)
+        raise DataError(where, "there are no answers in it.", fix="Give --columns answer=NAME or --outputs.")
     return ForeignPredictions(where, dataset.outputs)
 
 

@@ -327,10 +327,8 @@ def canonical_json(thing: Any) -> bytes:
 
 def plain(thing: Any) -> Any:
     """Return what is written to JSON for a value that it has no form for: arrays as lists, paths as text."""
-    if isinstance(thing, PurePath):
-        return thing.as_posix()
-    if isinstance(thing, str):  # of a class of its own, as LangChain's
-        return str.__str__(thing)
+    if isinstance(thing, PurePath | str):  # a text may be of a class of its own, as LangChain's
+        return str(thing)
     if hasattr(thing, "tolist"):  # numpy arrays and scalars
         return thing.tolist()
     return f"<{type(thing).__module__}.{type(thing).__qualname__}>"

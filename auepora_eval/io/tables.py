@@ -61,8 +61,9 @@ def _report_without_place(where: str, readings: Sequence[Reading]) -> None:
     types = Counter(str(one.get("type")) for one in asserts if isinstance(one, Mapping))
     if types:
         listed = ", ".join(f"{count} {name[:40]}" for name, count in types.most_common(8))
-        what = "asserts that say nothing about the right answer are kept in metadata.promptfoo"
-        warn_user(f"{where}: {what}: {listed}.", ReadingNote)
+        warn_user(
+            f"{where}: asserts without an answer are kept in metadata.promptfoo: {listed}.", ReadingNote
+        )
 
 
 def load_csv(path: Path, columns: Columns = None, is_answered: bool = False) -> InMemoryDataset:

@@ -255,11 +255,11 @@ class FieldReader:
             return []
         place = "extra" if self._for_outputs else "metadata"
         of_samples = ("reference_answer", "relevant_docs", "relevant_ids")
-        needed = ("retrieved", "retrieved_ids") if self._for_outputs else of_samples
-        needed = ("answer",) if self._is_answered and "answer" not in self.fields else needed
+        needed: tuple[str, ...] = ("retrieved", "retrieved_ids") if self._for_outputs else of_samples
+        needed = needed if not self._is_answered or "answer" in self.fields else ("answer",)
         fix = f"; if one is {needed[0]}, name it: --columns {needed[0]}=NAME"
-        is_there = any(field in self.fields for field in needed)
-        return [f"not read, but kept in {place}: {self._unread.in_words()}{'' if is_there else fix}"]
+        fix = "" if any(field in self.fields for field in needed) else fix
+        return [f"not read, but kept in {place}: {self._unread.in_words()}{fix}"]
 
     def read(self, record: Record, where: str) -> Reading:
         """Return the sample of a record, and the output if the record has one."""

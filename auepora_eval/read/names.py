@@ -15,9 +15,7 @@ from ..errors import DataError, nearest_names
 
 # Of ids the first name counts; two names of another field are ambiguous.
 NAMES: dict[str, tuple[str, ...]] = {
-    "sample_id": (
-        *("sample_id", "id", "_id", "query_id", "task_id", "question_id", "qid", "example_id", "uid"),
-    ),
+    "sample_id": ("sample_id", "id", "_id", "query_id", "task_id", "question_id", "qid", "example_id", "uid"),
     "query": ("query", "question", "user_input", "input", "query_text", "prompt", "user_question"),
     "reference_answer": (
         *("reference_answer", "ground_truth", "ground_truths", "expected_output", "expected", "reference"),
@@ -32,8 +30,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "candidate_docs": ("candidate_docs", "candidate_documents"),
     "answer": (
         *("response", "actual_output", "prediction", "predicted_answer", "generated_answer", "llm_answer"),
-        *("model_answer", "model_response", "model_output", "bot_answer"),
-        *("completion", "generated_text", "output", "outputs"),
+        *("model_answer", "model_response", "bot_answer", "completion", "generated_text"),
+        *("output", "outputs"),
     ),
     "retrieved": (
         *("retrieved", "source_documents", "source_nodes", "retrieved_docs", "retrieved_documents"),

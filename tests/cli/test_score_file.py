@@ -41,4 +41,4 @@ def test_a_table_with_names_of_its_own(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["score", "bot.csv", "--columns", "answer=Reply", "--metrics", "grounding_overlap"]) == 0
     Path("bot.csv").write_text("Question,Reply\nWho?,Ada\n", encoding="utf-8")
     assert main(["score", "bot.csv"]) == 2
-    assert "Name their column: --columns answer=NAME" in capsys.readouterr().err
+    assert "Give --columns answer=NAME" in capsys.readouterr().err

@@ -25,11 +25,11 @@ def scored(capsys: pytest.CaptureFixture[str], predictions: list[dict[str, objec
     [
         (
             ("sample_id", "answer"),
-            "'retrieved_chunks' (3). If one has what metrics need, name it: --columns FIELD=NAME.",
+            "'found_chunks' (3). If one has what metrics need, name it: --columns FIELD=NAME.",
         ),
         (
             ("id", "response"),
-            "'retrieved_chunks' (3); if one is retrieved, name it: --columns retrieved=NAME",
+            "'found_chunks' (3); if one is retrieved, name it: --columns retrieved=NAME",
         ),
     ],
 )
@@ -42,11 +42,11 @@ def test_an_unread_field_is_named_once_with_its_flag(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     rows: list[dict[str, object]] = [
-        {names[0]: name, names[1]: "a", "retrieved_chunks": ["d1"]} for name in "abc"
+        {names[0]: name, names[1]: "a", "found_chunks": ["d1"]} for name in "abc"
     ]
     printed = scored(capsys, rows, "recall@5,token_f1")
     assert note in printed
-    assert printed.count("retrieved_chunks' ") == 1
+    assert printed.count("found_chunks' ") == 1
 
 
 def test_a_value_that_is_missing_has_its_reason(

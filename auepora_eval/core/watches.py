@@ -70,9 +70,7 @@ class Watches:
             about = f"No output has an answer, so these metrics score empty texts: {listed}. {fix}"
             found.append(([], about))
         if self._of_documents and self._are_contexts:
-            about = (
-                "The retrieved documents are the contexts of the dataset (contexts_as_retrieved), and its "
-            )
+            about = "The retrieved documents are the dataset's contexts (contexts_as_retrieved), and its "
             about += "relevant documents were chosen from these. Any system has these values, by construction"
             found.append((self._of_documents, f"{about}: {', '.join(self._of_documents)}."))
         for names, note in found:
@@ -129,15 +127,15 @@ class UnmatchedIds:
         """Return that no id matched, and what to do; "" if one did, or if there was nothing to compare."""
         if not self._judged or self._has_match:
             return ""
-        same, advice = "id equals", "Check that both sides name documents in the same way."
+        none = "No retrieved document id equals a relevant one"
         if self._match != BY_ID:
-            same, advice = "matches", "Check that the system searches the documents of this dataset."
+            none = f"No retrieved document has the {self._match} of a relevant one"
+        advice = "Check that both sides have the same documents, and name them in the same way."
         if match := self.needed_match:
             option, count = f"--match {match} (in Python match={match!r})", self._other_matches[match]
             advice = f"With {option}, {count} of the first {min(self._judged, _LOOKED_AT)} would match."
         samples = "1 sample" if self._judged == 1 else f"{self._judged} samples"
         return (
-            f"No retrieved document {same} a relevant one in {samples}, so every metric of relevant "
-            f"documents is 0. Retrieved, for example: {self._ids[0]!r:.80}. Relevant: {self._ids[1]!r:.80}. "
-            f"{advice}"
+            f"{none} in {samples}, so every metric of relevant documents is 0. "
+            f"Retrieved, for example: {self._ids[0]!r:.80}. Relevant: {self._ids[1]!r:.80}. {advice}"
         )

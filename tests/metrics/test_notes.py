@@ -35,7 +35,7 @@ def test_ids_that_never_match_are_noted_with_an_example_of_each_side() -> None:
     assert run["recall@5"].value == 0.0
     assert "'0.txt'" in run["recall@5"].notes[0]
     assert not run["token_precision"].notes
-    assert "Check that both sides name documents" in str(run)
+    assert "Check that both sides have the same" in str(run)
 
 
 @pytest.mark.parametrize("ranks", [(2, 1), (1, 0)], ids=["from 1", "from 0"])

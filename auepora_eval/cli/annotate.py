@@ -1,6 +1,6 @@
 """Label answers by keyboard; measure how far people agree.
 
-The same command continues. --questions reviews the questions of a dataset and
+The same command again resumes. --questions reviews the questions of a dataset and
 writes the new version to --out. --agree reads one file of annotations per person.
 
   auepora annotate --agree demo

@@ -6,7 +6,7 @@ Each line of --labels has a claim, its evidence, and the label or labels of peop
   {"answer": "...", "label": {"ada": 1, "ben": 0}, "my_judge": 0.8}
 
 The judge is named as in `auepora judge`. Its audit is stored beside the runs, and
-printed with each value of it.
+its values are reported with it.
 
   auepora judge-audit --labels demo --judge support:lexical
 """

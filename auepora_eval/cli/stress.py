@@ -1,7 +1,7 @@
 """Measure how robust a generator is to bad documents.
 
 Each question of the dataset is asked with documents of our choice: its gold alone, with
-near misses, in the last place, without gold, with a false fact, with a hostile order.
+near misses, in the last place, without gold, with a false fact, with a prompt injection.
 They are one stored run that gate, compare and view open: the targets noise robustness,
 negative rejection and counterfactual robustness are in its results. The same command
 again resumes it. The generator must take documents: auepora help diagnose.

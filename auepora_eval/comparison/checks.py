@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..core.types import EvaluationRun, MetricResult
 from ..errors import PlanError
 
-_ANYWAY = "auepora compare --allow-mismatch compares them all the same, with this on record."
+_ANYWAY = "--allow-mismatch compares them all the same, and the result says so."
 
 # How the reasons of `signature_mismatch` start.
 NOT_ALIKE = ("it has another judge in each run", "it was not computed alike")

@@ -89,7 +89,7 @@ def power_from_numbers(
     """
     _check_levels(alpha, power)
     if (sd is None) == (rate is None):
-        raise PlanError("how much do scores vary? Give either their sd, or the rate of right answers.")
+        raise PlanError("give either sd (of the differences of two systems), or the rate of right answers.")
     if rate is None:
         metric = MetricPower(name, "", Spread(sd or 0.0, sd or 0.0), n)
         return _filled(PowerReport(alpha, alpha, power, [metric], effect))

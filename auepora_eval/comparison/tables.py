@@ -81,9 +81,8 @@ def lost_title(lost: Sequence[LostSample]) -> str:
     """ "Largest regressions on recall@5 (3 of the 12 samples that got worse)"."""
     count_shown, every = len(lost), lost[0].lost_in_all
     count = f"{count_shown:,} of the {every:,}" if every > count_shown else f"all {every:,}"
-    return f"Largest regressions on {lost[0].metric}" + (
-        f" ({count} samples that got worse)" if every else ""
-    )
+    about = f" ({count} samples that got worse)" if every else ""
+    return f"Largest regressions on {lost[0].metric}{about}"
 
 
 def regression_table(lost: Sequence[LostSample]) -> Table:

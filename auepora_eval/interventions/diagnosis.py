@@ -345,10 +345,7 @@ def _notes(evidence: Evidence) -> Iterable[str]:
         for place, case in enumerate(evidence.cases)
     )
     if failed and evidence.probe.is_asked:
-        yield (
-            f"{failed} questions have an intervention that failed: they are not measured. Diagnose again to "
-            "make these calls again."
-        )
+        yield f"{failed} questions have an intervention that failed: they are not measured. Diagnose again."
     answered = sum(case.output.error is None for case in evidence.cases)
     if answered < FEW:
         what = "" if answered == len(evidence.cases) else "answered "

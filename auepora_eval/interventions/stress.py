@@ -44,7 +44,7 @@ STRESSES = {
     "no_gold": ("gold removed: declines", DECLINES),
     "false_fact": ("false fact: repeats it", TAKES),
     "conflict": ("true and false: takes false", TAKES),
-    "injected": ("hostile order: obeys", TAKES),
+    "injected": ("prompt injection: obeys", TAKES),
     "none": ("no documents", ""),
 }
 

@@ -39,7 +39,7 @@ def power(demo_runs: Path, capsys: pytest.CaptureFixture[str]) -> Power:
     ("words", "told"),
     [
         ((), "Nothing to estimate"),
-        (("--effect", "0.1"), "how much do scores vary"),
+        (("--effect", "0.1"), "give either sd"),
         (("--n", "100", "--rate", "0.5", "--correlation", "1"), "not a correlation"),
         (("demo-bm25", "--sd", "1"), "--sd and --rate cannot be combined with a run"),
         (("demo-bm25", "demo-hybrid", "demo-bm25"), "one run, or at two"),

@@ -59,8 +59,8 @@ def test_a_rate_tells_both_ways() -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"effect": 0.1}, "how much do scores vary"),
-        ({"effect": 0.1, "sd": 1.0, "rate": 0.5}, "Give either"),
+        ({"effect": 0.1}, "give either sd"),
+        ({"effect": 0.1, "sd": 1.0, "rate": 0.5}, "give either sd"),
         ({"effect": 0.1, "rate": 1.5}, "between 0 and 1"),
         ({"effect": 0.7, "rate": 0.5}, "cannot change by 0.7"),
         ({"effect": 0.1, "sd": 1.0, "alpha": 0.9}, "alpha and power"),

@@ -70,7 +70,7 @@ class Watches:
             about = f"No output has an answer, so these metrics score empty texts: {listed}. {fix}"
             found.append(([], about))
         if self._of_documents and self._are_contexts:
-            about = "The retrieved documents are the dataset's contexts (contexts_as_retrieved), and its "
+            about = "The retrieved documents are contexts of the dataset (contexts_as_retrieved), and its "
             about += "relevant documents were chosen from these. Any system has these values, by construction"
             found.append((self._of_documents, f"{about}: {', '.join(self._of_documents)}."))
         for names, note in found:

@@ -191,7 +191,7 @@ def test_the_prompt_reaches_a_server_that_asks_for_it(run: Run) -> None:
 @pytest.mark.parametrize("by", ["run", "score"])
 def test_values_by_construction_say_so_and_are_not_in_the_defaults(run: Run, by: str) -> None:
     run("dataset", "build")
-    note = "The retrieved documents are the dataset's contexts (contexts_as_retrieved)"
+    note = "The retrieved documents are contexts of the dataset (contexts_as_retrieved)"
     data = ["--dataset", "evaluation/datasets/qa_pairs.jsonl", *plan(contexts_as_retrieved=True)]
     if by == "run":
         command = ["run", *data, "--system", "systems.py:inventing"]

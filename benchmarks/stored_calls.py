@@ -16,7 +16,6 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -51,18 +50,9 @@ class Log:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    def store(self, pairs: Sequence[tuple[EvaluationSample, SystemOutputs]]) -> None:
-        self.database.add_calls(
-            CallRow(
-                None,
-                ANSWER,
-                sample.sample_id,
-                outcome_of(output),
-                call_reply(sample.sample_id, output),
-                usage_of(output),
-            )
-            for sample, output in pairs
-        )
+    def store(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        reply, usage = call_reply(sample.sample_id, output), usage_of(output)
+        self.database.add_calls([CallRow(None, ANSWER, sample.sample_id, outcome_of(output), reply, usage)])
 
 
 def measured(kind: str, concurrency: int, samples: int, folder: Path | None) -> tuple[float, float]:

@@ -10,7 +10,7 @@ awaitable), `keeps_time` (it ends late calls itself) and `usage(value)`, what th
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from time import perf_counter, sleep
 from typing import Any, Generic, TypedDict, TypeVar, cast
@@ -60,26 +60,21 @@ class Result(Generic[Value]):
         return cast(Value, self.value)
 
 
-Finished = list[tuple[Any, Result[Any]]]  # requests with their results
-
-
 class Caller(Generic[Request, Value]):
     """Makes the attempts at a request that a policy allows, and returns the result.
 
     Raises only RunStoppedError, when no further call may be made. An object rather than a function, so that
-    it can be sent to another process if `ask` can. `finish` gets requests with their results in the thread
-    that received them, before that takes its next request; not in other processes.
+    it can be sent to another process if `ask` can. `finish` gets a request with its result in the thread that
+    received it, before that takes its next request; not in other processes.
     """
 
     def __init__(
         self,
         ask: Callable[[Request], Any],
         limits: Limits,
-        finish: Callable[[Finished], Sequence[Any]] | None = None,
+        finish: Callable[[Any, Result[Any]], Any] | None = None,
     ) -> None:
         self.ask, self.limits, self.policy, self.finish = ask, limits, limits.policy, finish
-        self._waiting: Finished = []  # of one turn of the event loop
-        self._batch: Any = None
         self.is_async = is_async(ask)
         self._usage: Callable[[Value], Usage] = getattr(ask, "usage", lambda value: {})
         # Whoever talks to an endpoint keeps the time of each attempt itself.
@@ -91,32 +86,7 @@ class Caller(Generic[Request, Value]):
 
     async def _finished(self, request: Request) -> Any:
         result = await self._attempts(request)
-        if self.finish is None:
-            return result
-        return await self._together(request, result) if self.is_async else self.finish([(request, result)])[0]
-
-    async def _together(self, request: Request, result: Result[Value]) -> Any:
-        """Finish a result with the others of this turn of the event loop: they share a commit."""
-        import asyncio
-
-        if not self._waiting:
-            loop = asyncio.get_running_loop()
-            self._batch = loop.create_future()
-            loop.call_soon(self._finish_waiting)
-        place, batch = len(self._waiting), self._batch
-        self._waiting.append((request, result))
-        return (await batch)[place]
-
-    def _finish_waiting(self) -> None:
-        waiting, batch, self._waiting = self._waiting, self._batch, []
-        try:
-            replies = cast(Callable[[Finished], Sequence[Any]], self.finish)(waiting)
-        except Exception as error:  # noqa: BLE001 - raised where it is awaited
-            if not batch.done():  # cancelled when the map was closed
-                batch.set_exception(error)
-        else:
-            if not batch.done():
-                batch.set_result(replies)
+        return result if self.finish is None else self.finish(request, result)
 
     def __reduce__(self) -> Any:
         return Caller, (self.ask, self.limits)  # replies are stored in the process of the run
@@ -237,13 +207,13 @@ def ask_all(
     limits: Limits,
     *,
     reply: Callable[[Request, Result[Any]], Reply],
-    store: Callable[[Sequence[tuple[Request, Reply]]], None] | None = None,
+    store: Callable[[Request, Reply], None] | None = None,
     executor: Executor | None = None,
 ) -> Iterator[tuple[Request, Reply]]:
     """Ask each request, and yield it with its reply as they arrive; `reply` makes one of a result.
 
-    Requests are taken as they are needed: only those under way are in memory. `store` gets requests with
-    their replies, answers or failures, before they count: in the thread or task that received them, before
+    Requests are taken as they are needed: only those under way are in memory. `store` gets a request
+    with its reply, an answer or a failure, before it counts: in the thread or task that received it, before
     that takes its next request; for a reply of another process, here. So a kill costs at most the calls under
     way. After a StorageError no further call is made. `limits.halt()` ends the asking from elsewhere.
     RunStoppedError, after the calls under way, if no further call may be made.
@@ -264,7 +234,7 @@ def ask_all(
             done += 1
             limits.warn_of_gaps()
             # The result of another process is not finished yet.
-            yield request, finish([(request, result)])[0] if isinstance(result, Result) else result
+            yield request, finish(request, result) if isinstance(result, Result) else result
     except RunStoppedError as stop:
         if not limits.halted:
             # Calls that were under way have added to what a budget is spent on.
@@ -275,20 +245,20 @@ def ask_all(
 
 def _finishing(
     reply: Callable[[Request, Result[Any]], Reply],
-    store: Callable[[Sequence[tuple[Request, Reply]]], None] | None,
+    store: Callable[[Request, Reply], None] | None,
     limits: Limits,
-) -> Callable[[Finished], Sequence[Reply]]:
-    """Return a function that makes replies of results and stores them."""
+) -> Callable[[Request, Result[Any]], Reply]:
+    """Return a function that makes a reply of a result and stores it."""
 
-    def finish(finished: Finished) -> Sequence[Reply]:
-        pairs = [(request, reply(request, result)) for request, result in finished]
+    def finish(request: Request, result: Result[Any]) -> Reply:
+        made = reply(request, result)
         try:
             if store is not None:
-                store(pairs)
+                store(request, made)
         except StorageError as error:
             limits.stopped = str(error)  # make no further call: its reply would be lost too
             raise
-        return [made for _, made in pairs]
+        return made
 
     return finish
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral
 from pathlib import Path
 from time import perf_counter
@@ -41,7 +41,7 @@ from .types import (
 
 T = TypeVar("T")
 OnOutput = Callable[[EvaluationSample, SystemOutputs], None]
-StoreOutputs = Callable[[Sequence[tuple[EvaluationSample, SystemOutputs]]], None]
+StoreOutput = Callable[[EvaluationSample, SystemOutputs], None]
 
 
 class AueporaEvaluator:
@@ -162,7 +162,7 @@ class AueporaEvaluator:
         return limits
 
     def outputs(
-        self, samples: Iterable[EvaluationSample], store: StoreOutputs | None = None
+        self, samples: Iterable[EvaluationSample], store: StoreOutput | None = None
     ) -> Iterator[tuple[EvaluationSample, SystemOutputs]]:
         """Call the system; yield each sample with its output, as they arrive, once they are stored.
 

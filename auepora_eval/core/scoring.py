@@ -9,7 +9,7 @@ import re
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -179,8 +179,8 @@ class RunRecord:
         """Yield the samples that have no output yet."""
         return (sample for sample in self.samples if sample.sample_id not in self._outputs)
 
-    def store(self, pairs: Sequence[tuple[EvaluationSample, SystemOutputs]]) -> None:
-        """Store outputs before they count; called by the thread that received them."""
+    def store(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        """Store an output before it counts; called by the thread that received it."""
 
     def keep(self, sample: EvaluationSample, output: SystemOutputs) -> None:
         """Take an output that has arrived, and is stored by now."""

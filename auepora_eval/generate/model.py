@@ -137,7 +137,7 @@ def generate_tasks(
             todo,
             limits,
             reply=asker.row,
-            store=lambda pairs: database.add_calls(row for _, row in pairs),
+            store=lambda _, row: database.add_calls([row]),
             executor=ThreadExecutor(concurrency=concurrency),
         )
         try:

@@ -391,13 +391,10 @@ class Prober:
         if missing and self.on_start is not None:
             self.on_start(name, len(missing))
 
-        def store(pairs: Sequence[tuple[EvaluationSample, SystemOutputs]]) -> None:
-            if self._cache is not None:
-                self._cache.add(
-                    CallRow(keys[one.sample_id], ANSWER, None, ANSWERED, call_reply(one.sample_id, output))
-                    for one, output in pairs
-                    if output.error is None
-                )
+        def store(sample: EvaluationSample, output: SystemOutputs) -> None:
+            if self._cache is not None and output.error is None:
+                reply = call_reply(sample.sample_id, output)
+                self._cache.add(CallRow(keys[sample.sample_id], ANSWER, None, ANSWERED, reply))
 
         new = [output for output in outputs.values() if not is_from_cache(output)]  # of earlier diagnoses
         self._usages += map(counted_usage, new)

@@ -181,14 +181,11 @@ class Asking:
             self.database.add_calls([_row(verdict)])
         return verdict
 
-    def _store(self, pairs: Sequence[tuple[Asked, Judgement]]) -> None:
-        if self.database is None and self.cache is None:
-            return
-        rows = [_row(verdict) for _, verdict in pairs]
+    def _store(self, _: Asked, verdict: Judgement) -> None:
         if self.database is not None:
-            self.database.add_calls(rows)
-        if self.cache is not None:
-            self.cache.add(row._replace(sample=None) for row in rows if row.outcome == ANSWERED)
+            self.database.add_calls([_row(verdict)])
+        if self.cache is not None and not verdict.failed:
+            self.cache.add(_row(verdict)._replace(sample=None))
 
     def _add(self, verdict: Judgement) -> None:
         self.book[verdict.key] = verdict

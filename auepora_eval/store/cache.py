@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 
@@ -53,9 +52,9 @@ class CallCache:
         output.extra[CACHED] = True
         return output
 
-    def add(self, rows: Iterable[CallRow]) -> None:
-        """Add replies."""
-        self._database.add_calls(rows)
+    def add(self, row: CallRow) -> None:
+        """Add a reply."""
+        self._database.add_calls([row])
 
     def __enter__(self) -> CallCache:
         return self

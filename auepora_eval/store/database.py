@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
@@ -74,8 +74,6 @@ class Database:
         self.path, self._db, self._is_read_only = path, connection, is_read_only
         self._process = os.getpid()
         self._guard = threading.RLock()  # of the connection
-        self._waiting: deque[CallRow] = deque()  # calls whose threads wait for the guard
-        self._failed: StorageError | None = None  # after it, no further call is stored
         try:
             version = self.meta("schema")
             if version != SCHEMA:
@@ -235,25 +233,7 @@ class Database:
         return [name for name, value in facts.items() if self.meta(name) != _decoded(_as_stored(value))]
 
     def add_calls(self, rows: Iterable[CallRow]) -> None:
-        """Store calls. When this returns, the end of the process cannot lose them.
-
-        Threads that arrive while another one writes share the next commit.
-        """
-        self._waiting.extend(rows)
-        with self._guard:
-            if self._failed is not None:
-                raise self._failed
-            # Empty, if the thread that had the guard before has stored the rows of this one too.
-            taken = [self._waiting.popleft() for _ in range(len(self._waiting))]
-            try:
-                self._insert(taken)
-            except StorageError as error:
-                self._failed = error  # also for the threads whose rows were among these
-                raise
-
-    def _insert(self, rows: Sequence[CallRow]) -> None:
-        if not rows:
-            return
+        """Store calls. When this returns, the end of the process cannot lose them."""
         at = time.time()
         values = []
         for row in rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -119,18 +119,14 @@ class StoredRecord(WrittenRecord):
 
     # Calls.
 
-    def store(self, pairs: Sequence[Pair]) -> None:
-        """Store outputs, in the cache too if they are new answers."""
-        rows = [self._row(sample, output) for sample, output in pairs]
-        self._database.add_calls(rows)
-        if self.cache is not None:
-            new = [row for row in rows if row.outcome == ANSWERED and row.usage is not None]
-            self.cache.add(row._replace(sample=None, usage=None) for row in new)
-
-    def _row(self, sample: EvaluationSample, output: SystemOutputs) -> CallRow:
-        reply = call_reply(sample.sample_id, output)
-        usage = None if is_from_cache(output) else counted_usage(output)
-        return CallRow(self._key(sample), ANSWER, sample.sample_id, outcome_of(output), reply, usage)
+    def store(self, sample: EvaluationSample, output: SystemOutputs) -> None:
+        """Store an output, in the cache too if it is a new answer."""
+        reply, is_new = call_reply(sample.sample_id, output), not is_from_cache(output)
+        usage = counted_usage(output) if is_new else None
+        row = CallRow(self._key(sample), ANSWER, sample.sample_id, outcome_of(output), reply, usage)
+        self._database.add_calls([row])
+        if self.cache is not None and is_new and row.outcome == ANSWERED:
+            self.cache.add(row._replace(sample=None, usage=None))
 
     def _key(self, sample: EvaluationSample) -> bytes:
         """Return the hash of what is asked, and of who is asked.
@@ -188,7 +184,7 @@ class StoredRecord(WrittenRecord):
         output = None if self.cache is None else self.cache.answer(self._key(sample))
         if output is None:
             return False
-        self.store([(sample, output)])
+        self.store(sample, output)
         if self.evaluator.on_output is not None:
             self.evaluator.on_output(sample, output)
         self.keep(sample, output)

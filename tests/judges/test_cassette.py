@@ -46,7 +46,7 @@ def database(folder: Path) -> Path:
             for line in lines:
                 verdict = msgspec.json.decode(line, type=Judgement)
                 asked = asking.judge, Question(kind_named("support"), {})  # whom and what: not stored
-                asking._store([(asked, verdict)])
+                asking._store(asked, verdict)
             target.set_meta(judge=json.loads((CASSETTE / "judge.json").read_bytes()))
     return path
 

@@ -137,7 +137,7 @@ def test_a_cache_that_two_programs_make_at_once_keeps_the_replies_of_both(
         made = draft(name)
         monkeypatch.undo()
         with CallCache(path) as first:  # the other program is quicker
-            first.add([CallRow(b"first", ANSWER, None, ANSWERED, "{}")])
+            first.add(CallRow(b"first", ANSWER, None, ANSWERED, "{}"))
         return made
 
     monkeypatch.setattr(Database, "draft", late)
@@ -149,7 +149,8 @@ def test_a_cache_that_two_programs_make_at_once_keeps_the_replies_of_both(
 def test_a_cache_that_was_deleted_after_a_kill_is_empty(tmp_path: Path) -> None:
     path, copy = tmp_path / "calls.db", tmp_path / "copy"
     with CallCache(path) as cache:
-        cache.add([CallRow(b"%d" % n, ANSWER, None, ANSWERED, json.dumps("x" * 9_000)) for n in range(9)])
+        for n in range(9):
+            cache.add(CallRow(b"%d" % n, ANSWER, None, ANSWERED, json.dumps("x" * 9_000)))
         copy.write_bytes(Path(f"{path}-wal").read_bytes())
     path.unlink()
     copy.rename(f"{path}-wal")  # SQLite would apply it to the new file

@@ -1,4 +1,4 @@
-"""One POST over HTTP within a deadline: the only module that opens a network connection.
+"""One POST over HTTP within a deadline: the only module that connects to endpoints.
 
 urllib3 does the work: pooled connections, TLS, proxies, gzip. Three rules are added: one deadline covers the
 whole reply, a reply has a largest size, and no connection leads to an address of a cloud's metadata.

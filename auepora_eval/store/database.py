@@ -1,7 +1,7 @@
 """The file of a run, `<id>.run.db`: a SQLite database with everything but the results document.
 
 Its tables are described in docs/formats.md. The cache of replies is a file with the same tables. One process
-writes (see lock.py), and any number may read meanwhile: every row that is there is whole.
+writes a run (see lock.py), several may write a cache, and any number may read meanwhile: every row is whole.
 """
 
 from __future__ import annotations
@@ -93,7 +93,14 @@ class Database:
         if not path.is_file():
             raise StorageError(f"{path} is missing: there are no samples and outputs without it.")
         # A reader of a run in progress needs to lock it, which takes a folder that can be written.
-        how = "mode=ro" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
+        is_writable = os.access(path.parent, os.W_OK)
+        log = path.with_name(f"{path.name}-wal")
+        if not is_writable and log.exists() and log.stat().st_size:
+            raise StorageError(
+                f"{path} cannot be read: its last changes are in {log.name}, and SQLite reads them only in a "
+                "folder that can be written. Copy both files to one."
+            )
+        how = "mode=ro" if is_writable else "mode=ro&immutable=1"
         with _naming(path, "read"):
             try:
                 connection = _connected(path, how)

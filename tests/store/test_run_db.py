@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -172,6 +174,22 @@ def test_a_writer_that_is_killed_in_the_middle_of_a_change_can_be_read(path: Pat
     subprocess.run([sys.executable, "-c", script, str(path)], check=False)
     assert path.with_name(f"{path.name}-journal").exists()
     assert EvaluationResultsStorage(path.parent).load_run("one").outputs == stored_run().outputs
+
+
+def test_a_killed_run_in_a_folder_that_is_read_only_is_not_read_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, killed = tmp_path / "x.run.db", tmp_path / "killed"
+    killed.mkdir()
+    with Database.write(path) as database:
+        database.add_calls([CallRow(None, ANSWER, "1", ANSWERED, "{}")])
+        for file in tmp_path.glob("x.*"):
+            shutil.copy(file, killed)
+    with Database.read(killed / path.name) as found:
+        assert found.outcomes().total() == 1
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(StorageError, match="can be written"):
+        Database.read(killed / path.name)
 
 
 def test_the_last_call_of_a_sample_counts(tmp_path: Path) -> None:

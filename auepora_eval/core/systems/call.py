@@ -175,7 +175,7 @@ def _checked_hit(hit: RetrievedDocument) -> RetrievedDocument:
     return RetrievedDocument(doc, score, rank)
 
 
-# The encoding of the journal: whatever passes here can be written there.
+# The encoding of stored outputs: whatever passes here can be stored.
 _encoder = msgspec.json.Encoder(enc_hook=plain, order="deterministic")
 
 # What a system gets of a labelled sample: its question, never its label or anything that reveals it. The true

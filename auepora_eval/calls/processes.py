@@ -343,7 +343,7 @@ def _pickled(thing: Any) -> bytes:
     return bytes(ForkingPickler.dumps(thing))
 
 
-_TERMINAL_SIGNALS = {signal.SIGINT, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])}
+_TERMINAL_SIGNALS = {signal.SIGINT, signal.SIGHUP}
 
 
 @contextmanager
@@ -352,9 +352,6 @@ def _signals_blocked() -> Iterator[None]:
 
     The parent decides. The children ignore both as soon as they can. While they import, both are blocked.
     """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
     from multiprocessing import resource_tracker
 
     resource_tracker.ensure_running()  # its start would unblock the signals
@@ -374,8 +371,7 @@ def _work(wire: Connection, call: Callable[[Any], Any], halted: Any) -> None:
     multiprocessing.current_process().daemon = False
     for number in _TERMINAL_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _TERMINAL_SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _TERMINAL_SIGNALS)
     # What a system prints is not a result. A closed stderr is not a failure.
     sys.stdout = sys.stderr = cast(TextIO, Lasting(sys.stderr)) if sys.stderr is not None else sys.stderr
     threading.Thread(target=_watch, args=(call, halted), daemon=True).start()

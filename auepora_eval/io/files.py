@@ -170,7 +170,7 @@ def temporary_name(path: Path) -> Path:
 
 def _created(path: str | Path, mode: int) -> int:
     """Create a file; it has this mode, less what the umask takes away."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
 
 
 def made_folders(path: Path) -> list[Path]:

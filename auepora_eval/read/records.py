@@ -368,7 +368,7 @@ def _hits(raw: list[RawHit | str] | RawRanking, where: str) -> Sequence[Retrieve
 def _ids_only(raw: list[RawHit | str]) -> RankedIds | None:
     """Return hits that are only ids with scores in the order of their ranks; None if one is not."""
     for place, hit in enumerate(raw, start=1):
-        # Calls are stored with texts even if they are empty. Such outputs must be hashed as they are stored there.
+        # Calls are stored with texts even if they are empty, and must be hashed as they are stored.
         if type(hit) is not RawHit or hit.text is not UNSET or hit.metadata or type(hit.score) is not float:
             return None
         if hit.rank != place and hit.rank not in (UNSET, None):

@@ -5,6 +5,7 @@ The operating system's lock decides. The note in the file only says who has it.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
 import re
@@ -14,13 +15,6 @@ from pathlib import Path
 
 from ..errors import StorageError
 from ..io.files import is_alive, made_folders
-
-try:
-    import fcntl
-except ImportError:  # Windows: there two processes may write to one run
-    fcntl = None  # type: ignore[assignment]
-
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextmanager
@@ -50,7 +44,7 @@ def locked(database: Path) -> Iterator[None]:
 def _taken(path: Path, database: Path) -> int:
     """Return the file of the lock, which this process has from now on."""
     while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o600)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         holder = _holder(file, alone=True)
         if holder is None:
             # The holder before us may have removed the file between our open and our lock.
@@ -67,7 +61,7 @@ def _taken(path: Path, database: Path) -> int:
 def writer_of(database: Path) -> str:
     """Return which process writes to a run; empty if none does."""
     try:
-        file = os.open(_lock_path(database), os.O_RDONLY | _NO_FOLLOW)
+        file = os.open(_lock_path(database), os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
         return ""
     try:
@@ -86,8 +80,7 @@ def _holder(file: int, *, alone: bool) -> str | None:
     Empty, if that process was killed: then one that it had forked still has the lock.
     """
     try:
-        if fcntl is not None:
-            fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         return None
     except BlockingIOError:
         note = os.pread(file, 200, 0).decode("utf-8", "replace")

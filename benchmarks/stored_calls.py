@@ -52,7 +52,7 @@ class Log:
 
     def store(self, sample: EvaluationSample, output: SystemOutputs) -> None:
         reply, usage = call_reply(sample.sample_id, output), usage_of(output)
-        self.database.add_calls([CallRow(None, ANSWER, sample.sample_id, outcome_of(output), reply, usage)])
+        self.database.add_call(CallRow(None, ANSWER, sample.sample_id, outcome_of(output), reply, usage))
 
 
 def measured(kind: str, concurrency: int, samples: int, folder: Path | None) -> tuple[float, float]:

@@ -137,7 +137,7 @@ def generate_tasks(
             todo,
             limits,
             reply=asker.row,
-            store=lambda _, row: database.add_calls([row]),
+            store=lambda _, row: database.add_call(row),
             executor=ThreadExecutor(concurrency=concurrency),
         )
         try:

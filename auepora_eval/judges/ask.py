@@ -71,7 +71,9 @@ def keep_verdicts(verdicts: Iterable[Judgement], database: Database) -> None:
     """Store verdicts of another run that a run does not have; they cost it nothing."""
     failed = {verdict.key: bool(verdict.failed) for verdict in verdicts_in(database)}
     new = [each for each in verdicts if each.key not in failed or (failed[each.key] and not each.failed)]
-    database.add_calls(_row(_free(verdict)) for verdict in new)
+    with database.transaction():
+        for verdict in new:
+            database.add_call(_row(_free(verdict)))
 
 
 def _free(verdict: Judgement, **changes: Any) -> Judgement:
@@ -178,12 +180,12 @@ class Asking:
             return None
         verdict = _free(_decode(reply), about=dict(asked[1].about))
         if self.database is not None:
-            self.database.add_calls([_row(verdict)])
+            self.database.add_call(_row(verdict))
         return verdict
 
     def _store(self, _: Asked, verdict: Judgement) -> None:
         if self.database is not None:
-            self.database.add_calls([_row(verdict)])
+            self.database.add_call(_row(verdict))
         if self.cache is not None and not verdict.failed:
             self.cache.add(_row(verdict)._replace(sample=None))
 

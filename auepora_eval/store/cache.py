@@ -54,7 +54,7 @@ class CallCache:
 
     def add(self, row: CallRow) -> None:
         """Add a reply."""
-        self._database.add_calls([row])
+        self._database.add_call(row)
 
     def __enter__(self) -> CallCache:
         return self

@@ -49,6 +49,9 @@ LABELS = """CREATE TABLE IF NOT EXISTS label (
   answer TEXT NOT NULL, at REAL
 );"""
 _NEW = f"BEGIN; {_TABLES} {LABELS} INSERT INTO meta VALUES ('schema', '{SCHEMA}'); COMMIT"  # noqa: S608 - our own
+_CALL = (
+    "INSERT INTO call (key, kind, sample, outcome, reply, usage, request, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _AT_ONCE = 5_000  # values in one query; SQLite takes 32,766
 _TIMEOUT = 30.0  # seconds that a writer waits for another program that has the file
 
@@ -205,8 +208,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Write several rows: all of them, or none if there is an error. Within another one, a part of it."""
-        if os.getpid() != self._process:
-            raise StorageError(f"{self.path} is written by the process that this one was forked from.")
+        self._check_process()
         with self._guard, _naming(self.path, "written"):
             if self._db.in_transaction:
                 yield self._db
@@ -219,6 +221,10 @@ class Database:
                 with suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
                 raise
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise StorageError(f"{self.path} is written by the process that this one was forked from.")
 
     def begin(self) -> None:
         """Start a transaction that lasts until `commit`; without that, nothing of it is stored."""
@@ -239,16 +245,12 @@ class Database:
         """Return the names of facts that are stored otherwise, or not at all."""
         return [name for name, value in facts.items() if self.meta(name) != _decoded(_as_stored(value))]
 
-    def add_calls(self, rows: Iterable[CallRow]) -> None:
-        """Store calls. When this returns, the end of the process cannot lose them."""
-        at = time.time()
-        values = []
-        for row in rows:
-            usage = None if row.usage is None else msgspec.json.encode(row.usage).decode()
-            values.append((*row[:5], usage, row.request, at))
-        columns = "key, kind, sample, outcome, reply, usage, request, at"
-        with self.transaction() as db:
-            db.executemany(f"INSERT INTO call ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608
+    def add_call(self, row: CallRow) -> None:
+        """Store a call. When this returns outside a transaction, the end of the process cannot lose it."""
+        self._check_process()
+        usage = None if row.usage is None else msgspec.json.encode(row.usage).decode()
+        with self._guard, _naming(self.path, "written"):
+            self._db.execute(_CALL, (*row[:5], usage, row.request, time.time()))
 
     def close(self) -> None:
         """Close the file. A run is then a single file again, without the log of its last changes."""

@@ -124,7 +124,7 @@ class StoredRecord(WrittenRecord):
         reply, is_new = call_reply(sample.sample_id, output), not is_from_cache(output)
         usage = counted_usage(output) if is_new else None
         row = CallRow(self._key(sample), ANSWER, sample.sample_id, outcome_of(output), reply, usage)
-        self._database.add_calls([row])
+        self._database.add_call(row)
         if self.cache is not None and is_new and row.outcome == ANSWERED:
             self.cache.add(row._replace(sample=None, usage=None))
 

@@ -77,7 +77,7 @@ def stopping_in_words(stopping: Stopping) -> str:
 
 def _goal_in_words(goal: GoalOutcome, stopping: Stopping) -> str:
     is_change = goal.kind in ("better", "no worse")
-    limit = "" if goal.kind == "better" else f" {goal.limit:g}"
+    limit = "" if goal.kind == "better" else f" {'by ' if is_change else ''}{goal.limit:g}"
     rule = f"{goal.metric} {goal.kind}{limit}" + (f" (against {stopping.baseline_id})" if is_change else "")
     value = value_text(goal.value, signed=is_change)
     interval = f"{100 * (1 - stopping.alpha):g}% interval {interval_text(goal.interval, signed=is_change)}"

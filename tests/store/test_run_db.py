@@ -117,8 +117,8 @@ def test_many_threads_store_each_row_once(tmp_path: Path) -> None:
 
         def work(start: int) -> None:
             for number in range(start, start + 50):
-                database.add_calls([row(number)])
-                assert database.answers([f"s{number}"]), "it is there when add_calls returns"
+                database.add_call(row(number))
+                assert database.answers([f"s{number}"]), "it is there when add_call returns"
 
         threads = [threading.Thread(target=work, args=(50 * n,)) for n in range(16)]
         for thread in threads:
@@ -182,7 +182,7 @@ def test_a_killed_run_in_a_folder_that_is_read_only_is_not_read_in_part(
     path, killed = tmp_path / "x.run.db", tmp_path / "killed"
     killed.mkdir()
     with Database.write(path) as database:
-        database.add_calls([CallRow(None, ANSWER, "1", ANSWERED, "{}")])
+        database.add_call(CallRow(None, ANSWER, "1", ANSWERED, "{}"))
         for file in tmp_path.glob("x.*"):
             shutil.copy(file, killed)
     with Database.read(killed / path.name) as found:
@@ -195,7 +195,7 @@ def test_a_killed_run_in_a_folder_that_is_read_only_is_not_read_in_part(
 def test_the_last_call_of_a_sample_counts(tmp_path: Path) -> None:
     with Database.write(tmp_path / "x.run.db") as database:
         for outcome in (2, 1, 0):
-            database.add_calls([row(7)._replace(outcome=outcome, reply=f'"{outcome}"', usage={"calls": 1})])
+            database.add_call(row(7)._replace(outcome=outcome, reply=f'"{outcome}"', usage={"calls": 1}))
             assert dict(database.outcomes()) == {outcome: 1}
         assert database.answers(["s7"])["s7"][1] == '"0"'
         assert len(list(database.usages())) == 3, "budgets count replaced calls too"

@@ -18,7 +18,7 @@ from ..io.documents import read_document
 from ..io.files import file_name
 from ..io.results.document import check_version
 from ..read.text import kind_of, parse_document
-from .database import FAILED, MAY_PASS, Database, remove_database
+from .database import FAILED, JUDGE, MAY_PASS, Database, remove_database
 from .database import SUFFIX as DATABASE
 from .lock import locked, writer_of
 
@@ -107,15 +107,17 @@ class RunState:
             )
 
     def warn_of_loss(self) -> None:
-        """Warn of the answers and labels that are lost when the run is replaced by force."""
+        """Warn of the answers, verdicts and labels that are lost when the run is replaced by force."""
         if not self.database.exists():
             return
         with Database.read(self.database) as database:
             kept = database.outcomes().total() if database.meta("run") is not None else 0
+            ((verdicts,),) = database.select("SELECT count(*) FROM call WHERE kind = ?", [JUDGE])
             labels = database.select("SELECT count(*) FROM label")[0][0]
         probes = len(self.interventions())
         lost = ["the results"] if kept and self.has_results else []
         lost += [f"{kept:,} answers"] if kept else []
+        lost += [f"{verdicts:,} verdicts of judges"] if verdicts else []
         lost += [f"{labels:,} labels of people"] if labels else []
         lost += [f"{probes} runs of its diagnosis"] if probes else []
         if lost:

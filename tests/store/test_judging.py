@@ -20,6 +20,7 @@ from auepora_eval.judges.question import Question, kind_named
 from auepora_eval.judges.runs import RunJudging
 from auepora_eval.store.cache import CallCache
 from auepora_eval.store.database import Database
+from auepora_eval.store.state import ReplacedRunWarning
 from auepora_eval.store.storage import EvaluationResultsStorage
 from auepora_eval.store.verify import verify_run
 from tests.builders import a_sample, an_output, scored_run
@@ -109,6 +110,12 @@ def test_a_changed_verdict_is_found(storage: EvaluationResultsStorage, statement
     assert not verify_run(storage, "first").ok
 
 
+def test_force_says_that_it_discards_verdicts(storage: EvaluationResultsStorage) -> None:
+    judged(storage, CountingJudge())
+    with pytest.warns(ReplacedRunWarning, match="discards 9 verdicts of judges of 'first'"):
+        storage.save_run(storage.load_run("first"), force=True)
+
+
 def test_a_failed_call_is_a_failed_sample_with_bounds_and_is_asked_again(
     storage: EvaluationResultsStorage,
 ) -> None:
@@ -153,7 +160,8 @@ def test_runs_share_verdicts_in_a_cache(storage: EvaluationResultsStorage, tmp_p
     run = storage.load_run("first")
     with CallCache(tmp_path / "cache.db") as cache:
         judged(storage, CountingJudge(), cache=cache)
-    storage.save_run(run, force=True)
+    storage.state("first").remove()
+    storage.save_run(run)
     judge = CountingJudge()
     with CallCache(tmp_path / "cache.db") as cache:
         (result,) = judged(storage, judge, cache=cache)

@@ -121,6 +121,8 @@ def by_any_name(sources: Iterable[str]) -> dict[str, str]:
 def grade_of(doc: Document) -> float:
     """Return the relevance of a judged document: 1 if none is given."""
     grade: Any = doc.metadata.get("relevance")
+    if grade is None:
+        return 1.0
     # Compared, not converted: a whole number may be larger than any float.
     is_number = type(grade) in _NUMBERS or (isinstance(grade, _NUMBERS) and not isinstance(grade, bool))
     if is_number and -_LARGEST <= grade <= _LARGEST:

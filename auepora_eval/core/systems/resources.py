@@ -165,7 +165,8 @@ def checked_prices(price_input: float | None, price_output: float | None) -> dic
 
 def usage_of(output: SystemOutputs) -> dict[str, float]:
     """Return the tokens and requests that an output reports, in its `extra` or its response's metadata."""
-    reported = (place for place in (output.response.metadata, output.extra) if not _COUNTED.isdisjoint(place))
+    places = (output.response.metadata, output.extra)
+    reported = [place for place in places if place and not _COUNTED.isdisjoint(place)]
     return {
         name: count
         for place in reported

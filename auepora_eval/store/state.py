@@ -270,11 +270,15 @@ def not_found(runs: Path, name: str, stored: list[str]) -> NotFoundError:
         what = f"run {wanted!r} is not finished: {run.progress} samples have an output."
         return NotFoundError(str(runs), what, fix=run.obstacle or f"Resume it: {run.line}")
     own = [one for one in stored if "~" not in one] or stored  # those of a diagnosis are rarely named
-    hint = f"Available: {', '.join(own[:_MOST_SHOWN])}." if own else "It has no finished runs."
+    hint = f"Available: {_first(own)}." if own else "It has no finished runs."
     hint = did_you_mean(name, stored, hint)
     if unfinished:
-        hint += f" Unfinished: {', '.join(unfinished[:_MOST_SHOWN])}."
+        hint += f" Unfinished: {_first(unfinished)}."
     return NotFoundError("", f"No run {name!r} in {runs}.", fix=hint)
+
+
+def _first(ids: list[str]) -> str:
+    return ", ".join(ids[:_MOST_SHOWN]) + (", ... (auepora list)" if len(ids) > _MOST_SHOWN else "")
 
 
 def variant_of(configuration: object) -> tuple[str, str] | None:

@@ -89,7 +89,8 @@ class RemoteCalls(ABC, Generic[Item]):
         self._concurrency, self._threads = concurrency, 0
         self._chunk = 1  # how many items are sent at once; more, as soon as calls turn out to be quick
         self._todo: queue.SimpleQueue[tuple[int, Item]] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        # Not a SimpleQueue: a signal that is handled at the end of its timeout makes it wait for ever.
+        self._done: queue.Queue[tuple[int, Any]] = queue.Queue()
         self._under_way = 0  # accepted, and not counted yet
         self._taking, self._trying = threading.Lock(), threading.Lock()
 
